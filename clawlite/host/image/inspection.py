@@ -21,6 +21,7 @@ from clawlite.core.image.skill import PREFIX, SHAPE, Skill
 from clawlite.core.image.skill import skills as core_skills
 from clawlite.core.policy.policy import ACTIONS
 from clawlite.core.policy.policy_preview import condition, preview
+from clawlite.host.image import services
 from clawlite.host.image.image_file import AUTONOMY, SECTION_NAMES
 
 DEFAULT_SIZE_MB = 64  # of an audit, as linux/audit/audit.py has it
@@ -95,7 +96,7 @@ def inspect(data: bytes) -> dict:
     """Return what the image *data* holds, its digest checked.  Raises ``ImageError``.
 
     Keys: agent, version, compiler, format, bytes, signed, autonomy, level, tool_calls_per_minute,
-    requires, sections, companions, audit, tools, skills, rules, stores.
+    requires, sections, companions, audit, tools, services, mcp_servers, skills, rules, stores.
     """
     image = checked(data)
     agent = image.agent
@@ -123,6 +124,8 @@ def inspect(data: bytes) -> dict:
         else [],
         "audit": _audit(image),
         "tools": [_tool(image, name) for name in image.names],
+        "services": services.services(image),
+        "mcp_servers": services.servers(image),
         "skills": [dict({"name": name}, **skill) for name, skill in skills(image).items()],
         "rules": [_rule(image.rule(number)) for number in range(_rows(image))],
     }
@@ -250,6 +253,7 @@ def text(found: dict) -> str:
     for tool in found["tools"]:
         lines.append(f"  {tool['name']:20} {tool['policy']}")
         lines.append(f"  {'':20} {tool['handler']}, record of {tool['record_bytes']} bytes")
+    lines += services.lines(found)
     lines += ["skills"] if found["skills"] else []
     for skill in found["skills"]:
         lines.append(

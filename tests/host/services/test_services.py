@@ -2,8 +2,10 @@
 
 import copy
 import json
+import sys
 
 import cbor2
+import mcp_agents
 import pytest
 import trading_desk
 from trading_desk import ALLOW, DESCRIPTOR, TOKEN
@@ -21,6 +23,7 @@ DEFAULTS = 'surfaces = ["service://trading-api"]\n%s'
 ALL = '{ service = "trading-api", allow = "all" }'
 TRADE = '{ service = "trading-api", allow = ["execute_trade"] }'
 READ = '{ service = "trading-api", allow = ["get_market_context"] }'
+NO_CALL = '[[rule]]\nwhen = "hi"\nsay = "ho"\n'
 
 
 def changed(change) -> dict:
@@ -335,6 +338,52 @@ def test_a_tool_that_wants_a_person_is_asked_first(tmp_path):
     image = image_of(tmp_path, descriptor=made, allow='"all"')
     assert image.tool("trading-api.execute_trade").flags & ASKS
     assert not image.tool("trading-api.get_market_context").flags & ASKS
+
+
+def test_inspect_shows_who_calls_what(tmp_path):
+    """Nothing else tells of an image which request a tool makes, and who makes it."""
+    path = trading_desk.build(tmp_path / "native", allow='"all"')
+    shown = inspection.text(inspection.inspect_file(path))
+    assert "services\n  trading-api          native, http://127.0.0.1:4000\n" in shown
+    for line in (
+        "trading-api.execute_trade: POST /api/v1/trades, arguments: json",
+        "trading-api.get_market_context: GET /api/v1/market_context/{claw_id}, arguments: query",
+    ):
+        assert line in shown
+    assert "MCP servers" not in shown and trading_desk.TOKEN not in shown
+    feeds = 'feeds = [{ service = "trading-api", allow = "all" }]\n'
+    settings = 'surfaces = ["service://trading-api"]\n' + feeds
+    mediated = 'mode = "mediated"\ndevices = ["shed"]\n'
+    path = trading_desk.build(
+        tmp_path / "mediated", grants=settings, service=mediated, more="[gateway]\n", reflex=NO_CALL
+    )
+    found = inspection.inspect_file(path)
+    (service,) = found["services"]
+    assert service["mode"] == "mediated" and service["credential"] == "TRADING_API_TOKEN"
+    assert service["feeds"] == [
+        {"name": "market-context", "path": "/api/v1/market_context/{claw_id}", "ttl_s": 30}
+    ]
+    shown = inspection.text(found)
+    who = "mediated for shed, http://127.0.0.1:4000, shows TRADING_API_TOKEN"
+    assert "  trading-api          " + who in shown
+    assert "feed market-context: GET /api/v1/market_context/{claw_id}, good for 30 s" in shown
+
+
+@pytest.mark.parametrize("mode", ["native", "mediated"])
+def test_inspect_shows_who_calls_an_mcp_server(tmp_path, mode):
+    tools = [mcp_agents.tool("echo", "echo")]
+    agent = mcp_agents.write(tmp_path, tools=tools)
+    settings = agent / "clawlite.toml"
+    more = 'mode = "mediated"\n[gateway]\n' if mode == "mediated" else 'trust = "start"\n'
+    settings.write_text(settings.read_text() + more)
+    found = inspection.inspect_file(trading_desk.build_beside(str(agent)))
+    (server,) = found["mcp_servers"]
+    assert server["mode"] == mode and server["tools"] == ["echo"] and found["services"] == []
+    assert server["is_pinned"] is (mode == "mediated")
+    shown = inspection.text(found)
+    assert f"MCP servers\n  t                    {mode}, {sys.executable} " in shown
+    pinned = "pinned" if mode == "mediated" else 'trust = "start"'
+    assert f"handshake, {pinned}: echo" in shown
 
 
 def test_a_skill_is_markdown_with_front_matter(tmp_path):
