@@ -1,6 +1,6 @@
-"""An agent behind the server of the official A2A SDK, in a process of its own: ``PORT FOLDER``.
+"""An agent behind the server of the official A2A SDK, a process of its own: ``PORT FOLDER TOKEN``.
 
-It wants the bearer ``s3cret``.  Each message that it begins to work on is a line in FOLDER/begun,
+It wants the bearer TOKEN.  Each message that it begins to work on is a line in FOLDER/begun,
 and each one that is canceled a line in FOLDER/canceled.
 """
 
@@ -17,8 +17,6 @@ from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
 from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, Part
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
-
-TOKEN = "s3cret"
 
 
 class Gardener(AgentExecutor):
@@ -54,7 +52,7 @@ class Gardener(AgentExecutor):
         await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
 
-def main(port: int, folder: str):
+def main(port: int, folder: str, token: str):
     url = "http://127.0.0.1:%d/" % port
     card = AgentCard(
         name="far",
@@ -73,7 +71,7 @@ def main(port: int, folder: str):
 
     async def only_with_token(scope, receive, send):
         sent = dict(scope["headers"]).get(b"authorization")
-        if scope["method"] == "POST" and sent != b"Bearer " + TOKEN.encode():
+        if scope["method"] == "POST" and sent != b"Bearer " + token.encode():
             await JSONResponse({"error": "no"}, status_code=401)(scope, receive, send)
         else:
             await app(scope, receive, send)
@@ -82,4 +80,4 @@ def main(port: int, folder: str):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
+    main(int(sys.argv[1]), *sys.argv[2:])

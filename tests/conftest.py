@@ -17,6 +17,8 @@
 8. What the processes of the tests import is compiled once, before the first test, also where
    PYTHONDONTWRITEBYTECODE forbids each of them to keep what it compiled. So are the tests, whose
    assertions pytest rewrites: it takes longer than all else before the first test.
+9. No garbage is looked for while the tests are collected, and what they are is never looked at
+   again: it lives as long as the run.
 """
 
 import compileall
@@ -258,9 +260,12 @@ def pytest_testnodedown(node, error):
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection():
     kept, sys.dont_write_bytecode = sys.dont_write_bytecode, False
+    gc.disable()
     try:
         return (yield)
     finally:
+        gc.freeze()
+        gc.enable()
         sys.dont_write_bytecode = kept
 
 

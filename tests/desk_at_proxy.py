@@ -4,15 +4,16 @@ plays a script, the service, and the gateway between them.
 
 import asyncio
 
-import openai
 import trading_desk
 from gateways import KEY
+from later import Later
 from llm_server import MODEL, Server
 from proxies import Proxied
 from trading_desk import TOKEN, Desk
 
 from clawlite.core.base.errors import ClawError
 
+openai = Later("openai")
 ASKED = [{"role": "user", "content": "What do I have?"}]
 CONTEXT = ("trading-api__get_market_context", {})
 TRADE = ("trading-api__execute_trade", {"symbol": "ACME", "side": "buy", "quantity": 2})

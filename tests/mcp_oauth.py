@@ -9,11 +9,10 @@ import subprocess
 import sys
 
 import mcp_agents
-import mcp_oauth_server
 import pytest
 from agents import Agent, environment, linux, tool_call
-
-SECRET = mcp_oauth_server.SECRET
+from mcp_oauth_clients import SECRET
+from run_core_micropython import ROOT
 
 
 class Published:
@@ -21,7 +20,7 @@ class Published:
 
     def __init__(self, tmp_path):
         self._process = subprocess.Popen(
-            [sys.executable, mcp_oauth_server.__file__],
+            [sys.executable, ROOT / "tests/mcp_oauth_server.py"],
             env=environment(tmp_path),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -28,12 +28,10 @@ from flask import Flask, request
 from mcp.server import MCPServer
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
+from mcp_oauth_clients import CLIENT, CONFIDENTIAL, PERSONS, SCOPE, SECRET
 from starlette.responses import JSONResponse
 from werkzeug.serving import make_server
 
-CLIENT, SECRET, SCOPE = "my agent", "secret-0123456789", "tools:call"
-PERSONS = "a person's agent"
-CONFIDENTIAL = "a person's agent with a secret"
 TOKENS, GIVEN = set(), []
 CODES, REFRESH = {}, set()  # device code -> Code; refresh tokens that count
 STRICT: list = []

@@ -10,6 +10,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 ADR_WORDS = 1000
+# Each takes a tenth of a second and more.
+LONG_TO_IMPORT = set("a2a anthropic authlib flask httpx mcp openai pydantic starlette".split())
 COLUMNS = 100  # ruff holds the Python files to it
 # Written in pieces, so that this file does not find itself.
 FORBIDDEN = {
@@ -196,3 +198,23 @@ def test_every_decision_is_in_the_index():
 def test_ci_runs_everything():
     script = (ROOT / ".ci/run").read_text()
     assert "CLAWLITE_REQUIRE_ALL=1 make test" in script and "|| true" not in script
+
+
+def _imported_at_once(path: Path) -> set:
+    """Return the modules that *path* imports at its top."""
+    tree = ast.parse(path.read_text())
+    plain = [alias.name for n in tree.body if isinstance(n, ast.Import) for alias in n.names]
+    return {*plain, *(n.module for n in tree.body if isinstance(n, ast.ImportFrom))}
+
+
+def test_no_test_loads_an_sdk_before_it_is_played():
+    """Every process of a run imports all files of tests: tests/later.py."""
+    left, seen, found = sorted((ROOT / "tests").glob("**/test_*.py")), set(), []
+    while left:
+        path = left.pop()
+        names = {name.partition(".")[0] for name in _imported_at_once(path)}
+        found += ["%s: %s" % (path.name, name) for name in sorted(names & LONG_TO_IMPORT)]
+        helpers = {ROOT / "tests" / (name + ".py") for name in names - seen}
+        seen |= names
+        left += [helper for helper in helpers if helper.is_file()]
+    assert found == []

@@ -8,23 +8,11 @@ import signal
 import subprocess
 import sys
 
-import httpx
 import mcp_agents
 import pytest
-from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
-from a2a.client.card_resolver import parse_agent_card
-from a2a.compat.v0_3 import types as old
-from a2a.types import a2a_pb2 as new
-from a2a.utils.errors import (
-    A2AError,
-    InvalidParamsError,
-    TaskNotCancelableError,
-    TaskNotFoundError,
-    UnsupportedOperationError,
-)
 from agents import DEADLINE_S, environment, eventually, linux
 from engines import free_port
-from google.protobuf.json_format import MessageToDict
+from later import Later
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.a2a import a2a as doors
@@ -34,6 +22,9 @@ from clawlite.host.gateway import gateway as gateways
 from clawlite.host.gateway.images import Images
 from clawlite.host.gateway.store import Store
 
+httpx, client_api, errors = Later("httpx"), Later("a2a.client"), Later("a2a.utils.errors")
+json_format = Later("google.protobuf.json_format")
+new, old = Later("a2a.types.a2a_pb2"), Later("a2a.compat.v0_3.types")
 VERSIONS = ("0.3.0", "1.0")
 OPEN_TASKS = 64  # of one agent, as docs/a2a.md says
 PROMPT = "canary: a prompt that nobody outside may read"
@@ -154,7 +145,7 @@ class Served:
             await http.aclose()
         await self.gateway.close()
 
-    def http(self, name: str = "friend", token: str = None) -> httpx.AsyncClient:
+    def http(self, name: str = "friend", token: str = None) -> "httpx.AsyncClient":
         if name not in self._tokens:
             self._tokens[name] = gateways.make_token(name)
         token = token or self._tokens[name]
@@ -166,12 +157,12 @@ class Served:
     async def client(self, version: str, name: str = "friend", streaming: bool = False):
         """Return the official client, for *version* of the protocol alone."""
         http = self.http(name)
-        card = await A2ACardResolver(http, self.url).get_agent_card()
+        card = await client_api.A2ACardResolver(http, self.url).get_agent_card()
         others = [each for each in card.supported_interfaces if each.protocol_version == version]
         del card.supported_interfaces[:]
         card.supported_interfaces.extend(others)
-        config = ClientConfig(httpx_client=http, streaming=streaming)
-        return ClientFactory(config).create(card)
+        config = client_api.ClientConfig(httpx_client=http, streaming=streaming)
+        return client_api.ClientFactory(config).create(card)
 
     async def post(self, http, method: str, params: dict, **headers) -> dict:
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
@@ -186,7 +177,7 @@ def run(play, folder, **options):
     return asyncio.run(inside())
 
 
-def asked(text: str, number: str = "m-1", **more) -> new.SendMessageRequest:
+def asked(text: str, number: str = "m-1", **more) -> "new.SendMessageRequest":
     message = new.Message(
         message_id=number, role=new.ROLE_USER, parts=[new.Part(text=text)], **more
     )
@@ -197,7 +188,7 @@ async def events(client, request) -> list:
     return [event async for event in client.send_message(request)]
 
 
-async def task_of(client, request) -> new.Task:
+async def task_of(client, request) -> "new.Task":
     """Send a message without streaming; return its task."""
     (event,) = await events(client, request)
     return event.task
@@ -218,7 +209,7 @@ def test_a_message_is_a_task_that_ends_with_an_answer(folder, version):
         assert again == task
         # the same message is the same task, and runs once
         assert await task_of(client, asked("look at 3", context_id="talk-1")) == task
-        with pytest.raises(InvalidParamsError, match="with other words"):
+        with pytest.raises(errors.InvalidParamsError, match="with other words"):
             await task_of(client, asked("look at 4", context_id="talk-1"))
 
     run(play, folder)
@@ -242,7 +233,7 @@ def test_a_stream_tells_states_and_the_answer(folder, version):
         assert seen[-2].artifact_update.artifact.parts[0].text == "Bed gate is dry."
         assert seen[-1].status_update.status.state == new.TASK_STATE_COMPLETED
         assert {event.status_update.task_id for event in seen[-1:]} == {task.id}
-        with pytest.raises(UnsupportedOperationError):
+        with pytest.raises(errors.UnsupportedOperationError):
             async for _ in client.subscribe(new.SubscribeToTaskRequest(id=task.id)):
                 pass
 
@@ -270,7 +261,7 @@ def test_a_task_under_way_is_subscribed_to_and_canceled(folder, version):
         assert seen[0].task.id == task.id
         assert seen[-1].status_update.status.state == new.TASK_STATE_CANCELED
         eventually((bed / "safe").exists)  # its tool has ended as it is written
-        with pytest.raises(TaskNotCancelableError):
+        with pytest.raises(errors.TaskNotCancelableError):
             await still.cancel_task(new.CancelTaskRequest(id=task.id))
 
     run(play, folder)
@@ -286,7 +277,9 @@ def test_a_caller_may_deny_a_call_and_a_named_one_may_approve_it(folder, version
             said = task.status.message.parts[0].text
             assert ("water" in said) == (client is owner), "a tool's name is for its owner"
             if client is friend:
-                with pytest.raises(UnsupportedOperationError, match="may deny, and not approve"):
+                with pytest.raises(
+                    errors.UnsupportedOperationError, match="may deny, and not approve"
+                ):
                     await task_of(client, asked("approve", "c", task_id=task.id))
             ended = await task_of(client, asked(text, "d", task_id=task.id))
             assert ended.status.state == new.TASK_STATE_COMPLETED
@@ -322,7 +315,7 @@ def test_what_an_mcp_server_asks_is_put_to_who_may_approve(folder, tmp_path, ver
         said = task.status.message.parts[0].text
         assert "The MCP server t asks during the call of echo" in said
         assert '"How long?"' in said and "Answer with VALUE, or deny" in said
-        with pytest.raises(InvalidParamsError, match="whole number"):
+        with pytest.raises(errors.InvalidParamsError, match="whole number"):
             await task_of(owner, asked("many", "b", task_id=task.id))
         again = await task_of(owner, asked("book", "a"))
         assert again.status.state == new.TASK_STATE_INPUT_REQUIRED, "a message that comes twice"
@@ -332,7 +325,7 @@ def test_what_an_mcp_server_asks_is_put_to_who_may_approve(folder, tmp_path, ver
         task = await task_of(friend, asked("book", "d"))
         assert task.status.state == new.TASK_STATE_INPUT_REQUIRED
         assert "How long" not in task.status.message.parts[0].text
-        with pytest.raises(UnsupportedOperationError, match="may deny, and not approve"):
+        with pytest.raises(errors.UnsupportedOperationError, match="may deny, and not approve"):
             await task_of(friend, asked("3", "e", task_id=task.id))
         ended = await task_of(friend, asked("deny", "f", task_id=task.id))
         assert json.loads(answer(ended)) == [{"action": "decline"}]
@@ -358,7 +351,7 @@ def test_a_message_that_comes_twice_answers_nothing(folder, tmp_path, version, s
                 number = f"{name} {text}"
                 task = await task_of(client, asked(text, number, context_id="c1"))
                 for said in {"approve", "yes", "deny", "no", "3", '{"nights": 3}'} - {text}:
-                    with pytest.raises(InvalidParamsError, match="with other words"):
+                    with pytest.raises(errors.InvalidParamsError, match="with other words"):
                         await events(sender, asked(said, number, context_id="c1"))
                 await events(sender, asked(text, number, context_id="c1"))
                 again = await client.get_task(new.GetTaskRequest(id=task.id))
@@ -426,9 +419,9 @@ def test_tasks_are_listed_in_pages_and_each_caller_has_its_own(folder):
         assert not (await client.list_tasks(request)).tasks
         # an id is no key: the same one is another's own task, or unknown
         only = [task.id for task in seen if task.id != theirs.id][0]
-        with pytest.raises(TaskNotFoundError):
+        with pytest.raises(errors.TaskNotFoundError):
             await other.get_task(new.GetTaskRequest(id=only))
-        with pytest.raises(TaskNotFoundError):
+        with pytest.raises(errors.TaskNotFoundError):
             await other.cancel_task(new.CancelTaskRequest(id=only))
         old_page = await it.post(it.http(), "tasks/list", {"pageSize": 1, "state": "completed"})
         assert old_page["result"]["tasks"][0]["kind"] == "task"
@@ -449,12 +442,12 @@ def test_the_card_is_made_from_the_manifest_and_holds_no_prompt(folder):
         (skill,) = card.skills
         assert (skill.id, skill.name, skill.description) == ("care", "care", "Care for a bed.")
         assert skill.tags == ["domain:garden", "look", "water"]
-        card = parse_agent_card(found)
+        card = client_api.card_resolver.parse_agent_card(found)
         assert [each.protocol_version for each in card.supported_interfaces] == ["1.0", "0.3.0"]
         assert card.security_schemes["bearer"].http_auth_security_scheme.scheme == "bearer"
         (extension,) = card.capabilities.extensions
         assert extension.uri == INPUT_SCHEMA and not extension.required
-        assert MessageToDict(extension)["params"]["care"]["required"] == ["bed"]
+        assert json_format.MessageToDict(extension)["params"]["care"]["required"] == ["bed"]
 
     run(play, folder)
 
@@ -606,7 +599,7 @@ def test_an_agent_that_is_killed_is_started_again_and_its_tasks_go_on(folder):
         client = await it.client("1.0", streaming=True)
         bed = folder.parent / "gate"
         bed.mkdir()
-        with pytest.raises(A2AError, match="the agent has ended"):
+        with pytest.raises(errors.A2AError, match="the agent has ended"):
             async for event in client.send_message(asked("look at gate")):
                 if event.WhichOneof("payload") == "task":
                     task = event.task

@@ -9,9 +9,8 @@ import ssl
 import threading
 import urllib.parse
 
-import anthropic
-import openai
 import pytest
+from later import Later
 from llm_server import FAULTS, HTML, MODEL, PATHS, Server, calls, error, say
 
 from clawlite.core.base.errors import ProviderError
@@ -20,6 +19,7 @@ from clawlite.core.providers import anthropic as anthropic_codec
 from clawlite.core.providers import openai as openai_codec
 from clawlite.linux.io import jsontext
 
+anthropic, openai = Later("anthropic"), Later("openai")
 TOOL = {"type": "object", "properties": {"path": {"type": "string"}}}
 ASK = {"model": MODEL, "max_tokens": 100, "messages": [{"role": "user", "content": "Hi"}]}
 

@@ -5,13 +5,14 @@
 import asyncio
 
 import mcp_agents
-import openai
 from desk_at_proxy import ASKED, names, secret, told
+from later import Later
 from llm_server import MODEL, Server, calls, say
 from proxies import Proxied
 
 from clawlite.host.build.build import build_beside
 
+openai = Later("openai")
 REFLEX = (
     '{ inline: { protocol: custom, endpoint: "builtin:reflex", model: m, auth: { type: none } } }'
 )

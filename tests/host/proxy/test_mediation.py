@@ -6,15 +6,15 @@ import asyncio
 import json
 import threading
 
-import anthropic
-import openai
 import pytest
 from gateways import project
+from later import Later
 from llm_server import FAULTS, MODEL, Server, calls, error, say
 from proxies import Desk, Proxied, run
 
 from clawlite.host.proxy.mediation import Budget, bounded
 
+anthropic, openai = Later("anthropic"), Later("openai")
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
 OWN = {"type": "object", "properties": {"path": {"type": "string"}}}
 ASKED = [{"role": "user", "content": "how is it?"}]

@@ -4,7 +4,7 @@ Compatibility"): Authlib gives the tokens, the official SDK takes them.
 
 import json
 
-import mcp_oauth_server
+import mcp_oauth_clients
 import pytest
 from mcp_oauth import SECRET, agent_of, called, running, servers  # noqa: F401
 
@@ -18,7 +18,7 @@ def published(servers):
     return servers.fresh()
 
 
-def settings(port: int, client=mcp_oauth_server.CLIENT, scope=mcp_oauth_server.SCOPE) -> str:
+def settings(port: int, client=mcp_oauth_clients.CLIENT, scope=mcp_oauth_clients.SCOPE) -> str:
     return (
         '[mcp.t.oauth2]\nendpoint = "http://127.0.0.1:%d/token"\nclient_id = "%s"\n'
         'scope = "%s"\ncredential = "DOCS_SECRET"\n' % (port, client, scope)

@@ -8,7 +8,7 @@ import os
 import subprocess
 from pathlib import Path
 
-import mcp_oauth_server
+import mcp_oauth_clients
 import pytest
 from agents import Agent, environment, linux, tool_call
 from mcp_oauth import SECRET, agent_of, called, running, servers  # noqa: F401
@@ -28,8 +28,8 @@ def found(published, more="", issuer="http://127.0.0.1:%d") -> str:
     """Return settings without an endpoint: it is found at the issuer."""
     line = 'issuer = "%s"\n' % (issuer % published.authority if "%d" in issuer else issuer)
     return '[mcp.t.oauth2]\nclient_id = "%s"\nscope = "%s"\ncredential = "DOCS_SECRET"\n%s%s' % (
-        mcp_oauth_server.CLIENT,
-        mcp_oauth_server.SCOPE,
+        mcp_oauth_clients.CLIENT,
+        mcp_oauth_clients.SCOPE,
         line if issuer else "",
         more,
     )
@@ -38,7 +38,7 @@ def found(published, more="", issuer="http://127.0.0.1:%d") -> str:
 def person(published) -> str:
     return (
         found(published, 'flow = "device"\n')
-        .replace(mcp_oauth_server.CLIENT, mcp_oauth_server.PERSONS)
+        .replace(mcp_oauth_clients.CLIENT, mcp_oauth_clients.PERSONS)
         .replace("DOCS_SECRET", "SIGNED_IN")
     )
 
@@ -230,7 +230,7 @@ def test_a_person_who_refuses(tmp_path, published):
 def test_a_client_with_a_secret_shows_it(tmp_path, published, monkeypatch):
     """RFC 6749, 2.3.1; RFC 8628, 3.1: at the device endpoint, for the token and when renewed; a
     wrong one is refused, and told nowhere."""
-    settings = person(published).replace(mcp_oauth_server.PERSONS, mcp_oauth_server.CONFIDENTIAL)
+    settings = person(published).replace(mcp_oauth_clients.PERSONS, mcp_oauth_clients.CONFIDENTIAL)
     agent = agent_of(tmp_path, published, settings + 'client_credential = "CLIENT_SECRET"\n')
     published.tell("agree")
     monkeypatch.setenv("CLIENT_SECRET", SECRET)

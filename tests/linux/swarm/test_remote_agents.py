@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from a2a_server import TOKEN
 from agents import Agent, environment, eventually, linux
 from engines import free_port
 from swarm_team import delegate, ended, look_on, project, start, statuses, swarm
@@ -16,6 +15,7 @@ from swarm_team import delegate, ended, look_on, project, start, statuses, swarm
 from clawlite.core.base.errors import TransientError
 from clawlite.linux.swarm_commands.a2a_turn import ASK, BEGINS, MAX_TEXT, WAIT, A2ATurn, Remote
 
+TOKEN = "s3cret"
 TESTS = Path(__file__).resolve().parents[2]
 MEMBERS = [
     {"identity_ref": "lead", "role": "leader"},
@@ -30,7 +30,13 @@ class Server:
         folder.mkdir()
         self.folder, self.port = folder, free_port()
         self.url = "http://127.0.0.1:%d/" % self.port
-        words = [sys.executable, str(TESTS / "a2a_server.py"), str(self.port), str(self.folder)]
+        words = [
+            sys.executable,
+            str(TESTS / "a2a_server.py"),
+            str(self.port),
+            str(self.folder),
+            TOKEN,
+        ]
         self._process = subprocess.Popen(words, env=environment(self.folder / "home"))
         eventually(self._answers)
 
