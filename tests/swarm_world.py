@@ -29,7 +29,7 @@ KINDS = ["sqlite-wal", *ENGINES]
 INSIDE = "in-process"  # all ends are in this process
 MEMBERS = [["lead", "u", "leader", 1], ["hand", "u", "worker", 2]]
 MEMBERS += [[name, "u", "worker", 1] for name in ("other", "ada", "bob", "eve")]
-_RECORD = ["team", 0, 0, MEMBERS, True, None, 1, None, 2, True, 0, False, None, None, None, None]
+RECORD = ["team", 0, 0, MEMBERS, True, None, 1, None, 2, True, 0, False, None, None, None, None]
 
 
 def task(number=0, recipient="", description="Look.", data=None, sender="lead"):
@@ -54,7 +54,7 @@ def end_of(kind: str, place, keep, password: str = "", clock=wall_ms):
         return place.end()
     if kind == "sqlite-wal":
         return Bus(place, clock, os.urandom)
-    swarm = Swarm(_RECORD)
+    swarm = Swarm(RECORD)
     record = [NAMES.index("mqtt" if kind in BROKERS else kind), *place]
     home = str(keep), keeper_of(swarm)
 
@@ -83,7 +83,7 @@ class Turns(Member):
     is_ready = True  # as an agent, too
 
     def __init__(self, bus, own="hand", clock=now_ms, **changes):
-        swarm = Swarm(_RECORD)
+        swarm = Swarm(RECORD)
         swarm.own = next(one for one in swarm.members if one.identity == own)
         for name, value in changes.items():
             setattr(swarm, name, value)

@@ -187,7 +187,7 @@ def test_who_asks_waits_for_the_report():
     assert asked(one, "Look.", "", None)[1] == {"status": "completed", "by": "hand", "result": [1]}
     bus.answer = ("partial", "hand", {"text": "Half."})
     asked(one, "Look.", "", None)
-    assert bus.asked == ("Look.", "", None)
+    assert bus.asked == ("Look.", "", None, None)
     for result, said in (
         ({"error": "no water"}, "the task failed: no water"),
         ([], "the task failed: nothing says why"),

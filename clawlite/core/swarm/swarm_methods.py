@@ -38,8 +38,8 @@ class SwarmMethods:
            report(task_id, status, result, token_usage, duration_ms, by) -> bool, False for an
            unknown task
            broadcast(sender, message)
-           ask(description, to, data), a generator of milliseconds to wait that returns (status, by,
-           result) of a report
+           ask(description, to, data, call), a generator of milliseconds to wait that returns
+           (status, by, result) of a report
            look_again(): ``send_reports`` has something to do
            statuses() -> {identity: "ready" | "busy" | "unavailable"}
            Its methods raise ``ClawError`` only.  put and report may return a ``Later``.
@@ -145,12 +145,13 @@ class SwarmMethods:
             held.discard(task_id)
         self._owed.pop(task_id, None)
 
-    def ask(self, description: str, to: str, data):
+    def ask(self, description: str, to: str, data, call=None):
         """A generator, for the tool ``delegate``: it yields milliseconds to wait until the report
         of another agent has come, and returns {"status", "by"} with the "text" of its answer, or
         else with its "result".
 
-        to  identity of the agent that should do it, "" for any that is free
+        to    identity of the agent that should do it, "" for any that is free
+        call  number of the agent's task that asks
         Raises ``ClawError`` when no agent may do it, or it has failed.
         """
         swarm = self.swarm
@@ -164,7 +165,7 @@ class SwarmMethods:
                 "to: no other member of the swarm does tasks under the name %s" % to[:63],
                 "these do: %s" % ", ".join(able),
             )
-        status, by, result = yield from self._bus.ask(description, to, data)
+        status, by, result = yield from self._bus.ask(description, to, data, call)
         if status == FAILED:
             raise ClawError("the task failed: %s" % _why(result))
         found = {"status": status, "by": by}

@@ -50,7 +50,7 @@ def handlers_of(agent) -> dict:
                     "delegate: this process is no member of the swarm",
                     "clawlite ask is none: use run, serve or swarm run",
                 )
-            return (yield from swarm.ask(task, to, input))
+            return swarm.ask(task, to, input, agent.starts)
 
         made["delegate"] = delegate
     return made

@@ -149,6 +149,7 @@ class FastPath:
             return (False, not_run("the agent is ending", "send it to the next one")), self._now_ms
         signals.enter(self._leave)  # as in signals.interruptible
         try:
+            shell.agent.starts = task  # for the tool ``delegate``
             outcome = shell.handlers.start(task, tool, arguments, due_ms, now_ms())
         finally:
             state["inside"] = False

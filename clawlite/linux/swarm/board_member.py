@@ -114,7 +114,7 @@ class BoardMember(Member):
             text = e.message
         self._say({"begun": turn, "text": text})
 
-    def ask(self, id: str, method: str, params):
+    def operator_asks(self, id: str, method: str, params):
         """An operator of the board asks *method* of the swarm (9.3.3); the answer is told with
         *id*, "" for a notification, which has none.
         """

@@ -24,6 +24,7 @@ import os
 import sqlite3
 
 from clawlite.core.base.errors import ClawError
+from clawlite.core.swarm.circle import Circle, Open, Peer
 from clawlite.core.swarm.swarm import DEAD, FAILED, RUNNING, WAITING
 from clawlite.linux.files import sqlite_log
 from clawlite.linux.files.files import own_file, tell_replaced
@@ -34,7 +35,7 @@ FILE, _FIFO = "swarm.db", ".fifo"
 BUSY_S = 10  # that another process may hold the file
 MOST_MESSAGES = 1000  # broadcasts that are kept
 MOST_TASKS = 10000  # that are kept: older ones that have ended make room
-VERSION = 3  # of the tables: 2 has what is reserved, 3 how often each agent had a task
+VERSION = 4  # of the tables: 2 has what is reserved, 3 the tries of each agent, 4 who asks
 # the events of no task are those of the whole swarm; the last one says whether it is stopped
 _WHOLE, _STOPPED, _RESUMED = "", "stopped", "resumed"
 SCHEMA = """
@@ -45,6 +46,7 @@ create table if not exists tasks (
     report int);
 create table if not exists tries (
     task text, identity text, times int, is_over int, primary key (task, identity));
+create table if not exists asks (task text primary key, asker text);
 create table if not exists used (root text primary key, tokens int, nano int);
 create table if not exists events (task text, at_ms int, what text, who text);
 create table if not exists reports (
@@ -276,6 +278,37 @@ class Bus:
             self._event(task.id, "delegated", task.sender)
         return True
 
+    def asks(self, asker: str, task_id: str):
+        """The turn of the task *asker*, which this process is at, waits for another task from now
+        on; with *asker* "", for that one no longer.
+        """
+        with _Change(self, lasts=False) as db:
+            mine = "select id from tasks where state = ? and process = ?"
+            db.execute(
+                "delete from asks where task = ? and asker in (%s)" % mine,
+                (task_id, RUNNING, self.process),
+            )
+            if asker:
+                db.execute(
+                    "insert or ignore into asks select ?, id from (%s) where id = ?" % mine,
+                    (task_id, RUNNING, self.process, asker),
+                )
+
+    def why_stuck(self, task_id: str, swarm) -> str:
+        """Return why the task, which a turn here waits for, can never begin or end, or ""."""
+        open_tasks = self._rows(
+            "select id, state, process, recipient, parent, divided, coalesce(asker, '') from tasks "
+            "left join asks on task = id where state = ? or state = ? and (parent != '' or "
+            "asker is not null) order by tasks.rowid",
+            RUNNING,
+            WAITING,
+        )
+        rows = self._rows("select process, identity, at_once from peers")
+        peers = [Peer(*row) for row in rows]
+        there = self._which_are_there([peer.process for peer in peers])
+        peers = [peer for peer in peers if peer.process in there]
+        return Circle([Open(*row) for row in open_tasks], peers, swarm).why_refused(task_id)
+
     def _make_room(self, db):
         """Forget tasks that ended long ago; one that waits for a person stays."""
         old = db.execute("select max(rowid) from tasks").fetchone()[0] - MOST_TASKS
@@ -286,6 +319,7 @@ class Bus:
                 ("events", "task"),
                 ("reports", "task"),
                 ("tries", "task"),
+                ("asks", "task"),
                 ("used", "root"),
                 ("reserved", "root"),
             ):

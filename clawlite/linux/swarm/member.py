@@ -52,6 +52,10 @@ _ALONE = (LEADER_WORKER, PEER_TO_PEER)  # topologies in which one agent may do a
 MOST_DIVIDED = 64  # tasks at once whose parts one process waits for
 
 
+class Stuck(ClawError):
+    """Tasks wait for each other (circle.py)."""
+
+
 class Member:
     """One process of a swarm's agent.
 
@@ -142,8 +146,11 @@ class Member:
     def report(self, *reported) -> bool:
         return self._bus.report(*reported)
 
-    def ask(self, description: str, to: str, data):
+    def ask(self, description: str, to: str, data, call=None):
         task = Task(str(uuid.uuid4()), description, data, self.swarm.own.identity, to)
+        asker = next((id for id, of in self._runs.items() if of is not None and of == call), "")
+        if asker:
+            self._bus.asks(asker, task.id)
         put = self._bus.put(task)
         while isinstance(put, Later) and not put.is_done:
             yield WAIT_MS
@@ -157,12 +164,27 @@ class Member:
                     seen = self._changes
                     if self._bus.state(task.id) not in (WAITING, RUNNING):
                         break
+                    if asker:
+                        self._refuse_stuck(task.id)
                 yield WAIT_MS
-        except GeneratorExit:  # its call has ended: nobody would hear of it
+        except (GeneratorExit, Stuck):  # its call has ended: nobody would hear of it
             self._bus.withdraw(task.id)
+            if asker:
+                self._bus.asks("", task.id)
             raise
         by, status, result, *_ = outcome_of(self._bus, task.id)
         return status, by, result
+
+    def _refuse_stuck(self, task_id: str):
+        """Raises ``Stuck``: the task, which a turn here waits for, can never be done."""
+        why = self._bus.why_stuck(task_id, self.swarm)
+        if why:
+            self._log("task", task_id=task_id, state="refused", reason=why)
+            raise Stuck(
+                "the task would wait for ever: " + why,
+                "do it in this turn, or give it to another; more processes of an agent (count) or "
+                "a higher max_parallel make room",
+            )
 
     def look_again(self):
         """There is something to do that nothing else wakes this process for."""

@@ -66,6 +66,7 @@ _SENDER = 3  # the same in the task of a put
 # the changes that an entry may be, and how many values each has
 _CHANGES = {
     "put": 1,
+    "asks": 2,
     "report": 7,
     "broadcast": 2,
     "take": 5,
@@ -439,6 +440,9 @@ class ReplicatedBus:
         row = [task.id, task.description, task.input, task.sender, task.recipient, task.parent]
         return self._append("put", row, ms=ACK_MS)
 
+    def asks(self, asker: str, task_id: str):
+        self._append("asks", asker, task_id)
+
     def report(self, task_id: str, status: str, result, tokens, duration_ms, by: str, held=False):
         if not held:
             self._check()
@@ -582,6 +586,7 @@ class ReplicatedBus:
             "state",
             "outcome",
             "reported",
+            "why_stuck",
             "history",
             "tasks",
             "present",

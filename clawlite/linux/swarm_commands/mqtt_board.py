@@ -148,7 +148,7 @@ class MQTTBoard(Owner):
             if method == _METHOD + "begins":
                 self._member.begins(turn)
             elif method == _METHOD + "swarm":
-                self._member.ask(turn, params.get("method"), params.get("params"))
+                self._member.operator_asks(turn, params.get("method"), params.get("params"))
             elif method == _METHOD + "report":
                 texts = str(params["status"]), str(params["text"])
                 error = params.get("error")

@@ -85,7 +85,7 @@ class StandIn:
         elif "begins" in told:
             member.begins(told["begins"])
         elif "swarm" in told:
-            member.ask(told["swarm"], told["method"], told["params"])
+            member.operator_asks(told["swarm"], told["method"], told["params"])
             self._wants(member)
         elif "report" in told:
             member.ended(told["report"], told["status"], told["text"], told.get("error"))

@@ -8,10 +8,10 @@ away, is not played on it.
 import os
 
 import pytest
-from swarm_world import ENGINES, IDS, INSIDE, KINDS, World, end_of, task, wall_ms
+from swarm_world import ENGINES, IDS, INSIDE, KINDS, RECORD, World, end_of, task, wall_ms
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.swarm.swarm import DEAD, FAILED, RUNNING, WAITING, Task
+from clawlite.core.swarm.swarm import DEAD, FAILED, RUNNING, WAITING, Swarm, Task
 from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.swarm import replicated_bus
 from clawlite.linux.swarm.replicated_bus import MAX_ENTRY, VERSION
@@ -198,6 +198,59 @@ def test_what_is_said_is_heard_by_all_others_in_its_order(any_world):
         world.until(lambda one=one, heard=heard: heard.extend(one.messages()) or len(heard) == 20)
         assert heard == [("lead", message) for message in said]
     assert lead.messages() == []
+
+
+def circle_of_two(world):
+    """ "hand" is at task 0 and waits for 1, which "other" is at, and 2 is for "hand"; return the
+    ends of both.
+    """
+    world.bus("lead", 0)
+    hand, other = world.bus("hand"), world.bus("other")
+    world.done(hand.put(task(0, "hand", sender="hand")))
+    assert world.take(hand).id == IDS[0]
+    hand.asks(IDS[0], IDS[1])
+    world.done(hand.put(task(1, "other", sender="hand")))
+    assert world.take(other, "other").id == IDS[1]
+    other.asks(IDS[1], IDS[2])
+    world.done(other.put(task(2, "hand", sender="other")))
+    return hand, other
+
+
+def test_a_task_that_waits_for_itself_is_refused_by_who_asked_last(any_world):
+    world, team = any_world, Swarm(RECORD)
+    hand, other = circle_of_two(world)
+    said = "each process of hand waits for it, or for a task that does"
+    assert world.until(lambda: other.why_stuck(IDS[2], team)) == said
+    world.settle()
+    assert hand.why_stuck(IDS[1], team) == ""  # it goes on when the other is taken back
+    other.withdraw(IDS[2])
+    other.asks("", IDS[2])
+    world.until(lambda: other.state(IDS[2]) == "failed")
+    assert other.why_stuck(IDS[2], team) == ""
+
+
+def test_a_task_waits_when_its_agent_has_another_place(any_world):
+    world, team = any_world, Swarm(RECORD)
+    hand, other = circle_of_two(world)
+    second = world.bus("hand")
+    world.until(lambda: len(other.present().get("hand", ())) == 2)
+    assert other.why_stuck(IDS[2], team) == ""
+    # that one is free, and the swarm is not
+    team.max_parallel = 2
+    said = "max_parallel is 2, and each task under way waits for another"
+    assert other.why_stuck(IDS[2], team) == said
+    assert world.take(second).id == IDS[2]
+    world.settle()
+    assert other.why_stuck(IDS[2], team) == hand.why_stuck(IDS[1], team) == ""
+
+
+def test_only_who_is_at_a_task_says_what_it_waits_for(any_world):
+    world, team = any_world, Swarm(RECORD)
+    hand, other = circle_of_two(world)
+    hand.asks("", IDS[2])  # it is not the turn of hand that waits for it
+    hand.asks(IDS[1], IDS[0])
+    world.settle()
+    assert other.why_stuck(IDS[2], team)
 
 
 def test_one_peer_is_asked_and_its_answer_comes_back(any_world):
