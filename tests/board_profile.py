@@ -1,14 +1,19 @@
 """Which functions of a board run when the golden transcripts are played on MicroPython: ``make
 board-profile`` prints it, and writes what it counted into groups.json.
 
-The table "rare" (clawlite/host/firmware/groups.json) names the functions that a board loads only
-when they are called.  Beside it stands what this command counts:
+The tables "rare" and "seldom" (clawlite/host/firmware/groups.json) name the functions that a board
+loads only when they are called, with those that only they call.  This command makes the second:
+
+    seldom    functions that every board would hold although no transcript calls them; those that
+              take fewer than _LEAST bytes stay, and those in "kept", which has the reasons
+
+Beside them stands what it counts:
 
     played    the transcripts
     calls     of each group: how many transcripts load it, and which of its functions none calls.
               Those are loaded with the others and take memory for nothing
-    idle      functions that every board holds although no transcript calls them: candidates for
-              the table.  What is printed has the bytes of each in an .mpy file
+    idle      functions that no transcript calls and that every board holds all the same.  What is
+              printed has the bytes of each in an .mpy file
     modules   of each module in no unit: how many transcripts run it, and how many of them still
               have it at the end.  A module that is kept for nothing is a candidate for the list of
               those that are forgotten after use (firmware-host/micropython/base/unload.py)
@@ -16,7 +21,7 @@ when they are called.  Beside it stands what this command counts:
 tests/host/firmware/test_board_profile.py fails when the counts are not those of today's sources.
 
 What it cannot decide: what has to work when memory is at an end stays, and how a provider, a
-network or a UART behaves is in no transcript.  So nobody changes the table by these counts alone.
+network or a UART behaves is in no transcript.  So nobody changes "rare" by these counts alone.
 """
 
 import ast
@@ -32,8 +37,11 @@ import pico_stack
 from run_core_micropython import BOARD, ROOT, command
 
 from clawlite.host.firmware import firmware
+from clawlite.host.firmware.outlined import functions, is_plain
 
 GOLDEN = ROOT / "tests/golden"
+# bytes in an .mpy file: what the call of a group takes, and what is left of the function
+_LEAST = 100
 _COUNTER = "seen = set()\n"
 _START = """import sys, main as shell, ran
 def main(found, *arguments):
@@ -52,7 +60,7 @@ def instrument(tree: Path) -> dict[int, tuple]:
     numbered, trees = {}, {}
     for name, path in firmware.sources().items():
         trees[name] = parsed = ast.parse(path.read_text())
-        for qualified, node in _functions(parsed.body):
+        for qualified, node in functions(parsed.body):
             number = len(numbered)
             numbered[number] = (name, qualified, ast.parse(ast.unparse(node)))
             node.body.insert(0, ast.parse(f"_ran.add({number})").body[0])
@@ -65,15 +73,6 @@ def instrument(tree: Path) -> dict[int, tuple]:
     (tree / "ran.py").write_text(_COUNTER)
     (tree / "start.py").write_text(_START)
     return numbered
-
-
-def _functions(body: list, owner: str = ""):
-    """Yield (qualified name, node) of functions and methods; inner ones belong to theirs."""
-    for node in body:
-        if isinstance(node, ast.FunctionDef):
-            yield owner + node.name, node
-        elif isinstance(node, ast.ClassDef):
-            yield from _functions(node.body, node.name + ".")
 
 
 def transcripts() -> list[str]:
@@ -108,10 +107,12 @@ def _started(tree: Path) -> list:
 
 
 def rare() -> dict[tuple, str]:
-    """Return {(module, qualified name): group} of the table; a class stands for its methods."""
+    """Return {(module, qualified name): group} of the tables and what follows from them; a class
+    stands for its methods.
+    """
     return {
         (module, name): group
-        for group, of in firmware.RARE.items()
+        for group, of in firmware.outlined().items()
         for module, names in of.items()
         for name in names
     }
@@ -142,6 +143,7 @@ def write(numbered: dict, played: dict, path: Path = firmware.GROUPS) -> None:
     tables["played"], tables["calls"] = list(played), counted(numbered, played)
     tables["idle"] = sorted(f"{module}.{name}" for module, name, _ in idle(numbered, played))
     tables["modules"] = alone(numbered, played)
+    tables["seldom"] = seldom(numbered, played, tables["kept"])
     path.write_text(as_text(tables), encoding="utf-8")
 
 
@@ -149,7 +151,7 @@ def as_text(tables: dict) -> str:
     """Return groups.json as text."""
 
     def shown(value):
-        if not isinstance(value, dict):
+        if not isinstance(value, dict) or not value:
             return json.dumps(value)
         rows = (f"    {json.dumps(key)}: {json.dumps(of)}" for key, of in value.items())
         return "{\n" + ",\n".join(rows) + "\n  }"
@@ -158,9 +160,12 @@ def as_text(tables: dict) -> str:
     return "{\n" + ",\n".join(rows) + "\n}\n"
 
 
-def idle(numbered: dict, played: dict) -> list[tuple]:
-    """Return (module, name, the function) of what every board holds and no transcript calls."""
-    groups, ran = rare(), set().union(*(found[0] for found in played.values()))
+def idle(numbered: dict, played: dict, without: tuple = ()) -> list[tuple]:
+    """Return (module, name, the function) of what every board holds and no transcript calls;
+    *without*: groups that do not count.
+    """
+    groups = {key: group for key, group in rare().items() if group not in without}
+    ran = set().union(*(found[0] for found in played.values()))
     always = set.intersection(*(found[1] for found in played.values()))
     full = {name: _imported_as(path) for name, path in firmware.sources().items()}
     return [
@@ -168,6 +173,17 @@ def idle(numbered: dict, played: dict) -> list[tuple]:
         for number, (module, name, tree) in numbered.items()
         if number not in ran and full[module] in always and not _group(groups, module, name)
     ]
+
+
+def seldom(numbered: dict, played: dict, kept) -> dict[str, list]:
+    """Return {module: [name]} of what every board would hold and no transcript calls, without
+    *kept*.
+    """
+    found = {}
+    for module, name, tree in idle(numbered, played, ("seldom",)):
+        if f"{module}.{name}" not in kept and is_plain(tree.body[0]) and _size(tree) >= _LEAST:
+            found.setdefault(module, []).append(name)
+    return dict(sorted(found.items()))
 
 
 def alone(numbered: dict, played: dict) -> dict[str, list]:

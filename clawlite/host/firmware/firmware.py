@@ -14,6 +14,7 @@ from clawlite.host.base.data import firmware_dir
 from clawlite.host.firmware import cache, foreign_names, from_sources, functions, string_table
 from clawlite.host.firmware.link import Linker, LinkError
 from clawlite.host.firmware.outline import RareError, split
+from clawlite.host.firmware.outlined import with_companions
 from clawlite.host.firmware.overlays import part
 from clawlite.host.firmware.rename import rename
 from clawlite.host.firmware.trees import uncollected, walk
@@ -27,8 +28,10 @@ UNITS = _GROUPS["units"]
 # Functions that most runs never call, grouped with those that are called together:
 # {group: {module: [function or Class.method]}} (outline.py).  A group is a file, which takes a
 # block of flash, or a part of a module that is loaded then anyway.  Its members are of one unit,
-# where base and core are two.
+# where base and core are two.  Those that only they call follow (``outlined``).
 RARE = _GROUPS["rare"]
+if _GROUPS["seldom"]:  # every board would hold them, and no transcript calls them
+    RARE["seldom"] = _GROUPS["seldom"]
 # Once loaded: a class that is loaded twice would be two, and no ``except`` would know the first;
 # and what some lines of a person need, and each of some people.
 STAY = ("faults", "denials", "damage", "escaping", "utf8")
@@ -69,6 +72,18 @@ def entrances() -> tuple:
     """Return the modules from which others import what is in a third one (link.py)."""
     texts = {name: path.read_text(encoding="utf-8") for name, path in sources().items()}
     return tuple(from_sources.entrances(texts))
+
+
+@functools.cache
+def outlined() -> dict[str, dict[str, list]]:
+    """Return ``RARE`` with all that only its functions call."""
+    trees = {
+        name: ast.parse(path.read_text(encoding="utf-8"))
+        for name, path in sources().items()
+        if name not in entrances()
+    }
+    units = {name: unit for unit, names in UNITS.items() for name in names}
+    return with_companions(RARE, trees, units, FIRST, ENTRIES + CALLED_BY_NAME)
 
 
 def linked(more: dict = {}) -> tuple[dict[str, str], bytes]:
@@ -129,7 +144,7 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict, dict]:
         trees,
         {
             group: [linker.place(module, name) for module, names in of.items() for name in names]
-            for group, of in RARE.items()
+            for group, of in outlined().items()
         },
         ENTRIES + tuple(more),
     )

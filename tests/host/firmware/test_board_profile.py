@@ -8,6 +8,7 @@ import pytest
 from run_core_micropython import command
 
 from clawlite.host.firmware import cache, firmware
+from clawlite.host.firmware.outlined import functions
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +55,30 @@ def test_what_is_written_is_what_ran(played, tmp_path):
     path.write_text(firmware.GROUPS.read_text())
     board_profile.write(*played, path)
     before, after = json.loads(firmware.GROUPS.read_text()), json.loads(path.read_text())
-    assert (after["units"], after["rare"]) == (before["units"], before["rare"])
+    for table in ("units", "rare", "kept"):
+        assert after[table] == before[table]
     assert after["played"] == ["least-operator"]
     assert after["calls"]["opening"][0] == 1 and "main.attempt" not in after["calls"]["opening"]
     assert after["calls"]["retry"] == [0, "tools._run"]
+
+
+def test_what_every_board_would_hold_and_nobody_calls_becomes_seldom(everything):
+    """With one transcript, much is never called; what is too short, or must be there, stays."""
+    numbered, found = everything
+    one = {"least-operator": found["least-operator"]}
+    table = board_profile.seldom(numbered, one, {"errors.unexpected": "a reason"})
+    assert "oom_unwind" in table and "errors" not in table
+    assert "unwind" in table["oom_unwind"] and "boardclock" not in table  # 49 bytes
+    assert table == dict(sorted(table.items()))
+
+
+def test_what_is_kept_is_there_and_has_a_reason(everything):
+    numbered, found = everything
+    tables = json.loads(firmware.GROUPS.read_text())
+    never = [f"{module}.{name}" for module, name, _ in board_profile.idle(numbered, found)]
+    for name, why in tables["kept"].items():
+        assert name in never, f"kept: {name} is gone or a transcript calls it; take it out"
+        assert why.endswith(".")
 
 
 def test_what_is_checked_in_is_what_the_command_makes(everything, tmp_path):
@@ -94,10 +115,16 @@ def test_the_tables_and_the_sources_agree():
     for module, path in firmware.sources().items():
         body = ast.parse(path.read_text()).body
         classes = {node.name for node in body if isinstance(node, ast.ClassDef)}
-        names[module] = classes | {name for name, _ in board_profile._functions(body)}
-    assert [m for of in tables["units"].values() for m in of if m not in names] == []
-    assert [key for key in board_profile.rare() if key[1] not in names.get(key[0], ())] == []
-    assert list(tables["calls"]) == list(tables["rare"])
+        names[module] = classes | {name for name, _ in functions(body)}
+    for unit, of in tables["units"].items():
+        for module in of:
+            assert module in names, f"units: {unit}: no board has a module {module}"
+    for table in ("rare", "seldom"):
+        of_table = tables[table].values() if table == "rare" else [tables[table]]
+        for module, listed in [row for of in of_table for row in of.items()]:
+            for name in listed:
+                assert name in names.get(module, ()), f"{table}: there is no {module}.{name}"
+    assert list(tables["calls"]) == list(firmware.RARE)
     assert set(tables["played"]) <= set(board_profile.transcripts())
     for loads, *idle in tables["calls"].values():
         assert loads <= len(tables["played"])

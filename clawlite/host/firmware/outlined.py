@@ -1,0 +1,120 @@
+"""Which functions a board loads only when they are called: what outline.py takes out.
+
+1. ``rare`` in groups.json names functions of each group.  No count decides these: they run
+   together, they are over once an agent is READY, or a board has no transcript of what calls them.
+2. A function that only functions of one group mention goes with the group.  That follows from the
+   sources, so a new helper of such a function needs no entry.
+3. A mention is any use of the name, in any module.  So a function stays when another has its name,
+   or when some text contains it as a word.
+"""
+
+import ast
+
+from clawlite.host.firmware.trees import walk
+
+ALWAYS = ""  # who mentions a name where modules are loaded, outside of all functions
+
+
+def functions(body: list, owner: str = ""):
+    """Yield (qualified name, node) of functions and methods; inner ones belong to theirs."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef):
+            yield owner + node.name, node
+        elif isinstance(node, ast.ClassDef):
+            yield from functions(node.body, node.name + ".")
+
+
+def with_companions(groups: dict, trees: dict, units: dict, first: tuple, plain: tuple) -> dict:
+    """Return *groups*, {group: {module: [name]}}, and in each what only its functions mention.
+
+    trees  {module: ``ast.Module``} of the sources
+    units  {module: its unit}; of others, a group gets functions of the units *first* alone
+    plain  modules whose functions others ask for by their names
+    """
+    group_of = {
+        (module, name): group
+        for group, of in groups.items()
+        for module, names in of.items()
+        for name in names
+    }
+    homes = {
+        group: {*first, *(units.get(module, module) for module in of)}
+        for group, of in groups.items()
+    }
+    open_ones = {
+        (module, name): users
+        for (module, name), users in _users(trees).items()
+        if module not in plain and (module, name) not in group_of
+    }
+    found = {
+        group: {module: [*names] for module, names in of.items()} for group, of in groups.items()
+    }
+    while True:
+        more = {
+            key: group
+            for key, users in open_ones.items()
+            if (group := _only(users, group_of)) and units.get(key[0], key[0]) in homes[group]
+        }
+        if not more:
+            return found
+        for (module, name), group in more.items():
+            found[group].setdefault(module, []).append(name)
+            del open_ones[module, name]
+        group_of.update(more)
+
+
+def _only(users: set, group_of: dict):
+    """Return the group that all *users*, {(module, name)}, are in, or None."""
+    groups = {
+        group_of.get(key) or group_of.get((key[0], key[1].partition(".")[0])) for key in users
+    }
+    return groups.pop() if len(groups) == 1 else None
+
+
+def _users(trees: dict) -> dict[tuple, set]:
+    """Return {(module, qualified name) of a plain function: {(module, qualified name) of those that
+    mention it}}; without those that nobody mentions.
+    """
+    mentions, texts = {}, set()
+    for module, tree in trees.items():
+        within = {id(part): name for name, node in functions(tree.body) for part in walk(node)}
+        described = {id(node.value) for node in walk(tree) if isinstance(node, ast.Expr)}
+        for node in walk(tree):
+            if (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and id(node) not in described
+            ):
+                texts.update(node.value.split())
+            for name in _mentioned(node):
+                mentions.setdefault(name, set()).add((module, within.get(id(node), ALWAYS)))
+    found = {}
+    for module, tree in trees.items():
+        for key, node in functions(tree.body):
+            users = mentions.get(node.name, set()) - {(module, key)}
+            if node.name.startswith("_") and "." not in key:
+                users = {user for user in users if user[0] == module}
+            if users and node.name not in texts and is_plain(node):
+                found[module, key] = users
+    return found
+
+
+def _mentioned(node) -> list[str]:
+    if isinstance(node, ast.Name):
+        return [node.id]
+    if isinstance(node, ast.Attribute):
+        return [node.attr]
+    # under another name its uses could not be seen
+    return [node.name] if isinstance(node, ast.alias) and node.asname else []
+
+
+def is_plain(node) -> bool:
+    """Return whether outline.py can take out the function *node* without a word in a table."""
+    arguments = node.args
+    return not (
+        node.name.startswith("__")
+        or node.decorator_list
+        or arguments.kwarg
+        or arguments.kwonlyargs
+        or arguments.defaults
+    )
