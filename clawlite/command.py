@@ -124,7 +124,7 @@ def _main(args: list) -> int:
         from clawlite.host.cli.cli import main as host
     except ImportError as e:
         return _missing(e)
-    return host(args, _line_editor, _secret, _show)
+    return host(args, _line_editor, _Secrets(), _show)
 
 
 def _name_of(manifest: str) -> str:
@@ -151,11 +151,26 @@ def _line_editor(limit: int, columns: int):
     return Editor(limit, columns)
 
 
-def _secret(agent: str, name: str) -> str:
-    """Return a secret of *agent*; the host's gateway asks, and may not import what knows."""
-    from clawlite.linux.secrets.secrets import resolve, stores
+class _Secrets:
+    """The secrets of agents; the host's gateway asks, and may not import what knows."""
 
-    return resolve(name, stores(agent))
+    def __call__(self, agent: str, name: str) -> str:
+        """Return a secret of *agent*."""
+        from clawlite.linux.secrets.secrets import resolve, stores
+
+        return resolve(name, stores(agent))
+
+    def keep(self, agent: str, name: str, value: str):
+        """Keep *value* as a secret of *agent*."""
+        from clawlite.linux.secrets.secrets import set_secret
+
+        set_secret(agent, name, value)
+
+    def renewal(self, agent: str, name: str):
+        """Return the lock of whoever replaces that secret."""
+        from clawlite.linux.secrets.secrets import Renewal
+
+        return Renewal(agent, name)
 
 
 def _show(verb: str, args: list, records) -> int:

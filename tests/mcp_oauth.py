@@ -5,10 +5,12 @@ asks ``fresh()`` for them in each test.
 """
 
 import json
+import os
 import subprocess
 import sys
 
 import mcp_agents
+import mcp_oauth_clients
 import pytest
 from agents import Agent, environment, linux, tool_call
 from mcp_oauth_clients import SECRET
@@ -71,3 +73,54 @@ def running(tmp_path, image: str, secret=SECRET):
 def called(agent, number: int) -> dict:
     agent.line(json.dumps(tool_call("echo", {"text": "x%d" % number}, number)))
     return agent.message()
+
+
+def found(published, more="", issuer="http://127.0.0.1:%d") -> str:
+    """Return settings without an endpoint: it is found at the issuer."""
+    line = 'issuer = "%s"\n' % (issuer % published.authority if "%d" in issuer else issuer)
+    return '[mcp.t.oauth2]\nclient_id = "%s"\nscope = "%s"\ncredential = "DOCS_SECRET"\n%s%s' % (
+        mcp_oauth_clients.CLIENT,
+        mcp_oauth_clients.SCOPE,
+        line if issuer else "",
+        more,
+    )
+
+
+def person(published) -> str:
+    return (
+        found(published, 'flow = "device"\n')
+        .replace(mcp_oauth_clients.CLIENT, mcp_oauth_clients.PERSONS)
+        .replace("DOCS_SECRET", "SIGNED_IN")
+    )
+
+
+def login(tmp_path, image: str, name="SIGNED_IN", **env):
+    return subprocess.run(
+        linux("secrets", "login", name, image),
+        env={**environment(tmp_path), **env},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def signed_in_build(tmp_path, agent) -> str:
+    """Build at a terminal; return what a person was told there."""
+    ours, theirs = os.openpty()
+    try:
+        done = subprocess.run(
+            linux("build", str(agent)),
+            env=environment(tmp_path),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+            timeout=60,
+        )
+        os.set_blocking(ours, False)
+        said = os.read(ours, 65536).decode()
+    finally:
+        os.close(theirs)
+        os.close(ours)
+    assert done.returncode == 0, said
+    return said

@@ -112,14 +112,15 @@ class Gateway:
 
     images  ``Images``
     store   ``Store``
-    secret  function(agent, name) -> value; may block
+    secret  function(agent, name) -> value; may block.  For people who sign in it has more
+            (mcp_servers.py)
     note    function(text) for who runs it
     """
 
     def __init__(self, images: Images, store: Store, secret, note):
         self.images, self.store, self.secret, self.note = images, store, secret, note
         self.codecs = (loads, lambda value: dumped(value).decode())
-        self.servers = Servers(self.codecs, note)
+        self.servers = Servers(self.codecs, note, secret)
         self._devices = {}
         self._ports = []
         self._listener = self._proxy = self._a2a = None

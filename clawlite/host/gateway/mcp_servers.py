@@ -8,7 +8,8 @@ call of one of its tools (docs/mcp.md; linux/mcp/servers.py is the like for a de
    again by the next call, not before a pause that doubles with each failure.  No call is sent
    twice: of one that was sent to a server that then failed, nobody knows what it did.
 4. A server that no call needed for ``IDLE_S`` is ended.
-5. Tokens of OAuth are got here, by client credentials, for each device; no device sees one.
+5. Tokens of OAuth are got here for each device; no device sees one.  It is by client credentials,
+   or in the name of a person who has signed in on this machine.
 """
 
 import abc
@@ -31,11 +32,13 @@ from clawlite.core.mcp.mcp_client import READY, Broken, MCPClient, often_ended
 from clawlite.core.mcp.mcp_http import HTTPClient, SessionEnded
 from clawlite.core.mcp.mcp_pin import changed, pin_of
 from clawlite.core.net import http1
+from clawlite.core.net.device_flow import Ended, renewed
 from clawlite.core.net.netrules import authority, parse_url
 from clawlite.core.net.oauth2 import Token, token
 from clawlite.core.net.service_call import ServiceResult, failure, refusal, result_of, timed_out
 from clawlite.core.providers.wire import Codec
 from clawlite.host.gateway.http import Connection, carried_out
+from clawlite.host.gateway.service_calls import own_name
 
 START_S = 20  # from the start of a server to its list of tools
 CONNECT_MS = 10000
@@ -44,6 +47,7 @@ IDLE_S = 600
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1, 60
 MAX_UNSENT = 8388608  # bytes that a server has not read
 GRACE_S = 0.5  # between the end of its stdin, SIGTERM and SIGKILL
+AGAIN_S = 0.2  # until it is looked again whether another process has renewed
 _SAID = 2000  # characters of stderr that are kept
 _PIECE = 65536
 _NAME, _ARGV, _ENV, _IS_HANDSHAKE, _PINS, _HEADERS, _TOKENS = range(7)  # of a row of section MCP
@@ -68,10 +72,15 @@ class _NotMade(ClawError):
 
 
 class Servers:
-    """All servers of a gateway.  codecs: (loads, dumps);  warn: function(text) for who runs it."""
+    """All servers of a gateway.
 
-    def __init__(self, codecs: tuple, warn=lambda text: None):
-        self._codecs, self._warn = codecs, warn
+    codecs  (loads, dumps);  warn: function(text) for who runs it
+    secret  function(agent, name) -> value, with keep(agent, name, value) and renewal(agent, name)
+            (linux/secrets/secrets.py) for people who have signed in; all may block
+    """
+
+    def __init__(self, codecs: tuple, warn=lambda text: None, secret=None):
+        self._codecs, self._warn, self._secret = codecs, warn, secret
         self._servers: dict = {}  # (device, name of a server) -> _Server
         self._ending: set = set()  # tasks that end a server
 
@@ -84,7 +93,7 @@ class Servers:
         ms    the time that the call has;  most: bytes of the result
         """
         row = next(row for row in image.section(MCP) if row[_NAME] == name)
-        server = self._server(device, row)
+        server = self._server(device, row, image.agent.name)
         try:
             async with asyncio.timeout(ms / 1000):
                 try:
@@ -107,7 +116,7 @@ class Servers:
         text = value if isinstance(value, str) else canonical(value)
         return result_of(200, text.encode("utf-8", "replace"), self._codecs[0], most)
 
-    def _server(self, device: str, row: list):
+    def _server(self, device: str, row: list, agent: str):
         key = device, row[_NAME]
         server = self._servers.get(key)
         if server is not None and server.row != row:  # the device runs another image
@@ -117,13 +126,23 @@ class Servers:
             kind = _Program if row[_ARGV][0].startswith("/") else _Remote
             warn = lambda text: self._warn(f"{device}: {text}")
             server = self._servers[key] = kind(row, self._codecs, self._later, warn)
+            server.tokens = self._tokens(device, row[_TOKENS], agent)
         return server
 
-    def _later(self, work) -> None:
-        """Carry out the coroutine *work*; ``close`` waits for it."""
+    def _tokens(self, device: str, row, agent: str):
+        if not row:
+            return None
+        *_, place = row
+        if place is None:
+            return _Tokens(row, self._codecs)
+        return _PersonTokens(row, self._codecs, self._secret, agent, device, self._later)
+
+    def _later(self, work):
+        """Carry out the coroutine *work*, and return its task; ``close`` waits for it."""
         task = asyncio.get_running_loop().create_task(work)
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
+        return task
 
     async def close(self) -> None:
         """End all of them."""
@@ -161,10 +180,13 @@ class _Tokens:
         self._find = find
         async with self._lock:
             if self._token is None or not self._token.lasts(_now_ms()):
-                secret = await find(self._name)
-                work = token(self._row, secret, self._codec, self, self._resource)
-                self._token = await carried_out(work)
+                self._token = await self._another()
             return "Authorization", "Bearer " + self._token.value
+
+    async def _another(self) -> Token:
+        secret = await self._find(self._name)
+        work = token(self._row, secret, self._codec, self, self._resource)
+        return await carried_out(work)
 
     async def another(self) -> tuple:
         """The server has refused the token: return the header with a new one."""
@@ -180,6 +202,79 @@ class _Tokens:
         return int(time.time())
 
 
+class _PersonTokens(_Tokens):
+    """The tokens of one device in the name of a person, who has signed in on this machine for that
+    device, or for all (``clawlite secrets login``).
+
+    1. One renews at a time, of this process and others: a server may end a sign-in whose refresh
+       token comes twice.
+    2. A renewal comes to its end, though the call that wanted it was given up: the server may have
+       given another refresh token, which must not be lost.
+    """
+
+    def __init__(self, row: list, codecs: tuple, secret, agent: str, device: str, later):
+        super().__init__(row, codecs)
+        *_, place = row
+        *_, self._client = place  # the name of the client's own secret, or ""
+        self._loads = codecs[0]
+        self._secret, self._agent, self._later = secret, agent, later
+        self._names = own_name(self._name, device), self._name
+        self._unkept = ""  # a refresh token that could not be written
+
+    async def _another(self) -> Token:
+        task = self._later(self._renewed_alone())
+        task.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return await asyncio.shield(task)
+
+    async def _renewed_alone(self) -> Token:
+        name, _ = await self._signed_in()
+        renewal = self._secret.renewal(self._agent, name)
+        try:
+            while not await _in_thread(renewal.take):
+                await asyncio.sleep(AGAIN_S)
+            return await self._renewed()
+        except OSError as e:
+            raise ClawError(f"{name} cannot be renewed: {e.strerror}") from None
+        finally:
+            renewal.release()
+
+    async def _signed_in(self) -> tuple:
+        """Return (name of the secret, refresh token).  Raises ``ClawError``."""
+        for name in self._names:
+            try:
+                return name, await _in_thread(self._secret, self._agent, name)
+            except ClawError as e:
+                if not getattr(e, "is_missing", False):
+                    raise
+        raise ClawError(f"a person has to sign in first, {self._how()}")
+
+    async def _renewed(self) -> Token:
+        name, used = await self._signed_in()
+        used = self._unkept or used
+        own = await self._find(self._client) if self._client else ""
+        work = renewed(self._row, used, self._codec, self._loads, self, self._resource, own)
+        try:
+            found, refresh = await carried_out(work)
+        except Ended as e:
+            self._unkept = ""
+            message = f"{e.message}: the person has to sign in again, {self._how()}"
+            raise ClawError(message) from None
+        if refresh != used:
+            try:
+                await _in_thread(self._secret.keep, self._agent, name, refresh)
+                self._unkept = ""
+            except (OSError, ClawError):  # no room: it is tried again with the next one
+                self._unkept = refresh
+        return found
+
+    def _how(self) -> str:
+        return f"at the gateway: clawlite secrets login {self._name}"
+
+
+async def _in_thread(work, *args):
+    return await asyncio.get_running_loop().run_in_executor(None, work, *args)
+
+
 class _Server(abc.ABC):
     """One server of one device, begun when it is first called; *later* as ``Servers._later``,
     *warn* as in ``Servers``.
@@ -191,7 +286,7 @@ class _Server(abc.ABC):
     def __init__(self, row: list, codecs: tuple, later, warn):
         self.row, self.name, self.pins = row, row[_NAME], dict(row[_PINS])
         self._codecs, self._later, self._warn = codecs, later, warn
-        self.tokens = _Tokens(row[_TOKENS], codecs) if row[_TOKENS] else None
+        self.tokens: _Tokens | None = None
         self._client: Any = None  # MCPClient
         self._credentials: list = []
         self._calls: dict = {}  # number -> _Call

@@ -113,6 +113,11 @@ async def called(image, name: str, device: str, text: str, codecs: tuple, server
     return await sent(service, request, loads, tool.timeout_ms or TIMEOUT_MS, most)
 
 
+def own_name(name: str, device: str) -> str:
+    """Return the name of the secret that is *device*'s own *name*."""
+    return f"{name}.{_ODD.sub('-', device)}"[:MAX_NAME]
+
+
 async def _credential(service: Service, device: str, secret):
     """Return what the service is shown, None where it wants nothing.  Raises ``ClawError``."""
     return None if service.auth is None else await _secret(service, device, secret, service.auth[2])
@@ -121,9 +126,8 @@ async def _credential(service: Service, device: str, secret):
 async def _secret(service: Service, device: str, secret, name: str):
     """Return the value of the credential *name* that *device* has for *service*."""
     loop = asyncio.get_running_loop()
-    own = f"{name}.{_ODD.sub('-', device)}"[:MAX_NAME]
     try:
-        return await loop.run_in_executor(None, secret, own)
+        return await loop.run_in_executor(None, secret, own_name(name, device))
     except ClawError as e:
         if not getattr(e, "is_missing", False):  # it is there, and cannot be used
             raise

@@ -280,12 +280,6 @@ class MCPServer(Strict):
             report(("devices",), "a gateway alone asks which device calls", key=True)
         oauth2 = value.get("oauth2")
         is_person = isinstance(oauth2, dict) and oauth2.get("flow") == "device"
-        if is_person and is_mediated:
-            report(
-                ("oauth2", "flow"),
-                "nobody signs in at a gateway: its devices may have several people",
-                hint='use flow = "client_credentials"',
-            )
         if value.get("trust") == "start" and is_person:
             report(
                 ("trust",),

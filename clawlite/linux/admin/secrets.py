@@ -21,7 +21,8 @@ HELP = (
 the value from stdin, or asks for it without showing it; with $%s the store
 is encrypted (aes-256-gcm).  login signs a person in at an MCP server ([mcp.NAME.oauth2]
 flow = "device") and keeps what lasts of it under the name of its credential.
-It needs the image: clawlite build."""
+It needs the image: clawlite build.  Where a gateway calls the server, sign in on its machine, for
+all devices or, with NAME.DEVICE, for one."""
     % encrypted_store.VARIABLE
 )
 

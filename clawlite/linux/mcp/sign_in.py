@@ -6,8 +6,9 @@ from time import monotonic, time
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.header import shaped
-from clawlite.core.image.image import MCP, NETWORK
+from clawlite.core.image.image import MCP, NETWORK, SERVICES
 from clawlite.core.net.device_flow import sign_in
+from clawlite.core.net.service_call import SERVED, Service
 from clawlite.core.providers.wire import Codec
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.mcp.servers import ROWS
@@ -25,14 +26,16 @@ class _Meter:
 def refresh_token(image, name: str, tell, value) -> str:
     """Return what is to be kept as the secret *name* of the agent of *image*.
 
+    name   of the credential; NAME.DEVICE, where a gateway calls the server for that device
     tell   as of ``device_flow.sign_in``;  value: function(name of a secret) -> its value
     Raises ``ClawError``: nobody signs in for that secret, or nobody agreed.
     """
     rows = image.section(MCP) or []
     shaped(rows, ROWS, "MCP servers")
-    wanted = [tokens for *_, tokens, _ in rows if tokens and tokens[-1] is not None]
-    for *row, secret, resource, device in wanted:
-        if secret == name:
+    wanted = [(server, tokens) for server, *_, tokens, _ in rows if tokens and tokens[-1]]
+    mediated = _mediated(image)
+    for server, (*row, secret, resource, device) in wanted:
+        if secret == name or server in mediated and name.startswith(secret + "."):
             _, authorities = image.section(NETWORK) or (None, ())
             codec = Codec(loads, dumps)
             *place, client = device
@@ -45,10 +48,16 @@ def refresh_token(image, name: str, tell, value) -> str:
                     'many servers want scope = "offline_access" for one, in clawlite.toml',
                 )
             return refresh
-    names = ", ".join(sorted({secret for *_, secret, _, _ in wanted}))
+    names = ", ".join(sorted({secret for _, (*_, secret, _, _) in wanted}))
     raise ClawError(
         "nobody signs in for the secret %s" % name,
         "it is one of: " + names
         if names
         else 'clawlite.toml says who does: [mcp.NAME.oauth2] flow = "device"',
     )
+
+
+def _mediated(image) -> set:
+    """Return the names of the MCP servers that a gateway calls."""
+    services = map(Service, image.section(SERVICES) or ())
+    return {one.name for one in services if one.scheme == SERVED}

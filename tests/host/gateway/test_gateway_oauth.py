@@ -1,17 +1,17 @@
 """A gateway gets the tokens for the MCP servers that it asks for its devices, by client credentials
-(OAuth 2.1): Authlib gives them, the official SDK takes them.
+(OAuth 2.1) or in the name of a person: Authlib gives them, the official SDK takes them.
 """
 
 import asyncio
 import json
 
-import mcp_agents
 import pytest
-from mcp_oauth import SECRET, agent_of, servers  # noqa: F401
+from agents import environment
+from mcp_oauth import SECRET, agent_of, login, person, servers, signed_in_build  # noqa: F401
 
+from clawlite import command
 from clawlite.core.base.errors import ClawError
-from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build.build import build, build_beside
+from clawlite.host.build.build import build_beside
 from clawlite.host.gateway import mcp_servers
 from clawlite.host.gateway.gateway import loads
 from clawlite.host.image import inspection
@@ -84,10 +84,67 @@ def test_without_a_token_nothing_is_called(tmp_path, published, find, said):
     assert published.tell("")[0] == 1, "the build's"
 
 
-def test_nobody_signs_in_at_a_gateway(tmp_path):
-    agent = mcp_agents.remote(tmp_path, "http://127.0.0.1:9/mcp")
-    more = SETTINGS % (MORE % 9 + 'flow = "device"\n')
-    (agent / "clawlite.toml").open("a").write(more)
-    with pytest.raises(ManifestErrors) as caught:
-        build(str(agent))
-    assert "nobody signs in at a gateway" in str(caught.value)
+def mediated(tmp_path, published) -> str:
+    """Return the image of an agent whose gateway calls a server in the name of a person."""
+    more = '[mcp.t]\nmode = "mediated"\n' + person(published) + "[gateway]\n"
+    agent = agent_of(tmp_path, published, more)
+    published.tell("agree")
+    signed_in_build(tmp_path, agent)
+    return build_beside(str(agent))
+
+
+def said(result: dict) -> str:
+    return json.dumps(result["data"] if result["ok"] else result["error"])
+
+
+def test_a_person_signs_in_for_the_devices_of_a_gateway(tmp_path, published, monkeypatch):
+    """RFC 8628: the refresh token lies where the gateway's secrets do, and is renewed there."""
+    path = mediated(tmp_path, published)
+    monkeypatch.setenv("CLAWLITE_STATE", environment(tmp_path)["CLAWLITE_STATE"])
+    image = inspection.opened(path)
+
+    def kept(name: str) -> str:
+        (file,) = tmp_path.rglob("secrets/" + name)
+        return file.read_text()
+
+    async def run():
+        servers = mcp_servers.Servers((loads, json.dumps), secret=command._Secrets())
+
+        async def call(device: str, ms=60000) -> dict:
+            given = {"text": "x"}
+            return await servers.called(image, "t", "echo", given, device, missing, ms, 16384)
+
+        try:
+            result = await call("shed")
+            assert result["error"]["code"] == "no_credential"
+            assert "sign in first, at the gateway: clawlite secrets login SIGNED_IN" in said(result)
+            assert login(tmp_path, path).returncode == 0
+            first = kept("SIGNED_IN")
+            assert (await call("shed"))["ok"] and (await call("barn"))["ok"]
+            shared = kept("SIGNED_IN")
+            assert shared != first, "the server gave another one, and the old one counts no more"
+            assert login(tmp_path, path, "SIGNED_IN.shed").returncode == 0
+            own = kept("SIGNED_IN.shed")
+            published.tell("revoke")
+            assert (await call("shed"))["ok"]
+            assert kept("SIGNED_IN.shed") != own and kept("SIGNED_IN") == shared
+            published.tell("revoke")
+            published.tell("hold")
+            assert (await call("barn", 100))["error"]["code"] == "timeout"
+            published.tell("go")
+            assert (await call("barn"))["ok"], "what was given to the call before is not lost"
+            published.tell("revoke")
+            published.tell("forget")
+            assert "sign in again, at the gateway" in said(await call("barn"))
+        finally:
+            await servers.close()
+
+    asyncio.run(run())
+
+
+def test_a_sign_in_for_one_device_is_a_gateways(tmp_path, published):
+    agent = agent_of(tmp_path, published, person(published))
+    published.tell("agree")
+    signed_in_build(tmp_path, agent)
+    done = login(tmp_path, build_beside(str(agent)), "SIGNED_IN.shed")
+    assert done.returncode == 1 and "it is one of: SIGNED_IN" in done.stderr

@@ -4,14 +4,22 @@ official SDK takes them.
 """
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import mcp_oauth_clients
 import pytest
-from agents import Agent, environment, linux, tool_call
-from mcp_oauth import SECRET, agent_of, called, running, servers  # noqa: F401
+from agents import Agent, linux, tool_call
+from mcp_oauth import (  # noqa: F401
+    SECRET,
+    agent_of,
+    called,
+    found,
+    login,
+    person,
+    running,
+    servers,
+    signed_in_build,
+)
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import ManifestErrors
@@ -22,25 +30,6 @@ from clawlite.host.build.build import build, build_beside
 def published(servers, monkeypatch):
     monkeypatch.setenv("DOCS_SECRET", SECRET)
     return servers.fresh()
-
-
-def found(published, more="", issuer="http://127.0.0.1:%d") -> str:
-    """Return settings without an endpoint: it is found at the issuer."""
-    line = 'issuer = "%s"\n' % (issuer % published.authority if "%d" in issuer else issuer)
-    return '[mcp.t.oauth2]\nclient_id = "%s"\nscope = "%s"\ncredential = "DOCS_SECRET"\n%s%s' % (
-        mcp_oauth_clients.CLIENT,
-        mcp_oauth_clients.SCOPE,
-        line if issuer else "",
-        more,
-    )
-
-
-def person(published) -> str:
-    return (
-        found(published, 'flow = "device"\n')
-        .replace(mcp_oauth_clients.CLIENT, mcp_oauth_clients.PERSONS)
-        .replace("DOCS_SECRET", "SIGNED_IN")
-    )
 
 
 def test_the_endpoint_is_found_and_pinned(tmp_path, published):
@@ -140,38 +129,6 @@ def test_settings_that_are_refused(tmp_path, published, more, said):
     with pytest.raises(ManifestErrors) as caught:
         build(str(agent_of(tmp_path, published, found(published, more))))
     assert said in str(caught.value)
-
-
-def login(tmp_path, image: str, name="SIGNED_IN", **env):
-    return subprocess.run(
-        linux("secrets", "login", name, image),
-        env={**environment(tmp_path), **env},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-
-
-def signed_in_build(tmp_path, agent) -> str:
-    """Build at a terminal; return what a person was told there."""
-    ours, theirs = os.openpty()
-    try:
-        done = subprocess.run(
-            linux("build", str(agent)),
-            env=environment(tmp_path),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=theirs,
-            timeout=60,
-        )
-        os.set_blocking(ours, False)
-        said = os.read(ours, 65536).decode()
-    finally:
-        os.close(theirs)
-        os.close(ours)
-    assert done.returncode == 0, said
-    return said
 
 
 def test_a_person_signs_in(tmp_path, published):
