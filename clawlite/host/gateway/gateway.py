@@ -269,6 +269,7 @@ class Gateway:
             tool=job.provider,
             arguments=job.asked[:MAX_SAID],
             outcome=job.outcome,
+            result_bytes=len(job.said.encode()),
             latency_ms=int((time.monotonic() - job.began_s) * 1000),
         )
         if job.outcome != "ok":

@@ -246,6 +246,9 @@ def _line(record: dict) -> str:
     if "damaged" in record or not isinstance(record.get("n"), int):
         return "   ? damaged: %.100s" % record.get("damaged", record)
     said = [str(record.get("problem") or record.get("removed") or record.get("tool") or "")]
+    if record.get("server"):
+        said.append("by %s of %s" % (record.get("server_tool"), record["server"]))
+        said.append("(%s, %s)" % (record.get("mode"), record.get("protocol")))
     if record.get("arguments"):
         said.append(str(record["arguments"])[:80])
     decided = record.get("action")
@@ -263,6 +266,8 @@ def _line(record: dict) -> str:
         said.append("(%s)" % record["code"])
     if record.get("found"):
         said.append("found: " + ", ".join(map(str, record["found"])))
+    if record.get("result_bytes") is not None:
+        said.append("%s bytes" % record["result_bytes"])
     if record.get("duration_ms") is not None:
         said.append("%s ms" % record["duration_ms"])
     return "%4d %s %-13s %s" % (

@@ -8,12 +8,15 @@ a chain (chain.py).
 3. An audit that cannot be written is an error of the whole agent: nothing more runs
    (linux/runtime/startup.py).
 4. No secret stands in a record, whatever else policies say of secrets.
+5. The record of a call that a service or an MCP server answered says which one, its own name for
+   the tool, who called it, how, and how much came back (served.py).
 """
 
 import time
 
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import ClawError
+from clawlite.core.image.image import MCP, SERVICES
 from clawlite.linux.audit.chain import line
 from clawlite.linux.files.files import mend, state_folder, tell
 from clawlite.scan.auditrecord import begins, record
@@ -55,6 +58,13 @@ class Audit:
         self._sender, taken = (
             _sender(image.agent.name, destination, target) if target else (None, None)
         )
+        self._served = None
+        if image.size_of(MCP) or image.size_of(SERVICES):
+            from clawlite.linux.audit.served import Served
+
+            self._served = Served(image)
+            # how much came back: ``record`` keeps the text out where policies do
+            image.guard.outputs = True
         self._store = store or store_of(image.agent.name, self._wants, taken)
         self._waiting = []
         self._told = ""
@@ -71,6 +81,8 @@ class Audit:
         pairs = record(event, self._wants, self._image)
         if pairs is not None:
             self._waiting.append(dict(pairs))
+            if self._served:
+                self._waiting[-1].update(self._served.of(event))
 
     def _refused(self, event: dict):
         """A stranger may send as much as it wants: one record a minute says how much that was."""

@@ -120,6 +120,8 @@ def test_adr_020_mediated_the_desk_end_to_end(world, desk):
         ("executor", TRADE, "ok"),
     ]
     assert all(row["latency_ms"] >= 0 for _, row in rows)
+    sizes = [len(json.dumps(one, separators=(",", ":"))) for one in (read, filled)]
+    assert [row["result_bytes"] for _, row in rows[::2]] == sizes
     for image in (analyst, executor):
         data = open(image, "rb").read()
         assert TOKEN.encode() not in data and b"t-executor" not in data
