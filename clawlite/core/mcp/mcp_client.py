@@ -41,6 +41,8 @@ DISCOVER, INITIALIZE, LIST, READY = range(4)  # states
 LISTEN = "listen"  # what the client calls its own subscription
 # in the message, for a model sees no hints
 _UNANSWERED = "clawlite answers no questions of a server: give all that it needs in the arguments"
+# the next step where a call was sent and no answer came
+OUTCOME_UNKNOWN = "what the call did is not known: look before it is made again"
 
 
 class Broken(ClawError):
@@ -438,7 +440,7 @@ def _outcome(message: dict, wanted: str, asks: bool, keep=None) -> tuple:
         )
     result = message.get("result")
     if not isinstance(result, dict):
-        return False, ClawError("the MCP server sent an answer without a result")
+        return False, ClawError("the MCP server sent an answer without a result", OUTCOME_UNKNOWN)
     if result.get("resultType", "complete") != "complete":
         requests, state = result.get("inputRequests"), result.get("requestState")
         if asks and _are_forms(requests, state):

@@ -59,10 +59,14 @@ def _walk(schema, values, found: dict, depth: int):
         if not is_token or part.get("type") not in _TYPES or name.lower() in found:
             raise ClawError(
                 "the MCP server's input schema has an x-mcp-header that no request can carry: %s"
-                % show(name)
+                % show(name),
+                "leave the tool out, or report it to the makers of the server",
             )
         if len(found) >= MAX_PARAMS:
-            raise ClawError("the MCP server's input schema has more than %d headers" % MAX_PARAMS)
+            raise ClawError(
+                "the MCP server's input schema has more than %d headers" % MAX_PARAMS,
+                "leave the tool out, or report it to the makers of the server",
+            )
         found[name.lower()] = None if value is None else ("Mcp-Param-" + name, _value(value))
     if depth == 0:
         for name in list(found):

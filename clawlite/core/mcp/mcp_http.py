@@ -17,6 +17,7 @@ what to send; ``take`` gets the bytes that come back, or ``event`` the events of
 from clawlite.core.base.errors import ClawError, ProviderError
 from clawlite.core.base.jsonvalue import show
 from clawlite.core.mcp.mcp_client import (
+    OUTCOME_UNKNOWN,
     LISTEN,
     LONGEST_PAUSE_MS,
     MAX_LINE,
@@ -36,7 +37,6 @@ MAX_REFUSAL = 65536  # bytes read of an answer whose status is no success
 MAX_SESSION = 1024  # characters of a session's id, and of an event's
 MAX_RESUMES = 10  # of one request's stream, without an event in between
 HOLD_MS = 1000
-UNKNOWN = "what the call did is not known: look before it is made again"
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 
@@ -489,7 +489,7 @@ class HTTPClient(MCPClient):
         if key == LISTEN:
             self._listens = False
             return
-        done.append((key, (False, ClawError("the MCP server: " + why, UNKNOWN))))
+        done.append((key, (False, ClawError("the MCP server: " + why, OUTCOME_UNKNOWN))))
 
     def _forget(self, number: int):
         self._renewed.discard(number)

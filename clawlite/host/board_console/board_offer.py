@@ -19,6 +19,7 @@ from clawlite.core.base.effect import APPROVE, ASK, RESOLVE, RUN, STORE
 from clawlite.core.base.errors import ClawError, InvalidParams, ParseError
 from clawlite.core.image import image as layout
 from clawlite.core.line.frame import RECORD, TOO_LONG, Framer
+from clawlite.core.mcp.mcp_client import OUTCOME_UNKNOWN
 from clawlite.core.mcp.mcp_server import MCPServer, refused, result_of
 from clawlite.core.mcp.tool_definitions import definitions, prompts
 from clawlite.core.policy.approval import question
@@ -187,7 +188,7 @@ class _Server(SerialConsole):
             elif isinstance(error, dict):
                 result = refused(error)
             else:
-                result = refused(ClawError("the board gave no result").to_json())
+                result = refused(ClawError("the board gave no result", OUTCOME_UNKNOWN).to_json())
             one.call.number = None
             one.call.server.ended(one.call, result, None)
         elif what == "answer" and one.call.number is one:
@@ -214,7 +215,7 @@ class _Server(SerialConsole):
                 one.call.number = None
                 error = ClawError(
                     f"the board {how} during the call",
-                    "what the call did is not known: look before it is made again",
+                    OUTCOME_UNKNOWN,
                 )
                 one.call.server.ended(one.call, refused(error.to_json()), None)
 

@@ -28,7 +28,7 @@ from clawlite import __version__
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.render import canonical
 from clawlite.core.image.image import LOCAL, MCP
-from clawlite.core.mcp.mcp_client import READY, Broken, MCPClient, often_ended
+from clawlite.core.mcp.mcp_client import OUTCOME_UNKNOWN, READY, Broken, MCPClient, often_ended
 from clawlite.core.mcp.mcp_http import HTTPClient, SessionEnded
 from clawlite.core.mcp.mcp_pin import changed, pin_of
 from clawlite.core.net import http1
@@ -51,7 +51,6 @@ AGAIN_S = 0.2  # until it is looked again whether another process has renewed
 _SAID = 2000  # characters of stderr that are kept
 _PIECE = 65536
 _NAME, _ARGV, _ENV, _IS_HANDSHAKE, _PINS, _HEADERS, _TOKENS = range(7)  # of a row of section MCP
-_UNKNOWN = "what the call did is not known: look before it is made again"
 
 
 class _Call:
@@ -442,7 +441,7 @@ class _Server(abc.ABC):
         """Fail the calls that were sent."""
         for call in self._calls.values():
             if call.is_sent and not call.future.done():
-                error = ClawError(f"the MCP server {self.name} {why}", _UNKNOWN)
+                error = ClawError(f"the MCP server {self.name} {why}", OUTCOME_UNKNOWN)
                 call.future.set_result((False, error))
 
     def _fail(self, why: str) -> None:

@@ -22,6 +22,7 @@ from clawlite.core.base.effect import ASKS_PERSON, IS_OK, VALUE
 from clawlite.core.base.errors import ClawError, SandboxDenied, ToolTimeout
 from clawlite.core.mcp.mcp_client import (
     ASKED,
+    OUTCOME_UNKNOWN,
     READY,
     Broken,
     MCPClient,
@@ -178,7 +179,10 @@ class Servers:
                 return False, e
             except (ClawError, OSError) as e:
                 if isinstance(e, OSError):
-                    e = ClawError("%s: %s" % (e.filename, e.strerror))
+                    e = ClawError(
+                        "%s: %s" % (e.filename, e.strerror),
+                        "check the path of its program in the mcp_source of its tools",
+                    )
                 self._failed(server, e.message, now_ms)
                 return False, _not_run(
                     "the MCP server %s cannot be started: %s" % (server.name, e.message), e.hint
@@ -345,7 +349,10 @@ class Servers:
         if call.questions > MAX_QUESTIONS:
             call.note = "it asked a person more than %d questions" % MAX_QUESTIONS
             if number is None:
-                error = ClawError("the MCP server %s did not come to an end" % server.name)
+                error = ClawError(
+                    "the MCP server %s did not come to an end" % server.name,
+                    "give all that it needs in the arguments",
+                )
                 self._ended(server, task, (False, error))
             else:
                 server.client.answer(number, {"action": "cancel"})
@@ -387,7 +394,10 @@ class Servers:
             except ClawError as e:
                 call.note = e.message if isinstance(e, URLWanted) else "it asked for " + e.message
                 if number is None:
-                    error = ClawError("the MCP server wants more input for this call")
+                    error = ClawError(
+                        "the MCP server wants more input for this call",
+                        "give all that it needs in the arguments",
+                    )
                     self._ended(server, task, (False, error))
                     return
                 call.wanted.pop(0)
@@ -453,8 +463,7 @@ class Servers:
             elif call.sent_ms is not None:
                 del server.calls[task], self._tasks[task]
                 error = "the MCP server %s ended its session during the call" % server.name
-                hint = "what the call did is not known: look before it is made again"
-                self._done.append((task, (False, ClawError(error, hint))))
+                self._done.append((task, (False, ClawError(error, OUTCOME_UNKNOWN))))
         self._end(server)
         try:
             self._open(server, now_ms)
@@ -547,7 +556,8 @@ class Servers:
             if now_ms >= call.due_ms and call.asking_ms is None:
                 self.cancel(task)
                 error = "the MCP server %s did not answer in time" % server.name
-                self._done.append((task, (False, ToolTimeout(error))))
+                hint = "send it again" if call.sent_ms is None else OUTCOME_UNKNOWN
+                self._done.append((task, (False, ToolTimeout(error, hint))))
                 if call.sent_ms is None:
                     continue
                 if server.mute_ms is None:
@@ -589,7 +599,7 @@ class Servers:
             if call.sent_ms is not None:
                 error = ClawError(
                     "the MCP server %s failed during the call: %s" % (server.name, server.why),
-                    "what the call did is not known: look before it is made again",
+                    OUTCOME_UNKNOWN,
                 )
             else:
                 error = refusal or _not_run(
