@@ -125,7 +125,12 @@ class Lifecycle:
             for number in sorted(tasks):
                 try:
                     self._agent.cancel(
-                        number, InvalidRequest("the agent stopped before this call ended"), now_ms
+                        number,
+                        InvalidRequest(
+                            "the agent stopped before this call ended",
+                            "start the agent, and call again",
+                        ),
+                        now_ms,
                     )
                 except Exception:  # a task that cannot be ended must not keep the agent running
                     tasks.pop(number, None)

@@ -71,4 +71,7 @@ def alone(agent, tool, arguments: dict):
     try:
         return value_of(text, chain.loads)
     except ParseError as e:
-        raise ClawError("its skill was to end with JSON: " + e.message)
+        raise ClawError(
+            "its skill was to end with JSON: " + e.message,
+            "mend the instruction of the skill, or its output_schema",
+        )

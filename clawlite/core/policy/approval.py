@@ -146,7 +146,7 @@ def expired(approval):
     """Return the error of a call that nobody approved in time."""
     return ApprovalTimeout(
         "%s: nobody approved it within %d s" % (approval.tool.name, approval.timeout_s),
-        "",
+        "call it again while somebody is there to approve it",
         _about(approval),
     )
 

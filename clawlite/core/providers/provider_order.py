@@ -6,7 +6,7 @@ reflex rules come before all providers, and pass on the messages that no rule fi
 
 from clawlite.core.base.dialect import const
 from clawlite.core.base.effect import TELL
-from clawlite.core.base.errors import ProviderError, QuotaExceeded
+from clawlite.core.base.errors import ProviderError, QuotaExceeded, TransientError
 from clawlite.core.image.image import REFLEX, REPLAY
 
 _LOADS = const(0)  # of the codecs
@@ -69,11 +69,7 @@ class ProviderOrder:
             if place + 1 < count and name not in _BUILTIN:
                 hint = " - " + last.hint if last.hint else ""
                 yield (TELL, "%s%s; next: %s" % (last.message, hint, self._at(place + 1)[_NAME]))
-        if len(why) == 1:
-            raise last
-        raise (QuotaExceeded if only_limits else ProviderError)(
-            "no provider left: " + "; ".join(why), "", last.data
-        )
+        _fail(why, last, only_limits)
 
     def _by_rules(self, history):
         """Return the reply of the rules that come first, or None when the turn is not theirs."""
@@ -97,7 +93,10 @@ class ProviderOrder:
         history = History(0)
         history.is_nested = True
         history.begin(Message("user", prompt))
-        last = ProviderError("this agent has no provider that a tool could ask")
+        last = ProviderError(
+            "this agent has no provider that a tool could ask",
+            "add a provider to the manifest that is a model",
+        )
         places = range(len(self._image.agent.providers)) if place is None else (place,)
         for place in places:
             name, provider = self._at(place)
@@ -118,6 +117,26 @@ class ProviderOrder:
                 self._is_behind,
             )
         return self._made[place]
+
+
+def _fail(why: list, last, only_limits: bool):
+    """Raise the error of a turn that no provider answers: *last*, when there is just one."""
+    error = last
+    if len(why) > 1:
+        error = (QuotaExceeded if only_limits else ProviderError)(
+            "no provider left: " + "; ".join(why), last.hint, last.data
+        )
+    if isinstance(last, QuotaExceeded):
+        raise _hinted(error, "raise that limit, or wait until its hour or day is over")
+    if isinstance(last, TransientError):
+        raise _hinted(error, "see that the network and the provider are up, then send it again")
+    raise _hinted(error, "check protocol, endpoint and limits of the provider in the manifest")
+
+
+def _hinted(error, hint: str):
+    """Return *error*, with *hint* if it has none."""
+    error.hint = error.hint or hint
+    return error
 
 
 RULES = -1

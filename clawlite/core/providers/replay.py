@@ -35,7 +35,8 @@ class Replay:
                 self._round = len(self._turns[self._turn][_ROUNDS])
                 raise ProviderError(
                     "replay: recorded turn %d begins with %s, got %s"
-                    % (self._turn + 1, canonical(wanted, 60), canonical(last.text, 60))
+                    % (self._turn + 1, canonical(wanted, 60), canonical(last.text, 60)),
+                    "say what was recorded, or record the turns again",
                 )
         rounds = self._turns[self._turn][_ROUNDS]
         if self._round >= len(rounds):

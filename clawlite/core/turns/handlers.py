@@ -96,7 +96,9 @@ class Handlers:
                         (
                             False,
                             ToolTimeout(
-                                "%s: did not end in time and was ended" % name, "", {"tool": name}
+                                "%s: did not end in time and was ended" % name,
+                                "give it less to do, or raise timeout_ms in the manifest",
+                                {"tool": name},
                             ),
                         ),
                     )
@@ -171,7 +173,10 @@ def question(said: dict) -> tuple:
         or most is True
         or most < 1
     ):
-        raise ClawError('it yielded a dict, expected {"ask": text, "max_tokens": number}')
+        raise ClawError(
+            'it yielded a dict, expected {"ask": text, "max_tokens": number}',
+            "mend the yield in tools.py",
+        )
     return ASKS_PROVIDER, (text, most)
 
 

@@ -92,7 +92,8 @@ def turn(image, text: str, chain, history, run=None, skill=None):
         if len(reply.calls) > MAX_CALLS:
             raise ProviderError(
                 "the provider asked for %d tool calls at once, expected at most %d"
-                % (len(reply.calls), MAX_CALLS)
+                % (len(reply.calls), MAX_CALLS),
+                "ask for less at once, or use another model",
             )
         asked = [
             (id or history.new_id(), _plain(name), raw or canonical(arguments))
@@ -116,7 +117,8 @@ def turn(image, text: str, chain, history, run=None, skill=None):
             if again:
                 raise ProviderError(
                     "the answer is not what the output_schema of the skill %s "
-                    "allows: %s" % (skill.name, wrong)
+                    "allows: %s" % (skill.name, wrong),
+                    "mend the instruction of the skill, or its output_schema",
                 )
             again = True  # only once: the person sees how that ends
             messages.append(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from agents import INITIALIZE, environment, eventually, tool_call
-from llm_server import FAULTS, MODEL, Server, calls, error, say
+from llm_server import FAULTS, MODEL, WHEN_AWAY, WHEN_SPENT, WHEN_WRONG, Server, calls, error, say
 from providers.project import AT_ONCE, KEY, WAYS, Listener, World, answer, nobody, provider, texts
 
 REFLEX = (
@@ -118,7 +118,7 @@ def test_each_fault_is_one_clear_line_and_the_agent_goes_on(world, api, streamin
                 assert (
                     len(lines) == 1
                     and lines[0].startswith("provider first: ")
-                    and len(lines[0]) < 280
+                    and len(lines[0]) < 340
                 ), (fault, said)
                 assert BAD[fault] in lines[0], (fault, lines)
                 agent.line("again")
@@ -144,7 +144,8 @@ def test_more_faults_are_one_clear_line_each(world):
                 said = agent.expect("(tried 1 of 1).")
                 next_step = agent.expect("\n")
                 assert (
-                    next_step in ("", " Next: check protocol and endpoint.")
+                    next_step
+                    in (WHEN_AWAY[:-1], WHEN_WRONG[:-1], " Next: check protocol and endpoint.")
                     or fault == "redirect"
                     and "endpoint" in next_step
                 ), fault
@@ -171,7 +172,7 @@ def test_a_wrong_call_is_the_models_to_mend(world, api, streaming, fault):
             1,
             "",
             "provider first: the provider's answer: input: expected dict, found "
-            "str (tried 1 of 1).\n",
+            "str (tried 1 of 1)." + WHEN_WRONG,
         )
     else:
         expected = (0, "I am sorry.\n", "")
@@ -188,7 +189,7 @@ def test_a_provider_that_is_not_there(world):
     assert code == 1 and said == "" and len(lines) == 3
     assert lines == [
         "provider first: connection refused (tried %d of 3%s"
-        % (n, ", again in 0.0 s)" if n < 3 else ").")
+        % (n, ", again in 0.0 s)" if n < 3 else ")." + WHEN_AWAY[:-1])
         for n in (1, 2, 3)
     ]
 
@@ -462,7 +463,7 @@ def test_when_none_is_left_the_line_says_all(world):
         "HTTP 403: Your key may not use "
         "this. (tried 1 of 1); "
         "provider two: connection refused (tried 1 of "
-        "1)."
+        "1)." + WHEN_AWAY[:-1]
     )
 
 
@@ -539,7 +540,7 @@ def test_tokens_of_a_day_last_over_a_restart(world, api, streaming):
         assert (code, said) == (1, "") and len(server.requests) == 1
         assert told.startswith(
             "provider first: tokens_per_day is 10000, and this request of some "
-        ) and told.endswith("(9990 are used).\n")
+        ) and told.endswith("(9990 are used)." + WHEN_SPENT)
         assert len(told.splitlines()) == 1 and world.meters() == {"first": [day, 9990]}
 
 
@@ -636,7 +637,7 @@ def test_two_processes_of_an_agent_share_what_they_have_spent(world):
             one.line("hello, " + "x" * 4000)
             one.expect("Dear.\n")
             two.line("hello")
-            assert "tokens_per_day is 10000" in two.expect("(12000 are used).\n")
+            assert "tokens_per_day is 10000" in two.expect("(12000 are used)." + WHEN_SPENT)
 
 
 def test_meters_that_cannot_be_written_are_said_once_and_hold(world):
@@ -648,7 +649,7 @@ def test_meters_that_cannot_be_written_are_said_once_and_hold(world):
                 agent.line("hello" + " " * 10)
                 agent.expect("Dear.\n")
             agent.line("hello")
-            assert "tokens_per_day is 10000" in agent.expect("(12000 are used).\n")
+            assert "tokens_per_day is 10000" in agent.expect("(12000 are used)." + WHEN_SPENT)
             assert (
                 agent.errors().count("cannot be written") == 1
                 and len(agent.errors().splitlines()) == 1
@@ -674,7 +675,7 @@ def test_an_error_inside_a_stream_is_tried_again_when_it_may_pass(world, api):
         assert world.ask("hello") == (
             1,
             "",
-            "provider first: the provider reported: No. (tried 1 of 3).\n",
+            "provider first: the provider reported: No. (tried 1 of 3)." + WHEN_WRONG,
         )
 
 
@@ -979,7 +980,7 @@ def test_nothing_of_a_turn_stays_open(world):
             before = eventually(lambda: held() if held()[1] == 1 else None)
             for n in range(1, 50):
                 agent.line("hello")
-                agent.expect("(tried 1 of 1).\n" if n % 2 else "Fine.\n")
+                agent.expect("(tried 1 of 1)." + WHEN_AWAY if n % 2 else "Fine.\n")
             eventually(lambda: held() == before)
 
 

@@ -7,7 +7,7 @@ approvals that run out. The same effects reach real sockets in test_turns.py.
 
 import pytest
 from agents import INITIALIZE
-from llm_server import ANSWERS, MODEL
+from llm_server import ANSWERS, MODEL, WHEN_AWAY, WHEN_WRONG
 from providers.clockwork import Clockwork
 from providers.project import provider
 
@@ -51,7 +51,7 @@ def test_a_minute_of_silence_ends_a_request(clockwork, away, came):
     # who says nothing at all is not tried again: it would take as long
     if not came:
         assert (
-            it.said == "provider first: it said nothing for 60 s (tried 1 of 2).\n"
+            it.said == "provider first: it said nothing for 60 s (tried 1 of 2)." + WHEN_WRONG
             and not it.agent.tasks
         )
         return
@@ -63,7 +63,8 @@ def test_a_minute_of_silence_ends_a_request(clockwork, away, came):
     assert it.requests == 2 and it.open
     it.move(60000)
     assert (
-        it.said.splitlines()[1:] == ["provider first: it said nothing for 60 s (tried 2 of 2)."]
+        it.said.splitlines()[1:]
+        == ["provider first: it said nothing for 60 s (tried 2 of 2)." + WHEN_WRONG[:-1]]
         and not it.open
         and not it.agent.tasks
     )
@@ -168,7 +169,7 @@ def test_no_pause_is_longer_than_a_minute_and_a_quarter(clockwork, backoff, wait
         it.move(wait * 250 + 1)
         assert it.requests == number + 2
     it.refuse("connection refused")
-    assert it.said.endswith("(tried 5 of 5).\n") and it.agent.deadline() is None
+    assert it.said.endswith("(tried 5 of 5)." + WHEN_AWAY) and it.agent.deadline() is None
 
 
 @pytest.mark.parametrize("seconds, obeyed", [(0, True), (60, True), (61, False)])
