@@ -55,11 +55,17 @@ class SimulatedPins:
         """
         pin = self._pin(name)
         if pin[_KIND] not in (OUTPUT, PWM):
-            raise SandboxDenied("pin %s is %s, expected output or pwm" % (name, KINDS[pin[_KIND]]))
+            raise SandboxDenied(
+                "pin %s is %s, expected output or pwm" % (name, KINDS[pin[_KIND]]),
+                "name another pin, or change its kind in clawlite.toml",
+            )
         limit = FULL if pin[_KIND] == PWM else 1
         value = int(value)
         if not 0 <= value <= limit:
-            raise SandboxDenied("pin %s: expected 0 to %d, got %d" % (name, limit, value))
+            raise SandboxDenied(
+                "pin %s: expected 0 to %d, got %d" % (name, limit, value),
+                "give a value between them",
+            )
         self._move()
         pin[_VALUE] = value
 

@@ -56,7 +56,10 @@ class Skill:
             try:
                 return loads(text.encode())
             except ParseError as e:
-                raise InvalidParams("%s: its input is no JSON: %s" % (self.name, e.message))
+                raise InvalidParams(
+                    "%s: its input is no JSON: %s" % (self.name, e.message),
+                    "give its input as a JSON object",
+                )
         if self.field is None:
             raise InvalidParams(
                 "%s: expected its input as a JSON object, got text" % self.name,

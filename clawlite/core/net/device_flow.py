@@ -56,7 +56,8 @@ def sign_in(row: list, device: tuple, codec, loads, meter, resource: str, tell, 
     ):
         raise ProviderError(
             "no sign-in at %s: expected device_code, user_code and an https verification_uri "
-            "in its answer" % host
+            "in its answer" % host,
+            "check device_authorization_endpoint, or ask who runs the server",
         )
     left = _seconds(answer.get("expires_in"), _LIFE_S, LONGEST_S)
     pause = _seconds(answer.get("interval"), _INTERVAL_S, _LONGEST_INTERVAL_S)
@@ -74,13 +75,18 @@ def sign_in(row: list, device: tuple, codec, loads, meter, resource: str, tell, 
         if why == "slow_down":
             pause = min(pause + _SLOWER_S, _LONGEST_INTERVAL_S)
         elif why == "access_denied":
-            raise ProviderError("no sign-in at %s: it was refused there" % host)
+            raise ProviderError(
+                "no sign-in at %s: it was refused there" % host, "sign in again, and agree"
+            )
         elif why == "expired_token":
             break
         elif why != "authorization_pending":
             answer = _answer(where, status, headers, said, codec, meter, [code, secret])
             return token_of(answer, host, meter), _refresh(answer)
-    raise ProviderError("no sign-in at %s: nobody agreed within %d s" % (host, left))
+    raise ProviderError(
+        "no sign-in at %s: nobody agreed within %d s" % (host, left),
+        "sign in again, and agree in time",
+    )
 
 
 def said(uri: str, code: str, whole: str, seconds: int) -> str:

@@ -31,7 +31,10 @@ def head(where: tuple, headers: list, size: int) -> bytes:
     try:
         return request("POST", where[_TARGET], hosted(where), headers, size)
     except ValueError:
-        raise ProviderError("its key has characters that no header can carry")
+        raise ProviderError(
+            "its key has characters that no header can carry",
+            "set the key again: clawlite secrets set NAME",
+        )
 
 
 def hosted(where: tuple) -> str:

@@ -63,7 +63,10 @@ class Feed:
         if guard is not None:
             try:
                 if guard.asks:
-                    raise ClawError("the policy wants a model to look at it, which feeds have not")
+                    raise ClawError(
+                        "the policy wants a model to look at it, which feeds have not",
+                        "set detection of prompt_injection to pattern in the policy",
+                    )
                 text = guard.result(self.name, text, None, {})[0]
             except ClawError as e:
                 self._why = e.message

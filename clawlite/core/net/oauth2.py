@@ -91,7 +91,8 @@ def token_of(answer: dict, host: str, meter):
         or str(answer.get("token_type")).lower() != "bearer"
     ):
         raise ProviderError(
-            "no token from %s: expected access_token and token_type Bearer in its answer" % host
+            "no token from %s: expected access_token and token_type Bearer in its answer" % host,
+            "check the token endpoint in clawlite.toml",
         )
     if isinstance(life, str) and life.isdigit():  # some say the number as a string
         life = int(life[:9])

@@ -104,7 +104,10 @@ class AgentProcess:
                 start_new_session=True,  # Ctrl-C is for the gateway, which ends it
             )
         except OSError as e:
-            raise AgentGone(f"the agent cannot be started: {e.strerror or e}") from None
+            raise AgentGone(
+                f"the agent cannot be started: {e.strerror or e}",
+                "see what clawlite run says of it",
+            ) from None
         self._process = process
         self._reader = asyncio.create_task(self._read(process))
         spec = {"identity": "./identity.yaml", "providers": ["./provider.yaml"]}
@@ -119,7 +122,9 @@ class AgentProcess:
 
     async def _ask(self, method: str, params: dict) -> dict:
         if self._process is None:
-            raise AgentGone("the agent has ended")
+            raise AgentGone(
+                "the agent has ended", "send it again: the next request starts the agent"
+            )
         self._count += 1
         number, answer = self._count, asyncio.get_running_loop().create_future()
         self._asked[number] = answer
@@ -129,7 +134,9 @@ class AgentProcess:
             await self._process.stdin.drain()
             return await answer
         except ConnectionError:
-            raise AgentGone("the agent has ended") from None
+            raise AgentGone(
+                "the agent has ended", "send it again: the next request starts the agent"
+            ) from None
         finally:
             self._asked.pop(number, None)
 
@@ -144,7 +151,12 @@ class AgentProcess:
             process.stdin.close()
             for answer in self._asked.values():
                 if not answer.done():
-                    answer.set_exception(AgentGone("the agent has ended"))
+                    answer.set_exception(
+                        AgentGone(
+                            "the agent has ended",
+                            "send it again: the next request starts the agent",
+                        )
+                    )
             for queues in self._watchers.values():
                 for queue in queues:
                     queue.put_nowait(None)

@@ -27,7 +27,10 @@ def ask(text: str, port, approve: bool, timeout_s: float) -> int:
     """
     line = text.encode()
     if not text.strip() or any(ord(char) < 32 for char in text) or len(line) > MAX_LINE:
-        raise ClawError(f"expected a text of one line of 1 to {MAX_LINE} bytes")
+        raise ClawError(
+            f"expected a text of one line of 1 to {MAX_LINE} bytes",
+            "ask in one line, or in several questions",
+        )
     entry = ports.choose(port)
     return _Asking(SerialLine(entry), line + b"\n", approve, timeout_s, is_uart(entry)).run()
 

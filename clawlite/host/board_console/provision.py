@@ -42,7 +42,7 @@ def value_of(name: str) -> str:
     except UnicodeDecodeError:
         text = None
     if text is None:  # raised outside: the exception of the codec holds the value
-        raise ClawError("stdin: expected UTF-8 text")
+        raise ClawError("stdin: expected UTF-8 text", "save the text as UTF-8, and give it again")
     return text.removesuffix("\n").removesuffix("\r")
 
 
@@ -51,7 +51,8 @@ def set_secret(board, name: str, value: str) -> None:
     _check_name(name)
     if not value or len(value.encode()) > MAX_VALUE or _CONTROL.search(value):
         raise ClawError(
-            f"secret {name}: expected 1 to {MAX_VALUE} bytes without control characters"
+            f"secret {name}: expected 1 to {MAX_VALUE} bytes without control characters",
+            "give its value alone, on one line",
         )
     for folder in ("/state", SECRETS):
         above, _, last = folder.rpartition("/")
@@ -102,14 +103,18 @@ def join(board, ssid: str, password: str, country: str = None) -> None:
     """
     if not 1 <= len(ssid.encode()) <= MAX_SSID or _CONTROL.search(ssid):
         raise ClawError(
-            f"the name of a network has 1 to {MAX_SSID} bytes and no control characters"
+            f"the name of a network has 1 to {MAX_SSID} bytes and no control characters",
+            "give the name that the access point shows",
         )
     if password and (not 8 <= len(password) <= 63 or _CONTROL.search(password)):
         raise ClawError(
             "the password of a network has 8 to 63 characters", "for a network without one: --open"
         )
     if country is not None and not _COUNTRY.fullmatch(country):
-        raise ClawError("--country: expected two capital letters, such as DE")
+        raise ClawError(
+            "--country: expected two capital letters, such as DE",
+            "give the code of the country that the board is in (ISO 3166)",
+        )
     rest, known = networks(board)
     place = next((one for one in known if one["ssid"] == ssid), None)
     if place is None:

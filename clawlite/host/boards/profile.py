@@ -234,7 +234,9 @@ def read(path: str) -> Profile:
         with open(path, "rb") as file:
             document = TOMLDocument(file.read(MAX_BYTES + 1), path)
     except OSError as e:
-        raise ManifestErrors([Problem((), e.strerror, path)]) from None
+        raise ManifestErrors(
+            [Problem((), e.strerror, path, hint="check the path, and who may read it")]
+        ) from None
     place = Place(document)
     profile = convert(
         document.data, Profile, lambda at, *args, **named: problems.add(place, at, *args, **named)

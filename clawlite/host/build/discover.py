@@ -47,7 +47,10 @@ def discover(manifest: str, names=(), is_dry: bool = False) -> list[dict]:
     for name in names or sorted(listed):
         own = listed[name]
         if not descriptor.is_server(own.url):
-            raise ClawError(f"[services.{name}] url: {descriptor.SERVER_WANTED}, found {own.url}")
+            raise ClawError(
+                f"[services.{name}] url: {descriptor.SERVER_WANTED}, found {own.url}",
+                "change url in clawlite.toml",
+            )
         try:
             sources.check_place(own.descriptor, sources.shown(own.descriptor))
         except Refused as e:

@@ -49,7 +49,13 @@ def check(manifest) -> None:
     zone = settings.time_zone
     wrong = _zone_problem(zone) if zone else ""
     if wrong:
-        manifest.problems.add(settings.place, ("time_zone",), wrong, found=quoted(zone))
+        manifest.problems.add(
+            settings.place,
+            ("time_zone",),
+            wrong,
+            found=quoted(zone),
+            hint="name a zone of the IANA data base, such as Europe/Berlin",
+        )
     names = [channel.name for channel in manifest.channels if channel.spec.type == "cron"]
     for name in settings.channels["cron"].messages or ():
         if name not in names:

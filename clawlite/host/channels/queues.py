@@ -115,7 +115,13 @@ def check(manifest) -> None:
     try:
         secure, host, _ = broker(said.address)
     except ValueError as e:
-        problems.add(place, ("mqtt", "address"), str(e), found=quoted(said.address))
+        problems.add(
+            place,
+            ("mqtt", "address"),
+            str(e),
+            found=quoted(said.address),
+            hint="write no path, user or password into it: [mqtt] has fields for those",
+        )
         return
     address = address_of(host)
     if (
@@ -147,13 +153,20 @@ def check(manifest) -> None:
                 hint=did_you_mean(name, list(queues)),
             )
         elif wrong:
-            problems.add(place, ("mqtt", "replies", name), wrong, found=quoted(topic))
+            problems.add(
+                place,
+                ("mqtt", "replies", name),
+                wrong,
+                found=quoted(topic),
+                hint="shorten or change it: MQTT takes no other topics",
+            )
         elif "+" in topic and "+" not in (queues[name] and queues[name].queue_name or ""):
             problems.add(
                 place,
                 ("mqtt", "replies", name),
                 'its "+" stands for who spoke, and queue_name has none',
                 found=quoted(topic),
+                hint="write a topic without +, or put + into queue_name",
             )
 
 

@@ -30,7 +30,12 @@ def check(manifest) -> None:
     try:
         scheme, host, _, _ = parse_url(manifest.settings.channels["telegram"].base_url)
         if scheme != "https" and not is_loopback(address_of(host)):
-            manifest.problems.add(place, path, "a token goes over https alone, or to this machine")
+            manifest.problems.add(
+                place,
+                path,
+                "a token goes over https alone, or to this machine",
+                hint="write https://, or leave base_url out",
+            )
     except SandboxDenied as e:
         manifest.problems.add(place, path, e.message, hint=e.hint)
 

@@ -60,7 +60,10 @@ def read(sources: Sources) -> dict[str, Entry]:
         sources.facts["present", path] = False
         return {}
     except OSError as e:
-        raise Refused(f"{path}: {e.strerror}", "") from None
+        raise Refused(
+            f"{path}: {e.strerror}",
+            "make it readable, or remove it: the next build writes it again",
+        ) from None
     mend = "bring back the file that clawlite wrote, or remove it and build again"
     try:
         if len(data) > MAX_LOCK:

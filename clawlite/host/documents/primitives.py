@@ -146,7 +146,12 @@ class DeclaredNames:
         inner = fields.get("metadata", {})
         if not isinstance(inner, dict):
             inner = {}
-            self.problems.add(raw.place, ("metadata",), "expected a mapping")
+            self.problems.add(
+                raw.place,
+                ("metadata",),
+                "expected a mapping",
+                hint="write metadata with a name below it",
+            )
         if "name" in fields and "name" in inner:
             self.problems.add(
                 raw.place,

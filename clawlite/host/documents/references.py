@@ -158,7 +158,9 @@ class References:
                 ),
             )
         elif uri.kind != KINDS[kind][1]:
-            raise Refused(f"{quoted(text)} is no {kind}", "")
+            raise Refused(
+                f"{quoted(text)} is no {kind}", f"name a {kind} here, or the file that holds one"
+            )
         else:
             self.local.append((kind, uri, place))
 
@@ -178,7 +180,7 @@ class References:
         found = raw.fields.get("kind")
         if "kind" in raw.fields and found != kind:
             if raw.uri:
-                raise Refused(f"{raw.uri} is a {found}, not a {kind}", "")
+                raise Refused(f"{raw.uri} is a {found}, not a {kind}", f"name a {kind} here")
             slot = f"the manifest lists this file under spec.{KINDS[kind][0]}"
             near = did_you_mean(found, [kind]) if found not in list(KINDS) else ""
             self._refuse(

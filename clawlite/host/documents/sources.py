@@ -55,7 +55,7 @@ class Sources:
         if name in self.files:
             return self.files[name]
         if len(self.files) >= MAX_FILES:
-            raise Refused(f"more than {MAX_FILES} files", "")
+            raise Refused(f"more than {MAX_FILES} files", "name fewer files, or join some")
         path = self.shown(name)
         try:
             self.check_place(name, path)
@@ -69,7 +69,9 @@ class Sources:
                 f"cannot read {quoted(name)}: {getattr(e, 'strerror', None) or e}", hint
             ) from None
         if len(data) > limit:
-            raise Refused(f"{quoted(name)} has more than {limit:,} bytes", "")
+            raise Refused(
+                f"{quoted(name)} has more than {limit:,} bytes", "make it smaller, or divide it"
+            )
         self.files[name] = data
         self.facts["file", path] = data
         return data

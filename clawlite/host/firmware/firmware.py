@@ -307,7 +307,10 @@ def compile_module(source: str, target: str, name: str, mpy_cross: str) -> None:
     """
     done = _run([mpy_cross, "-O3", "-s", name, "-o", target, source])
     if done.returncode:
-        raise ClawError(f"mpy-cross refuses {name}: {(done.stderr or done.stdout).strip()}")
+        raise ClawError(
+            f"mpy-cross refuses {name}: {(done.stderr or done.stdout).strip()}",
+            "mend the line that it names: MicroPython knows less than Python",
+        )
 
 
 def _run(command: list):

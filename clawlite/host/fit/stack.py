@@ -116,5 +116,8 @@ def checked(stack_bytes: int) -> int:
     for.
     """
     if not LEAST <= stack_bytes <= MOST:
-        raise ClawError(f"a stack of {stack_bytes} bytes: expected {LEAST} to {MOST}")
+        raise ClawError(
+            f"a stack of {stack_bytes} bytes: expected {LEAST} to {MOST}",
+            "give --stack a size between them",
+        )
     return stack_bytes

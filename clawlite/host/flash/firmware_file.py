@@ -71,7 +71,10 @@ def read(path: str) -> Firmware:
             f"{path}: {e.strerror}", "name a .uf2 or .bin file of MicroPython for your board"
         ) from None
     if len(data) > MAX_BYTES:
-        raise ClawError(f"{path}: expected at most {MAX_BYTES} bytes")
+        raise ClawError(
+            f"{path}: expected at most {MAX_BYTES} bytes",
+            "name the file of MicroPython for this board",
+        )
     name = os.fspath(path)
     if data[:4] == _MAGIC[0].to_bytes(4, "little"):
         return Firmware(name, "uf2", _uf2_chip(name, data), data)

@@ -30,7 +30,7 @@ def target(port: str = None, folder: str = None, ssh: str = None):
         if value is not None
     ]
     if len(named) > 1:
-        raise ClawError(f"{' and '.join(named)}: expected one of them")
+        raise ClawError(f"{' and '.join(named)}: expected one of them", "leave the others out")
     if folder is not None:
         from clawlite.host.flash.folder import Folder
 

@@ -243,7 +243,10 @@ class Device:
 
     def _refusal(self) -> ProviderError:
         if not self._digest:
-            return ProviderError("this device has not said which image it runs")
+            return ProviderError(
+                "this device has not said which image it runs",
+                "flash the device again with this version of clawlite",
+            )
         return self._gateway.images.refusal(
             self._digest, self._calls_itself, self._gateway.port_of(self)
         )
@@ -296,7 +299,9 @@ class Device:
         is_again = seen > 0 or params.get("again") is True  # it may have run
         try:
             if is_again:
-                raise ProviderError("the gateway was started anew and knows this request no more")
+                raise ProviderError(
+                    "the gateway was started anew and knows this request no more", "send it again"
+                )
             if self._image is None:
                 self._identify()  # it may be known meanwhile
             if self._image is None:
@@ -362,7 +367,9 @@ class Device:
             ]
             row = next((row for row in rows if row[0] == name), None)
             if row is None:
-                raise ProviderError("the image has no such provider")
+                raise ProviderError(
+                    "the image has no such provider", "flash the device again: its image is another"
+                )
             self._providers[name] = Provider(row, *self._gateway.codecs, _KEEP)
             self._providers[name].repetition = Repetition
         return self._providers[name]

@@ -145,7 +145,8 @@ class Job(Answer):
         size = len(dumped(message))
         if size > self._limit:
             raise ProviderError(
-                f"the answer's tool calls take {size} bytes, the device {self._limit}"
+                f"the answer's tool calls take {size} bytes, the device {self._limit}",
+                "ask for less at once, or use another model",
             )
         self.outcome = "ok"
         self._keep(message)

@@ -103,7 +103,10 @@ class Listener:
             tls = tls_of(certificate, key) if certificate else None
             return await self._acceptor.open(host, port, tls)
         except (OSError, OverflowError) as e:
-            raise ClawError(f"{address}: {getattr(e, 'strerror', None) or e}") from None
+            raise ClawError(
+                f"{address}: {getattr(e, 'strerror', None) or e}",
+                "choose an address of this machine, and a port that nothing uses",
+            ) from None
 
     def close(self) -> None:
         self._acceptor.close()

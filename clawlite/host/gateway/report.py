@@ -82,4 +82,4 @@ def _read(question: str, *values) -> list[dict]:
         finally:
             db.close()
     except sqlite3.Error as e:
-        raise ClawError(f"{path}: {e}") from None
+        raise ClawError(f"{path}: {e}", "choose a folder that you may write") from None

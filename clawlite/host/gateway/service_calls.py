@@ -134,7 +134,10 @@ async def _secret(service: Service, device: str, secret, name: str):
     try:
         return await loop.run_in_executor(None, secret, name)
     except ClawError:
-        raise ClawError(f"the gateway has no credential {name} for {service.name}") from None
+        raise ClawError(
+            f"the gateway has no credential {name} for {service.name}",
+            f"give it: clawlite secrets set {name}",
+        ) from None
 
 
 async def sent(service: Service, request, loads, timeout_ms: int, max_bytes: int):

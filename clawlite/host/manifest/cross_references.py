@@ -193,7 +193,10 @@ class References:
                 if target in chain:
                     names = [name for _, name in chain[chain.index(target) :]] + [target[1]]
                     self.problems.add(
-                        place, path, "this chain comes back to its start: " + " -> ".join(names)
+                        place,
+                        path,
+                        "this chain comes back to its start: " + " -> ".join(names),
+                        hint="leave one of them out",
                     )
                 elif target not in done:
                     todo.append((target, edge, iter(self.edges.get(target, ()))))

@@ -284,7 +284,15 @@ class _Loader:
         if not isinstance(document.data, dict):
             found = "an empty file" if document.data is None else shown(document.data)
             raise ManifestErrors(
-                [Problem((), f"expected a Claw document, found {found}", document.file, 1)]
+                [
+                    Problem(
+                        (),
+                        f"expected a Claw document, found {found}",
+                        document.file,
+                        1,
+                        hint="name the file that has kind: Claw",
+                    )
+                ]
             )
         return document
 
@@ -353,7 +361,10 @@ class _Loader:
         for one in added:
             if (one.kind, one.name) in self.raws.versions:
                 self.problems.add(
-                    one.place, (), f"a {one.kind} {quoted(one.name)} is already declared"
+                    one.place,
+                    (),
+                    f"a {one.kind} {quoted(one.name)} is already declared",
+                    hint="give one of them another name",
                 )
             self.raws.versions[one.kind, one.name] = version
         found += added

@@ -569,7 +569,7 @@ def _named(place: Place, key: str, rules) -> Place:
 def _text(sources: Sources, name: str, place: Place, problems: Problems) -> str:
     try:
         if is_glob(name) and not sources.exists(name):
-            raise Refused("one file stands here, not a glob", "")
+            raise Refused("one file stands here, not a glob", "name the file in full")
         sources.expand(name)
         return decode(sources.read(name, MAX_TEXT), sources.shown(name))
     except Refused as e:
@@ -586,7 +586,12 @@ def _check_pins(pins, place: Place, problems: Problems) -> None:
     for index, pin in enumerate(pins):
         name = pin.get("name")
         if isinstance(name, str) and name in kinds:
-            problems.add(place, ("pins", index, "name"), f"a pin {quoted(name)} is already there")
+            problems.add(
+                place,
+                ("pins", index, "name"),
+                f"a pin {quoted(name)} is already there",
+                hint="give one of them another name",
+            )
         elif isinstance(name, str):
             kinds[name] = pin.get("kind")
     if any("name" not in pin or "kind" not in pin for pin in pins):

@@ -72,7 +72,8 @@ def _protected(url: str, headers: list, authorities: list) -> tuple[str, list]:
     if named is not None and not named.startswith(origin + "/"):
         raise ClawError(
             f"the MCP server {url} says that its metadata are at {quoted(named)}, which is another "
-            "server"
+            "server",
+            "report it to who runs the server",
         )
     places = [named] if named else [origin + known + path, origin + known]
     for place in dict.fromkeys(places):
@@ -83,10 +84,14 @@ def _protected(url: str, headers: list, authorities: list) -> tuple[str, list]:
         if not isinstance(resource, str) or not _is_for(resource, url):
             raise ClawError(
                 f"{place} is about the resource {quoted(str(resource))}, not about {url}: "
-                "tokens for it would be another's"
+                "tokens for it would be another's",
+                "report it to who runs the server",
             )
         if not isinstance(issuers, list) or not all(isinstance(one, str) for one in issuers):
-            raise ClawError(f"{place}: authorization_servers: expected a list of texts")
+            raise ClawError(
+                f"{place}: authorization_servers: expected a list of texts",
+                "report it to who runs the server",
+            )
         return resource, issuers
     return url, []
 
@@ -132,7 +137,8 @@ def _server(issuer: str, authorities: list) -> dict:
             continue
         if found.get("issuer") != issuer:
             raise ClawError(
-                f"{place} is of the issuer {quoted(str(found.get('issuer')))}, expected {issuer}"
+                f"{place} is of the issuer {quoted(str(found.get('issuer')))}, expected {issuer}",
+                "report it to who runs the server",
             )
         return found
     raise ClawError(
@@ -146,7 +152,9 @@ def _endpoint(issuer: str, field: str, value) -> str:
     if isinstance(value, str):
         wrong = endpoint_problem(value) or ("" if is_secure(value) else "expected https://")
     if wrong:
-        raise ClawError(f"the metadata of {issuer}: {field}: {wrong}")
+        raise ClawError(
+            f"the metadata of {issuer}: {field}: {wrong}", "report it to who runs the server"
+        )
     return value
 
 
@@ -181,7 +189,10 @@ def _refuse(issuer: str, oauth2, found: dict, kept: dict) -> None:
 def _document(place: str, authorities: list):
     """Return the JSON object at *place*, None where there is none."""
     if not is_secure(place):
-        raise ClawError(f"{place}: expected https://, or http:// to this machine")
+        raise ClawError(
+            f"{place}: expected https://, or http:// to this machine",
+            "use the https:// address of the server",
+        )
     status, _, body = _answer(request.Request(place), [("Accept", "application/json")], authorities)
     if status != 200:
         return None
@@ -190,7 +201,7 @@ def _document(place: str, authorities: list):
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise ClawError(f"{place}: expected an object of JSON")
+        raise ClawError(f"{place}: expected an object of JSON", "report it to who runs the server")
     return found
 
 
@@ -206,7 +217,12 @@ def _answer(asked, headers: list, authorities: list) -> tuple:
         with answer:
             body = answer.read(MAX_DOCUMENT + 1)
     except OSError as e:
-        raise ClawError(f"{asked.full_url}: {getattr(e, 'reason', e)}") from None
+        raise ClawError(
+            f"{asked.full_url}: {getattr(e, 'reason', e)}",
+            "see that the network and the server are up, then build again",
+        ) from None
     if len(body) > MAX_DOCUMENT:
-        raise ClawError(f"{asked.full_url}: more than {MAX_DOCUMENT} bytes")
+        raise ClawError(
+            f"{asked.full_url}: more than {MAX_DOCUMENT} bytes", "report it to who runs the server"
+        )
     return answer.status, answer.headers, body

@@ -119,5 +119,8 @@ def _opened(scheme: str, host: str, port: int, parts: list, timeout_ms: int, aut
     except OSError as e:
         if connection is not None:
             connection.close()
-        raise ClawError(f"no token from {host}: {e}") from None
+        raise ClawError(
+            f"no token from {host}: {e}",
+            "see that the network and the server are up, then build again",
+        ) from None
     return connection

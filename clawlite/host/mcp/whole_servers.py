@@ -74,7 +74,12 @@ def _each(tool, server: str, names: list, raws, problems) -> list:
             )
             return []
         if ("Tool", name) in raws.versions:
-            problems.add(tool.place, (), f"a Tool {quoted(name)} is already declared")
+            problems.add(
+                tool.place,
+                (),
+                f"a Tool {quoted(name)} is already declared",
+                hint="give one of them another name",
+            )
         raws.versions["Tool", name] = tool.version
         source = type(tool.spec.mcp_source)(uri=tool.spec.mcp_source.uri, tool_name=theirs)
         spec = type(tool.spec)(

@@ -72,7 +72,10 @@ def new(
     """
     wrong = endpoint_problem(endpoint) if endpoint else ""
     if wrong:
-        raise ClawError(f"--endpoint {endpoint}: {wrong}")
+        raise ClawError(
+            f"--endpoint {endpoint}: {wrong}",
+            "give the address of an API, such as http://127.0.0.1:8080/v1",
+        )
     if (endpoint or model) and template not in WITH_MODEL:
         raise ClawError(
             f"the template {template} takes no model", f"templates that do: {', '.join(WITH_MODEL)}"

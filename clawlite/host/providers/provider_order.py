@@ -85,7 +85,10 @@ def check(manifest) -> None:
         _hint(provider, settings.prefer) < 0 for provider in manifest.providers
     ):
         manifest.problems.add(
-            settings.place, ("prefer",), f"no provider has hints.{settings.prefer}_priority"
+            settings.place,
+            ("prefer",),
+            f"no provider has hints.{settings.prefer}_priority",
+            hint=f"write hints.{settings.prefer}_priority into a provider, or leave prefer out",
         )
     if (
         settings.gateway
@@ -116,7 +119,12 @@ def check(manifest) -> None:
             )
         wrong = remotes.endpoint_problem(server.endpoint)
         if wrong:
-            manifest.problems.add(settings.place, ("oauth2", name, "endpoint"), wrong)
+            manifest.problems.add(
+                settings.place,
+                ("oauth2", name, "endpoint"),
+                wrong,
+                hint="write the https:// address of the token endpoint",
+            )
     if limits(manifest)[1] is not None or folding.rates(manifest.policies) & COST:
         for provider, model in [
             (provider, provider.spec.model) for provider in providers(manifest)

@@ -78,7 +78,12 @@ def authorities(sources, names: list, place, problems) -> list:
             problems.add(place, ("tls", "ca", index), e.args[0], hint=e.args[1])
             continue
         except ValueError as e:
-            problems.add(place, ("tls", "ca", index), f"{quoted(name)}: {e}")
+            problems.add(
+                place,
+                ("tls", "ca", index),
+                f"{quoted(name)}: {e}",
+                hint="name a PEM file that is there",
+            )
             continue
         found += [der for der in ders if der not in found]
     if len(found) > MAX_AUTHORITIES or sum(map(len, found)) > MAX_BYTES:

@@ -100,7 +100,10 @@ class Door:
             where = await acceptor.open(host, port, tls)
         except (OSError, OverflowError) as e:
             await runner.cleanup()
-            raise ClawError(f"{address}: {getattr(e, 'strerror', None) or e}") from None
+            raise ClawError(
+                f"{address}: {getattr(e, 'strerror', None) or e}",
+                "choose an address of this machine, and a port that nothing uses",
+            ) from None
         self._acceptor, self._runner = acceptor, runner
         return where
 
@@ -118,9 +121,11 @@ async def body_of(request) -> bytes:
         async with asyncio.timeout(BODY_S):
             return await request.read()
     except web.HTTPRequestEntityTooLarge:
-        raise TooLarge(f"expected a body of at most {MAX_BODY} bytes") from None
+        raise TooLarge(
+            f"expected a body of at most {MAX_BODY} bytes", "send less of the conversation"
+        ) from None
     except TimeoutError:
-        raise ClawError(f"the body was not whole after {BODY_S} s") from None
+        raise ClawError(f"the body was not whole after {BODY_S} s", "send it again") from None
 
 
 class TooLarge(ClawError):

@@ -121,4 +121,4 @@ class SerialLine:
     def _lost(self) -> PortGone:
         self.close()
         self._waiting = b""
-        return PortGone(f"{self.path} went away")
+        return PortGone(f"{self.path} went away", "plug it in again")

@@ -167,7 +167,7 @@ def read(name: str, sources, problems, place) -> Described | None:
         problems.add(place, (), e.args[0], hint=e.args[1])
         return None
     except ValueError:
-        problems.add(place, (), "one file stands here, not a glob")
+        problems.add(place, (), "one file stands here, not a glob", hint="name the file in full")
         return None
     if document is None:
         return None

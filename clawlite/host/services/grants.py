@@ -152,7 +152,13 @@ def _place(url: str, where, problems) -> tuple:
         problems.add(where, (), e.message.removeprefix("network refused: "), hint=e.hint)
         return None
     if "?" in target:
-        problems.add(where, (), "expected a URL without a query", found=quoted(url))
+        problems.add(
+            where,
+            (),
+            "expected a URL without a query",
+            found=quoted(url),
+            hint="leave out what follows the question mark",
+        )
     return scheme, host, port, target.rstrip("/")
 
 
@@ -167,7 +173,7 @@ def _surfaces(settings, described: dict, problems) -> list:
         elif name not in described:
             problems.add(where, (), *_unknown(name, described))
         elif name in found:
-            problems.add(where, (), f"{quoted(name)} is here twice")
+            problems.add(where, (), f"{quoted(name)} is here twice", hint="leave one of them out")
         else:
             found.append(name)
     return found
@@ -185,7 +191,10 @@ def _granted(tools, defaults: list, described: dict, reached: list, place, probl
     for index, item in enumerate(defaults):
         if item == SPREAD:
             problems.add(
-                place, ("tools_defaults", index), f"{quoted(SPREAD)} stands for these, in tools"
+                place,
+                ("tools_defaults", index),
+                f"{quoted(SPREAD)} stands for these, in tools",
+                hint=f"leave {quoted(SPREAD)} out here",
             )
         else:
             _grant(
@@ -208,10 +217,18 @@ def _granted(tools, defaults: list, described: dict, reached: list, place, probl
         spreads += 1
         if not defaults:
             problems.add(
-                place, ("tools", index), "there is no tools_defaults that it could stand for"
+                place,
+                ("tools", index),
+                "there is no tools_defaults that it could stand for",
+                hint="name the tools, or write tools_defaults",
             )
         elif spreads > 1:
-            problems.add(place, ("tools", index), f"{quoted(SPREAD)} is here twice")
+            problems.add(
+                place,
+                ("tools", index),
+                f"{quoted(SPREAD)} is here twice",
+                hint="leave one of them out",
+            )
     if spreads:
         for name, indexes in spread.items():
             found[name] = sorted({*indexes, *found.get(name, ())})
@@ -364,7 +381,7 @@ def _skill(service: Service, own, sources, problems, version: str) -> list:
         problems.add(where, (), e.args[0], hint=e.args[1])
         return []
     except UnicodeDecodeError:
-        problems.add(where, (), f"{quoted(name)} is not UTF-8")
+        problems.add(where, (), f"{quoted(name)} is not UTF-8", hint="save it as UTF-8")
         return []
     except ManifestErrors as e:
         problems.extend(e)

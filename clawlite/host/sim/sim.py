@@ -131,7 +131,10 @@ class Sim:
                 "choose a board with MicroPython, or talk to the agent here: clawlite run",
             )
         if heap is not None and not _HEAP.match(heap):
-            raise ClawError(f"--heap: expected a size as 96k or 2M, got {heap}")
+            raise ClawError(
+                f"--heap: expected a size as 96k or 2M, got {heap}",
+                "give a number, and k or M after it",
+            )
         size = heap or profile.get("heap_bytes")
         self._options = ["-X", f"heapsize={size}"] if size else []
         self._stack = scaled(profile["stack_bytes"]) if profile.get("stack_bytes") else None
@@ -188,7 +191,10 @@ class Sim:
             self._thread = threading.Thread(target=self._serve, args=(relay,), daemon=True)
             self._thread.start()
             if not self._up.wait(_START_S):
-                raise ClawError(f"MicroPython did not start within {_START_S} s")
+                raise ClawError(
+                    f"MicroPython did not start within {_START_S} s",
+                    "try it again when this machine has less to do",
+                )
             if self.error:
                 raise self.error
             self._make_link()

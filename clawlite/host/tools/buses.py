@@ -94,6 +94,7 @@ def records(manifest) -> list:
                 manifest.settings.place,
                 ("buses", index, "name"),
                 f"a bus {quoted(name)} is already there",
+                hint="give one of them another name",
             )
     for tool in manifest.tools:
         kind = OF_TOOLS.get(tool.name) if tool.origin == "registry" else None

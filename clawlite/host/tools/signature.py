@@ -118,9 +118,13 @@ def _parse(source: bytes, file: str, problems: Problems):
     except ManifestErrors as e:
         problems.extend(e)
     except SyntaxError as e:
-        problems.add(LinePlace(file, e.lineno or 0), (), f"not Python: {e.msg}")
+        problems.add(
+            LinePlace(file, e.lineno or 0), (), f"not Python: {e.msg}", hint="mend that line"
+        )
     except (ValueError, RecursionError, MemoryError) as e:
-        problems.add(LinePlace(file), (), f"not Python: {e or 'too deeply nested'}")
+        problems.add(
+            LinePlace(file), (), f"not Python: {e or 'too deeply nested'}", hint="nest it less"
+        )
     return None
 
 

@@ -76,7 +76,8 @@ def main(args: list, board=None) -> int:
         return _refused(
             ClawError(
                 "the audit cannot be read, or taken: %s%s"
-                % (e.filename + ": " if e.filename else "", e.strerror)
+                % (e.filename + ": " if e.filename else "", e.strerror),
+                "check who may read and write the folder",
             ),
             as_json,
             1,
@@ -97,14 +98,16 @@ def _parsed(args: list) -> tuple:
             if not _is_number(value):
                 raise ClawError(
                     "--last: expected how many records, 0 for all, got %s"
-                    % (value[:40] or "nothing")
+                    % (value[:40] or "nothing"),
+                    "give a number",
                 )
             last = int(value)
         elif arg == "--anchor":
             n, _, hash = next(rest, "").partition(":")
             if not _is_number(n) or len(hash) != 64:
                 raise ClawError(
-                    "--anchor: expected the number of a record, a colon and 64 hexadecimal digits"
+                    "--anchor: expected the number of a record, a colon and 64 hexadecimal digits",
+                    "copy it from what clawlite audit showed",
                 )
             anchor = (int(n), hash.lower())
         else:

@@ -54,7 +54,12 @@ def main(args: list) -> int:
         return _refused(e, as_json, 1)
     except OSError as e:
         return _refused(
-            ClawError("%s: %s" % (e.filename or "the messages", e.strerror)), as_json, 1
+            ClawError(
+                "%s: %s" % (e.filename or "the messages", e.strerror),
+                "check who may read and write the folder",
+            ),
+            as_json,
+            1,
         )
 
 

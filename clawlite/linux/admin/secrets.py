@@ -68,7 +68,12 @@ def main(args: list, name_of) -> int:
     except ClawError as e:
         return _refused(e, as_json)
     except OSError as e:
-        return _refused(ClawError("the secret store: %s" % e.strerror), as_json)
+        return _refused(
+            ClawError(
+                "the secret store: %s" % e.strerror, "check who may read and write the folder"
+            ),
+            as_json,
+        )
 
 
 def _agent(where: str, name_of) -> str:
@@ -89,7 +94,9 @@ def _set(agent: str, name: str, as_json: bool) -> int:
         except UnicodeDecodeError:
             value = None
         if value is None:  # raised outside: the exception of the codec holds the value
-            raise ClawError("stdin: a secret is UTF-8 text")
+            raise ClawError(
+                "stdin: a secret is UTF-8 text", "save the secret as UTF-8, and give it again"
+            )
     secrets.set_secret(agent, name, value)
     _said(
         {"agent": agent, "name": name, "encrypted": encrypted_store.has_key()},

@@ -236,7 +236,10 @@ def plan(name: str, options: dict, root: bool) -> units.Service:
     paths = [base] + [os.path.abspath(path) for path in options.get("--writable", ())]
     for word in words + paths + [tty or ""]:
         if any(ord(char) < 32 for char in word):
-            raise ClawError("a path with control characters cannot stand in a unit: %r" % word)
+            raise ClawError(
+                "a path with control characters cannot stand in a unit: %r" % word,
+                "move the agent to a folder with a plain name",
+            )
     return units.Service(image.agent.name, words, user, paths, tty, state, lasts)
 
 
@@ -286,7 +289,9 @@ def _write(path: str, body: str) -> None:
             file.write(body)
         os.replace(path + ".new", path)
     except OSError as e:
-        raise ClawError("%s: %s" % (path, e.strerror)) from None
+        raise ClawError(
+            "%s: %s" % (path, e.strerror), "check who may write there, or use sudo"
+        ) from None
 
 
 def _check_ours(path: str) -> None:

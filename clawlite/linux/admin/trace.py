@@ -130,7 +130,8 @@ def find(folder: str, call: str, is_board: bool = False) -> tuple:
         )
     if is_uuid(call):
         raise ClawError(
-            "no call with the request_id %s is in the log, which has %d" % (call, number)
+            "no call with the request_id %s is in the log, which has %d" % (call, number),
+            "clawlite trace without an id lists the calls",
         )
     raise ClawError("there is no call %s: the log has %d" % (call, number), "1 is the last one")
 
@@ -142,7 +143,9 @@ def _lines(path: str) -> list:
     except FileNotFoundError:
         return []
     except OSError as e:
-        raise ClawError("%s: %s" % (path, e.strerror)) from None
+        raise ClawError(
+            "%s: %s" % (path, e.strerror), "check the path, and who may read it"
+        ) from None
 
 
 def _event(line: bytes):
@@ -205,7 +208,10 @@ def explain(image, number: int, event: dict) -> dict:
             "code": event.get("code"),
         }
     except (KeyError, TypeError, ValueError, AttributeError, ClawError):
-        raise ClawError("call %d is damaged in the log" % number) from None
+        raise ClawError(
+            "call %d is damaged in the log" % number,
+            "look at another call",
+        ) from None
 
 
 def _never(image, looked: list) -> list:

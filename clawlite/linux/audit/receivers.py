@@ -52,7 +52,10 @@ def webhook(url: str, secret: str, agent: str):
         )
         status = post(url, headers, body.encode(), TIMEOUT_MS)
         if not 200 <= status < 300:
-            raise ClawError("%s answered %d" % (url, status))
+            raise ClawError(
+                "%s answered %d" % (url, status),
+                "check the address in the manifest, and the log of the receiver",
+            )
 
     return deliver
 

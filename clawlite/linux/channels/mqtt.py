@@ -100,7 +100,8 @@ class Mqtt:
                 self._dead = DeadLetters(channel.path(SUFFIX)) if channel.path(SUFFIX) else None
             except OSError as e:
                 raise ClawError(
-                    "the messages on record cannot be read: %s" % (e.strerror or e)
+                    "the messages on record cannot be read: %s" % (e.strerror or e),
+                    "check the disk, and who may read the folder of the agent",
                 ) from None
         # when to look for dead letters next; None: there are none
         self._look_ms = 0 if self._dead else None

@@ -92,7 +92,11 @@ class Telegram:
                 self._connections.close(key)
                 del self._under_way[key]
                 self._answered(
-                    asked, ProviderError("it said nothing for %d s" % (SILENCE_MS // 1000))
+                    asked,
+                    ProviderError(
+                        "it said nothing for %d s" % (SILENCE_MS // 1000),
+                        "see that the network is up; it is asked again",
+                    ),
                 )
         if now >= self._ask_ms and not self._is_under_way("getUpdates"):
             self._ask(
@@ -202,7 +206,9 @@ class Telegram:
             try:
                 said = loads(asked.body)
             except ClawError:
-                error = ProviderError("HTTP %d: no JSON came" % asked.status)
+                error = ProviderError(
+                    "HTTP %d: no JSON came" % asked.status, "check base_url in clawlite.toml"
+                )
         if error is None and (not isinstance(said, dict) or said.get("ok") is not True):
             error = ProviderError(
                 "HTTP %d: %s"
@@ -220,7 +226,7 @@ class Telegram:
         pause = self._pause(said)
         if asked.method == "getUpdates":
             if not self._failures:
-                self._channel.trouble("Telegram: " + error.message)
+                self._channel.trouble("Telegram: " + error.message, error.hint or _next_step(asked))
             self._failures += 1
             self._ask_ms = now + pause
         elif asked.method == "sendMessage":
@@ -300,6 +306,15 @@ class Telegram:
                     "reaction": [{"type": "emoji", "emoji": SEEN}],
                 }
             )
+
+
+def _next_step(asked: PendingRequest) -> str:
+    """Return what a person can do about a failed request for new messages."""
+    if asked.status in (401, 403, 404):
+        return "set its token again: clawlite secrets set NAME, as secret_ref of the channel says"
+    if asked.status == 409:
+        return "end the other program that asks for the messages of this bot"
+    return "see that the network is up; it is asked again"
 
 
 def where(to) -> dict:

@@ -46,7 +46,9 @@ def image_of(data: bytes, name: str) -> Image:
             read, len(data), image.seal_at, _device_key(key_file) if key_file else None
         )
     except ImageError as e:
-        raise type(e)("%s: %s" % (name, e.message), e.hint) from None
+        raise type(e)(
+            "%s: %s" % (name, e.message), e.hint or "build it again: clawlite build"
+        ) from None
     return image
 
 
@@ -58,7 +60,10 @@ def _device_key(path: str) -> bytes:
         with open(path, "rb") as file:
             mode, key = os.fstat(file.fileno()).st_mode, file.read(4096).strip()
     except OSError as e:
-        raise ImageError("the device key %s: %s" % (path, e.strerror)) from None
+        raise ImageError(
+            "the device key %s: %s" % (path, e.strerror),
+            "check CLAWLITE_DEVICE_KEY_FILE, and who may read the file",
+        ) from None
     if mode & 0o077:
         raise ImageError(
             "the device key %s: others may read or change it (mode %03o)" % (path, mode & 0o777),

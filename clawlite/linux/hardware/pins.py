@@ -84,10 +84,16 @@ class Pins:
         """
         kind, _, held = self._pin(name)
         if kind != OUTPUT and kind != PWM:
-            raise SandboxDenied("pin %s is %s, expected output or pwm" % (name, KINDS[kind]))
+            raise SandboxDenied(
+                "pin %s is %s, expected output or pwm" % (name, KINDS[kind]),
+                "name another pin, or change its kind in clawlite.toml",
+            )
         limit, value = FULL if kind == PWM else 1, int(value)
         if not 0 <= value <= limit:
-            raise SandboxDenied("pin %s: expected 0 to %d, got %d" % (name, limit, value))
+            raise SandboxDenied(
+                "pin %s: expected 0 to %d, got %d" % (name, limit, value),
+                "give a value between them",
+            )
         held.write(value)
 
     def describe(self) -> list:

@@ -116,7 +116,10 @@ class Tokens:
             if self._secret.renewal.take():
                 return True
         except OSError as e:
-            raise ClawError("%s cannot be renewed: %s" % (self._secret.name, e.strerror)) from None
+            raise ClawError(
+                "%s cannot be renewed: %s" % (self._secret.name, e.strerror),
+                "check the disk, and who may write the store of secrets",
+            ) from None
         self.again_ms = self._now_ms + AGAIN_MS
         return False
 

@@ -81,7 +81,10 @@ class PlainServer:
             self.stream.close()
             errors, self._errors = self._errors, -1
             os.close(errors)
-            raise ClawError("%s: %s" % (argv[0], e.strerror)) from None
+            raise ClawError(
+                "%s: %s" % (argv[0], e.strerror),
+                "install it there, or name its path in the mcp_source of its tools",
+            ) from None
         finally:
             theirs.close()
             os.close(their_errors)

@@ -203,7 +203,10 @@ def _vectors_of(answer: dict, count: int, size: int) -> list:
         index = one.get("index", place) if isinstance(one, dict) else None
         vector = one.get("embedding") if index is not None else None
         if type(index) is not int or not 0 <= index < count or not isinstance(vector, list):
-            raise ProviderError("its answer holds no embeddings")
+            raise ProviderError(
+                "its answer holds no embeddings",
+                "check endpoint and model of the embeddings in clawlite.toml",
+            )
         if len(vector) != size:
             raise ProviderError(
                 "its vectors have %d numbers, and the store says dimensions: %d"
@@ -213,11 +216,15 @@ def _vectors_of(answer: dict, count: int, size: int) -> list:
         if any(
             [type(number) not in (int, float) or not -1e18 < number < 1e18 for number in vector]
         ) or not any(vector):
-            raise ProviderError("its answer holds a vector that is none")
+            raise ProviderError(
+                "its answer holds a vector that is none",
+                "check endpoint and model of the embeddings in clawlite.toml",
+            )
         found[index] = vector
     if None in found:
         raise ProviderError(
             "its answer holds %d vectors, and %d were asked for"
-            % (count - found.count(None), count)
+            % (count - found.count(None), count),
+            "check endpoint and model of the embeddings in clawlite.toml",
         )
     return found

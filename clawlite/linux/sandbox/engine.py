@@ -43,6 +43,7 @@ from clawlite.linux.sandbox import spawn
 from clawlite.linux.sandbox.plan_cache import PlanCache
 
 MAX_CALLS = 16
+TIMED_OUT = "give it less to do, or raise timeout_ms in the manifest"  # the next step
 MAX_QUEUE = 64  # calls that wait until a running call ends; each holds its arguments
 # bytes of JSON that a function may return, unless the profile allows more
 MAX_RESULT = 4194304
@@ -307,7 +308,9 @@ class Engine:
                     call,
                     (
                         False,
-                        ToolTimeout("the call did not end in time and was ended with its sandbox"),
+                        ToolTimeout(
+                            "the call did not end in time and was ended with its sandbox", TIMED_OUT
+                        ),
                     ),
                 )
         while self._queue and not self._is_full():
@@ -442,12 +445,21 @@ class Engine:
         except ClawError as e:
             call.outcome = (
                 False,
-                ClawError("the function gave what is not JSON: %s" % e.message)
+                ClawError(
+                    "the function gave what is not JSON: %s" % e.message,
+                    "return a value of JSON from it, in tools.py",
+                )
                 if isinstance(e, ParseError)
                 else e,
             )
         except (AttributeError, KeyError, TypeError):
-            call.outcome = False, ClawError("the function gave an answer of another form")
+            call.outcome = (
+                False,
+                ClawError(
+                    "the function gave an answer of another form",
+                    "return a value of JSON from it, in tools.py",
+                ),
+            )
         # the child sends no more; if it waits for an answer, closing its socket ends it
         if call.outcome is not None:
             self._forget(call, False)
@@ -461,7 +473,8 @@ class Engine:
         ended = end["ended"]
         if ended == "timeout_ms" and not (call.outcome and call.outcome[IS_OK]):
             return False, ToolTimeout(
-                "the call did not end in time and was ended with all that it started"
+                "the call did not end in time and was ended with all that it started",
+                end["note"] or TIMED_OUT,
             )
         if call.job.KIND in ("command", "server"):
             return call.outcome if call.outcome else (True, self._command(call, end))
@@ -473,7 +486,15 @@ class Engine:
             )
             return call.outcome or (
                 False,
-                ClawError("the function was " + said if ended else "the function " + said),
+                ClawError(
+                    "the function was " + said if ended else "the function " + said,
+                    end["note"]
+                    or (
+                        "give it less to do, or raise that limit of its sandbox"
+                        if ended
+                        else "look in tools.py for what ends its process"
+                    ),
+                ),
             )
         if end["note"] and not call.outcome[IS_OK] and not call.outcome[VALUE].hint:
             call.outcome[VALUE].hint = end["note"]

@@ -350,7 +350,7 @@ def for_landlock(plan: dict, around, listable):
             allowed += [(source, None)] if lists else []
             plan["note"] = (
                 "%s itself can be %s here: %s lies below it, and Landlock denies "
-                "nothing below what it allows"
+                "nothing below what it allows; work in a folder inside it, or move what is denied"
                 % (
                     source,
                     "listed and not changed" if lists else "neither listed nor changed",

@@ -77,7 +77,9 @@ def _key() -> bytes:
         with open(path, "rb") as file:
             status, data = os.fstat(file.fileno()), file.read(128)
     except OSError as e:
-        raise ClawError("the key %s: %s" % (path, e.strerror)) from None
+        raise ClawError(
+            "the key %s: %s" % (path, e.strerror), "check the path, and who may read it"
+        ) from None
     if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise ClawError(
             "the key %s: others may read it (mode %03o)" % (path, status.st_mode & 0o777),
@@ -91,5 +93,8 @@ def _key() -> bytes:
     except ValueError:
         pass
     if key is None or len(key) != 32:
-        raise ClawError("the key %s: expected 32 bytes or 64 hexadecimal digits" % path)
+        raise ClawError(
+            "the key %s: expected 32 bytes or 64 hexadecimal digits" % path,
+            "make a new one: head -c 32 /dev/urandom > FILE",
+        )
     return key

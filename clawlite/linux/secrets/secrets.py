@@ -181,7 +181,10 @@ def remove(agent: str, name: str):
     try:
         os.unlink(path)
     except FileNotFoundError:
-        raise SecretMissing("secret %s: there is no %s" % (name, path)) from None
+        raise SecretMissing(
+            "secret %s: there is no %s" % (name, path),
+            "clawlite secrets list shows the names",
+        ) from None
 
 
 def _folder(agent: str) -> str:
@@ -195,7 +198,8 @@ def _is_name(name: str) -> bool:
 def check_name(name: str):
     if not _is_name(name):
         raise SecretError(
-            "secret name %.200r: expected 1 to %d of A-Z a-z 0-9 _ . -" % (name, MAX_NAME)
+            "secret name %.200r: expected 1 to %d of A-Z a-z 0-9 _ . -" % (name, MAX_NAME),
+            "choose another name",
         )
 
 
@@ -209,11 +213,11 @@ def _read(path: str, is_store: bool):
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as e:
-        raise SecretError("%s: %s" % (path, e.strerror)) from None
+        raise SecretError("%s: %s" % (path, e.strerror), "check who may read it") from None
     try:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
-            raise SecretError("%s: expected a file" % path)
+            raise SecretError("%s: expected a file" % path, "put the secret into a file there")
         if is_store and status.st_mode & 0o077:
             raise SecretError(
                 "%s: others may read it (mode %03o)" % (path, status.st_mode & 0o777),

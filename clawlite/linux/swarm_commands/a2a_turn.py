@@ -89,7 +89,10 @@ def answer_of(status: int, body: bytes) -> dict:
         )
         raise RemoteError(error.get("code"), message)
     if not isinstance(said, dict) or not isinstance(said.get("result"), dict):
-        raise ClawError("its answer is none of JSON-RPC, or of another version")
+        raise ClawError(
+            "its answer is none of JSON-RPC, or of another version",
+            "report it to who runs the agent",
+        )
     return said["result"]
 
 
@@ -162,7 +165,7 @@ class A2ATurn:
             return None
         tasks = found.get("tasks")
         if not isinstance(tasks, list):
-            raise ClawError("its list has no tasks")
+            raise ClawError("its list has no tasks", "report it to who runs the agent")
         for task in tasks:
             if isinstance(task, dict) and task.get("contextId") == self._context:
                 self._taken(task)
@@ -190,7 +193,10 @@ class A2ATurn:
             task = yield from self._known()
             if task is not None:
                 return task
-            raise ClawError("%s; whether it has the task is not known" % e.message) from None
+            raise ClawError(
+                "%s; whether it has the task is not known" % e.message,
+                "look there before you give it again",
+            ) from None
         task = found.get("task", found)
         if "message" in found or found.get("kind") == "message":  # it answers at once
             said = found.get("message", found)
@@ -199,7 +205,7 @@ class A2ATurn:
 
     def _taken(self, task):
         if not isinstance(task, dict) or not isinstance(task.get("id"), str) or not task["id"]:
-            raise ClawError("its task has no id")
+            raise ClawError("its task has no id", "report it to who runs the agent")
         self._task = task["id"]
         return task
 
@@ -227,7 +233,7 @@ def _state(task: dict) -> str:
     status = task.get("status")
     state = status.get("state") if isinstance(status, dict) else None
     if not isinstance(state, str):
-        raise ClawError("its task has no state")
+        raise ClawError("its task has no state", "report it to who runs the agent")
     state = state.lower().replace("_", "-")
     return state[len("task-state-") :] if state.startswith("task-state-") else state
 

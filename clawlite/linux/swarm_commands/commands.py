@@ -183,7 +183,9 @@ def _described(names: list) -> tuple:
     Raises ``ClawError``.
     """
     if len(names) > 1:
-        raise ClawError("expected one manifest or image, got %s" % " ".join(names))
+        raise ClawError(
+            "expected one manifest or image, got %s" % " ".join(names), "name one of them"
+        )
     name = names[0] if names else "."
     path = image_of(name)
     agents = [] if os.path.exists(path) else _agents_in(name)

@@ -72,7 +72,10 @@ class Door:
             self._listener.listen(MOST_CALLERS)
         except OSError as e:
             self.close()
-            raise ClawError("%s cannot be used: %s" % (folder, e.strerror)) from None
+            raise ClawError(
+                "%s cannot be used: %s" % (folder, e.strerror),
+                "check who may read and write the folder",
+            ) from None
 
     _folder = -1
 

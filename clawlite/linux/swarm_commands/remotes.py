@@ -212,7 +212,10 @@ class Remotes:
                 elif event[EVENT_KIND] == "data":
                     work.body += event[EVENT_DATA]
                     if len(work.body) > MAX_ANSWER:
-                        raise ClawError("its answer has more than %d bytes" % MAX_ANSWER)
+                        raise ClawError(
+                            "its answer has more than %d bytes" % MAX_ANSWER,
+                            "ask it for less at once",
+                        )
                 else:
                     break
         except ClawError as e:

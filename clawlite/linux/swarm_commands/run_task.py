@@ -94,7 +94,10 @@ def _wait(swarm: Swarm, bus: Bus, task_id: str, together) -> str:
         elif not together.step(LOOK_MS):
             if together.code > 128:  # a signal
                 raise KeyboardInterrupt
-            raise ClawError("the agents of the swarm ended before the task: their logs say why")
+            raise ClawError(
+                "the agents of the swarm ended before the task: their logs say why",
+                "read them in the folder of the swarm",
+            )
         bus.heard()
         bus.reclaim(swarm.retries, swarm.keeps_dead)
         if swarm.timeout_ms:

@@ -191,7 +191,9 @@ def _swarm_of(folder: str) -> tuple:
     is built where it has changed.
     """
     if not os.path.exists(folder):
-        raise ClawError("there is no folder %s" % folder)
+        raise ClawError(
+            "there is no folder %s" % folder, "check the path, or make it with clawlite new"
+        )
     if image_cache.find(folder, False) is None:
         words = [sys.executable, _START, "build", folder]
         if subprocess.run(words, stdout=subprocess.DEVNULL).returncode:

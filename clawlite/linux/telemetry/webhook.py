@@ -36,4 +36,7 @@ def post(url: str, secret: str, about, body: dict):
         headers.append(("Authorization", "Bearer " + resolve(secret, stores(about.name))))
     status = send(url, headers, dumps(body).encode(), TIMEOUT_MS)
     if not 200 <= status < 300:
-        raise ClawError("%s answered %d" % (url, status))
+        raise ClawError(
+            "%s answered %d" % (url, status),
+            "check the address in the manifest, and the log of the receiver",
+        )

@@ -205,7 +205,7 @@ class Fetcher:
                             False,
                             ToolTimeout(
                                 "%s: %s did not answer in time" % (fetch.tool, fetch.url[_HOST]),
-                                "",
+                                "call it again later, or raise timeout_ms in the manifest",
                                 {"tool": fetch.tool},
                             ),
                         ),

@@ -55,11 +55,17 @@ class MachinePins:
         """
         kind, _, pin = self._pin(name)
         if kind != OUTPUT and kind != PWM:
-            raise SandboxDenied("pin %s is %s, expected output or pwm" % (name, _KINDS[kind]))
+            raise SandboxDenied(
+                "pin %s is %s, expected output or pwm" % (name, _KINDS[kind]),
+                "name another pin, or change its kind in clawlite.toml",
+            )
         limit = FULL if kind == PWM else 1
         value = int(value)
         if not 0 <= value <= limit:
-            raise SandboxDenied("pin %s: expected 0 to %d, got %d" % (name, limit, value))
+            raise SandboxDenied(
+                "pin %s: expected 0 to %d, got %d" % (name, limit, value),
+                "give a value between them",
+            )
         _set(kind, pin, value)
 
     def describe(self) -> list:

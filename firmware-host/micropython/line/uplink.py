@@ -230,7 +230,13 @@ class Uplink:
             self.close(task)
             self._agent.received(
                 task,
-                (False, ProviderError("%s bytes of its answer found no room" % str(size, "utf-8"))),
+                (
+                    False,
+                    ProviderError(
+                        "%s bytes of its answer found no room" % str(size, "utf-8"),
+                        "ask for less at once",
+                    ),
+                ),
                 self._now_ms(),
             )
         return len(waiting) > 0

@@ -219,14 +219,18 @@ class Mqtt:
             self._heard(head, body)
         elif kind == 2:  # the broker accepts the board, or refuses it
             if len(body) != 2 or body[_REASON]:
-                raise ClawError("the broker refuses the login")
+                raise ClawError(
+                    "the broker refuses the login; look at user and credential of [swarm]"
+                )
             topics = b"".join(
                 [_text(self._base + one) + b"\x01" for one in ("down/" + self._me, "estop")]
             )
             self._send(_packet(0x82, b"\x00\x01" + topics))
         elif kind == 9:
             if 0x80 in body[2:]:
-                raise ClawError("the login may not read what is for it")
+                raise ClawError(
+                    "the login may not read what is for it; look at the access list of the broker"
+                )
             now = self._device.now_ms()
             self.is_up, self._pause_ms, self._why = True, _PAUSE_MS, "ready"
             self._due_ms, self._ping_ms = now + _SILENT_MS, now + _PING_MS

@@ -112,7 +112,7 @@ class Wifi:
         elif now_ms - self._begun >= TRY_MS or self._wlan.status() == getattr(
             network, "STAT_WRONG_PASSWORD", None
         ):
-            self.state = "no way into %s" % self._networks[self._at][_SSID]
+            self.state = "cannot join %s: check name and password" % self._networks[self._at][_SSID]
             self._next(now_ms)
 
     def _join(self, now_ms: int):

@@ -9,6 +9,7 @@ import sys
 # allocation threshold while modules load, so that what stays in memory lies close together
 _LOAD_BYTES = 4096
 _ENOENT = 2
+_FLASH = "flash it again: clawlite flash"
 
 
 def open_device(
@@ -66,9 +67,9 @@ def attempt(*arguments) -> tuple:
             hint = "look at the flash"
         why = "%s cannot be read: %s - %s" % (arguments[0], e, hint)
     except ClawError as e:
-        why = e.message + (" - " + e.hint if e.hint else "")
+        why = "%s - %s" % (e.message, e.hint or _FLASH)
     except ImportError as e:
-        why = "a file of clawlite is missing: %s - flash it again: clawlite flash" % e
+        why = "a file of clawlite is missing: %s - %s" % (e, _FLASH)
     except MemoryError as e:
         why = "%s does not fit into this board's memory: %s - build a smaller agent" % (
             arguments[0],

@@ -509,7 +509,8 @@ def test_calls_that_a_device_has_no_room_for(tmp_path, size, fits):
         else:
             assert (
                 answer["error"]["message"]
-                == "the answer's tool calls take 8193 bytes, the device 8192"
+                == "the answer's tool calls take 8193 bytes, the device 8192 - ask for less at "
+                "once, or use another model"
             )
 
     with Server([calls(("look", arguments))]) as server:

@@ -14,6 +14,7 @@ from clawlite.host.documents import registry, sources
 from clawlite.host.manifest import manifest
 from clawlite.host.models.tool import HINTS
 
+A_CLAW = " - name the file that has kind: Claw"
 MINIMAL = """\
 claw: "0.2.0"
 kind: Claw
@@ -494,9 +495,9 @@ def test_a_fallback_chain_must_end(tmp_path):
     )
     assert said == [
         "claw.yaml:19: spec.providers[3].inline.fallback[0].provider_ref: this chain "
-        "comes back to its start: a -> b -> c -> a",
+        "comes back to its start: a -> b -> c -> a - leave one of them out",
         "claw.yaml:20: spec.providers[4].inline.fallback[0].provider_ref: this chain "
-        "comes back to its start: d -> d",
+        "comes back to its start: d -> d - leave one of them out",
     ]
     assert (
         manifest.load(
@@ -609,9 +610,9 @@ def test_a_thousand_mistakes_are_cut(tmp_path):
 @pytest.mark.parametrize(
     "text, said",
     [
-        ("", "claw.yaml:1: expected a Claw document, found an empty file"),
-        ("[]", "claw.yaml:1: expected a Claw document, found a list"),
-        ("a", 'claw.yaml:1: expected a Claw document, found "a"'),
+        ("", "claw.yaml:1: expected a Claw document, found an empty file" + A_CLAW),
+        ("[]", "claw.yaml:1: expected a Claw document, found a list" + A_CLAW),
+        ("a", 'claw.yaml:1: expected a Claw document, found "a"' + A_CLAW),
         (
             "a: [",
             "claw.yaml:1: a value is missing here - close what is open, or put the text in quotes",
@@ -840,7 +841,7 @@ def test_the_number_of_files_and_of_entries_looked_at_is_bounded(tmp_path, monke
     for bound, fits in ((9, False), (10, True), (11, True)):
         monkeypatch.setattr(sources, "MAX_FILES", bound)
         assert fits or problems(tmp_path) == [
-            f"claw.yaml:17: spec.tools[0]: more than {bound} files"
+            f"claw.yaml:17: spec.tools[0]: more than {bound} files - name fewer files, or join some"
         ]
         assert not fits or manifest.load(tmp_path)
     for bound, fits in ((8, False), (9, True), (10, True)):

@@ -114,7 +114,8 @@ def test_defaults_without_a_file(tmp_path):
         (
             '[[pins]]\nname = "a"\npin = 1\nkind = "adc"\n[[pins]]\nname = "a"\npin = 2\nkind = '
             '"adc"',
-            'clawlite.toml:6: pins[1].name: a pin "a" is already there',
+            'clawlite.toml:6: pins[1].name: a pin "a" is already there - give one of them another '
+            "name",
         ),
         (
             '[[pins]]\nname = "pump"\npin = 1\nkind = "output"\n[[pins]]\nname = "soil"\npin = 2\n'
@@ -180,7 +181,10 @@ def test_defaults_without_a_file(tmp_path):
             'clawlite.toml:1: reflex: the file "no.toml" does not exist - write '
             "it, or name one that is there",
         ),
-        ('reflex = "*.toml"', "clawlite.toml:1: reflex: one file stands here, not a glob"),
+        (
+            'reflex = "*.toml"',
+            "clawlite.toml:1: reflex: one file stands here, not a glob - name the file in full",
+        ),
         (
             'replay = "/etc/hosts"',
             'clawlite.toml:1: replay: "/etc/hosts" is no file beside the manifest - write the '

@@ -167,11 +167,13 @@ def without_rules(monkeypatch):
         ),
         (
             DEFAULTS % 'tools = ["..."]\n',
-            "clawlite.toml:3: tools[0]: there is no tools_defaults that it could stand for",
+            "clawlite.toml:3: tools[0]: there is no tools_defaults that it could stand for - "
+            "name the tools, or write tools_defaults",
         ),
         (
             DEFAULTS % 'tools_defaults = ["..."]\n',
-            'clawlite.toml:3: tools_defaults[0]: "..." stands for these, in tools',
+            'clawlite.toml:3: tools_defaults[0]: "..." stands for these, in tools - '
+            'leave "..." out here',
         ),
         (
             DEFAULTS % 'tools = ["all"]\n',

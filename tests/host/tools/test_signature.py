@@ -229,8 +229,11 @@ def test_defaults(annotation, default, value):
             'tools.py:1: ["\u00e4"]: a tool\'s name has 1 to 63 letters, digits '
             "and underscores - rename the function",
         ),
-        ("x = 1\ndef f(:", "tools.py:2: not Python: invalid syntax"),
-        ("x = '\0'", "tools.py: not Python: source code string cannot contain null bytes"),
+        ("x = 1\ndef f(:", "tools.py:2: not Python: invalid syntax - mend that line"),
+        (
+            "x = '\0'",
+            "tools.py: not Python: source code string cannot contain null bytes - mend that line",
+        ),
     ],
 )
 def test_problems_say_what_to_do(line, said):

@@ -259,9 +259,10 @@ def test_a_wrong_token_is_said_once_and_never_shown(started, monkeypatch):
     world.ms += 1000
     world.until(lambda: len(server.asked) == 2)
     world.until(lambda: not world.source("bot")._under_way)
-    assert world.told == ["[bot] Telegram: HTTP 401: Unauthorized."] and "wrong-token" not in str(
-        world.logged
-    )
+    assert world.told == [
+        "[bot] Telegram: HTTP 401: Unauthorized. Next: set its token again: "
+        "clawlite secrets set NAME, as secret_ref of the channel says."
+    ] and "wrong-token" not in str(world.logged)
 
 
 def test_a_missing_token_is_said_with_a_next_step(started, monkeypatch):
