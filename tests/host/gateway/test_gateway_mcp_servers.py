@@ -164,6 +164,25 @@ def test_the_official_sdk_on_stdio_changes_a_tool_while_the_gateway_runs(tmp_pat
     run(work())
 
 
+def test_a_change_is_heard_of_after_a_subscription_that_the_server_ended(tmp_path):
+    image = program(tmp_path, "ends", "changed", "notify")
+
+    async def work():
+        async with Calls(image) as call:
+            assert (await call())["ok"]
+            while mcp_agents.methods(tmp_path).count("subscriptions/listen") < 2:
+                await asyncio.sleep(0.01)
+            assert (await call())["ok"]
+            (tmp_path / "marks/changed").touch()
+            result = await call()
+            while result["ok"]:  # it tells after an answer, so one more call may have been made
+                result = await call()
+            text = message(result, "changed")
+            assert "has changed the description and input schema of its tool echo" in text
+
+    run(work())
+
+
 def test_two_calls_in_a_row_without_an_answer_end_it(tmp_path):
     image = program(tmp_path, "mute")
 
