@@ -123,8 +123,9 @@ def build(
     allowed   folders outside of the manifest's that its files may lie in
     Keys: file, bytes, changed, pinned (URIs of what was asked now and stands in clawlite.lock),
     requires, sections, heap_bytes and held_bytes (heap that turns work with, and what is held
-    between them: host/fit/heap.py), flash_bytes, word_bits (of these), board, fits and fits_not
-    (names of boards), why_not ({each of fits_not: its first reason}), dead, shadowed, warnings."""
+    between them: host/fit/heap.py), swarm_bytes (what of these is for the swarm), flash_bytes,
+    word_bits (of these), board, fits and fits_not (names of boards), why_not ({each of fits_not:
+    its first reason}), dead, shadowed, warnings."""
     loaded, pinned = manifest.load_pinned(name, refresh, allowed)
     key = read_key(key_file) if key_file else None
     profile = boards.profile(board, loaded.folder) if board else None
@@ -148,6 +149,7 @@ def build(
         "sections": [{"name": part, "bytes": size} for part, size in built.sections],
         "heap_bytes": need.heap(there),
         "held_bytes": need.held(there),
+        "swarm_bytes": need.swarm(there),
         "flash_bytes": need.flash(there),
         "word_bits": there.word_bits if there else 32,
         "board": board,

@@ -85,6 +85,8 @@ def built(found: dict, as_json: bool) -> None:
         f"them held, "
         f"{found['flash_bytes']} of flash ({found['word_bits']}-bit words)"
     )
+    if found["swarm_bytes"]:
+        print(f"  for its swarm: about {found['swarm_bytes']} of the bytes that are held")
     if not found["board"]:
         say("\n".join("  " + line for line in board_text.fits(found["fits"], found["why_not"])))
     _found(found)

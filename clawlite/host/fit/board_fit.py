@@ -58,6 +58,9 @@ class Need:
     def held(self, board=None) -> int:
         return self._of(board_heap.held, board, board.word_bits if board else 32)
 
+    def swarm(self, board=None) -> int:
+        return self._of(board_heap.swarm, board, board.word_bits if board else 32)
+
     def heap(self, board=None) -> int:
         return self._of(board_heap.needed, board, board.word_bits if board else 32)
 

@@ -73,6 +73,7 @@ _LOOK_ROOM = {"leaks": 8192, "injection": 20480, "audit": 32768}
 _STORE_ROOM = 40960
 # while tools.py is compiled, before most of our code is loaded; measured as above
 _TOOLS_BASE, _TOOLS_FACTOR = 16384, 6
+_OF_SWARM = ("mqtt", "swarmmember", "swarmstop")  # parts that an image loads for its swarm alone
 _LISTED_BYTES = 32  # a line of a slot's list of files, host/flash/plan.py
 _LOG_BYTES = 32768  # two files, logfile.py
 _ENTRY_BYTES = 350  # of a text of 290 bytes in the log of stores (storelog.py)
@@ -168,6 +169,12 @@ def held(data: bytes, tools_py: str, bits: int, profile=None) -> int:
     heap = Heap(bits)
     code = sum(sizes()[str(bits)][part] for part in parts(image, profile))
     return code + content(heap, image) + (functions(heap, tools_py) if tools_py else 0)
+
+
+def swarm(data: bytes, tools_py: str, bits: int, profile=None) -> int:
+    """Return how many of the held bytes are code that speaks with the swarm: 0 in none."""
+    image = layout.Image(lambda offset, length: data[offset : offset + length], len(data))
+    return sum(sizes()[str(bits)][part] for part in parts(image, profile) if part in _OF_SWARM)
 
 
 def needed(data: bytes, tools_py: str, bits: int, profile=None) -> int:

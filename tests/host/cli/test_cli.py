@@ -154,6 +154,7 @@ def test_build_shows_sizes_and_the_heap(project, tmp_path):
         "sections",
         "heap_bytes",
         "held_bytes",
+        "swarm_bytes",
         "flash_bytes",
         "word_bits",
         "board",

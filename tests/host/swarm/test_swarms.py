@@ -9,7 +9,9 @@ from clawlite.core.image.image import SWARM, Image
 from clawlite.core.swarm.swarm import LEADER_WORKER, PEER_TO_PEER, Swarm
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build import build
+from clawlite.host.cli import ui
 from clawlite.host.compiler import compiler
+from clawlite.host.fit import heap
 from clawlite.host.manifest import manifest
 from clawlite.host.providers import provider_order
 from clawlite.host.swarm.swarms import STRATEGIES, TOPOLOGIES
@@ -443,6 +445,27 @@ def test_a_board_with_wifi_is_in_a_swarm_by_mqtt(tmp_path):
     said = BY_MQTT + "board = true\n"
     swarm = compiled(tmp_path, team(coordination__backend="nats"), "lead", False, said)
     assert swarm.is_board and swarm.engine == [2, False, "127.0.0.1", 1883, "", "", ""]
+
+
+@pytest.mark.parametrize("toml, parts", [("[gateway]\n", ()), (BY_MQTT, ("mqtt",)), ("", None)])
+def test_build_says_what_the_swarm_costs_a_board(tmp_path, capsys, toml, parts):
+    """As it was measured (``board_sizes.json``)."""
+    swarm = team(coordination__backend="nats") if parts else TEAM
+    built(tmp_path, swarm)
+    if parts is None:
+        document = json.loads((tmp_path / "claw.json").read_text())
+        del document["spec"]["swarm"]
+        (tmp_path / "claw.json").write_text(json.dumps(document))
+    (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n' + toml)
+    found = build.build(str(tmp_path), board="pico-w")
+    sizes = heap.sizes()["32"]
+    client = 0
+    if parts is not None:
+        client = sum(sizes[part] for part in ("swarmmember", "swarmstop", *parts))
+    assert found["swarm_bytes"] == client
+    ui.built(found, False)
+    line = "  for its swarm: about %d of the bytes that are held\n" % client
+    assert (line in capsys.readouterr().out) is (parts is not None)
 
 
 def engine(folder, swarm: dict, said: str):
