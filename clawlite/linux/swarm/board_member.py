@@ -19,10 +19,9 @@ from clawlite.core.swarm.swarm_methods import SwarmMethods
 from clawlite.linux.files.files import open_image, swarm_folder
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.memory.memory import wall_ms
-from clawlite.linux.swarm.member import Member, asked
+from clawlite.linux.swarm.member import GONE, Member, asked
 
 ASKED = ("claw.swarm.delegate", "claw.swarm.report", "claw.swarm.discover")
-GONE = "the task was canceled, or given to another process"
 
 
 class BoardMember(Member):

@@ -35,7 +35,7 @@ FILE, _FIFO = "swarm.db", ".fifo"
 BUSY_S = 10  # that another process may hold the file
 MOST_MESSAGES = 1000  # broadcasts that are kept
 MOST_TASKS = 10000  # that are kept: older ones that have ended make room
-VERSION = 4  # of the tables: 2 has what is reserved, 3 the tries of each agent, 4 who asks
+VERSION = 5  # of the tables: 2: reserved, 3: tries of each agent, 4: who asks, 5: accounts
 # the events of no task are those of the whole swarm; the last one says whether it is stopped
 _WHOLE, _STOPPED, _RESUMED = "", "stopped", "resumed"
 SCHEMA = """
@@ -67,6 +67,10 @@ _TAKABLE = (
     "and identity = ? and is_over) order by created_ms, rowid limit 1"
 )
 
+_PARTS_OF = (  # a task and, below it, its parts
+    "with recursive those(id) as (values (?) union select tasks.id from tasks "
+    "join those on tasks.parent = those.id) "
+)
 _AT_IT = "from tasks where id = ? and state = ? and process = ?"
 
 
@@ -259,7 +263,8 @@ class Bus:
     def put(self, task) -> bool:
         """Put *task* on record, once; return False when its id is that of another task.
 
-        A part of another task counts to what that one may use.
+        A part of another task, and a task that was given in the turn of another (``asks``),
+        count to what that one may use.
         """
         row = (task.description, dumps(task.input), task.sender, task.recipient)
         with _Change(self) as db:
@@ -268,7 +273,11 @@ class Bus:
             ).fetchone()
             if known:
                 return known == row[:2]
-            above = db.execute("select root from tasks where id = ?", (task.parent,)).fetchone()
+            above = db.execute(
+                "select root from tasks where id = ? or "
+                "id = (select account from accounts where task = ?)",
+                (task.parent, task.id),
+            ).fetchone()
             root = above[0] if above else task.id
             db.execute(
                 "insert into tasks values (?, ?, ?, ?, ?, ?, '', 0, 0, ?, ?, ?, 0, null)",
@@ -278,9 +287,10 @@ class Bus:
             self._event(task.id, "delegated", task.sender)
         return True
 
-    def asks(self, asker: str, task_id: str):
-        """The turn of the task *asker*, which this process is at, waits for another task from now
-        on; with *asker* "", for that one no longer.
+    def asks(self, asker: str, task_id: str) -> bool:
+        """The turn of the task *asker* waits for another task from now on, which it is about to
+        ``put``: that one counts to what *asker* may use.  With *asker* "", it waits for that one no
+        longer.  Return False when this process is not at *asker* any more: nothing may be put.
         """
         with _Change(self, lasts=False) as db:
             mine = "select id from tasks where state = ? and process = ?"
@@ -289,10 +299,14 @@ class Bus:
                 (task_id, RUNNING, self.process),
             )
             if asker:
-                db.execute(
+                is_at_it = db.execute(
                     "insert or ignore into asks select ?, id from (%s) where id = ?" % mine,
                     (task_id, RUNNING, self.process, asker),
-                )
+                ).rowcount
+                if not is_at_it:
+                    return False
+                reserve.share(db, task_id, asker)
+        return True
 
     def why_stuck(self, task_id: str, swarm) -> str:
         """Return why the task, which a turn here waits for, can never begin or end, or ""."""
@@ -310,16 +324,22 @@ class Bus:
         return Circle([Open(*row) for row in open_tasks], peers, swarm).why_refused(task_id)
 
     def _make_room(self, db):
-        """Forget tasks that ended long ago; one that waits for a person stays."""
+        """Forget tasks that ended long ago; one that waits for a person stays, and one to which
+        what is open counts.
+        """
         old = db.execute("select max(rowid) from tasks").fetchone()[0] - MOST_TASKS
-        gone = "select id from tasks where rowid <= ? and state not in (?, ?, ?)"
-        values = (old, WAITING, RUNNING, DEAD)
+        gone = (
+            "select id from tasks where rowid <= ? and state not in (?, ?, ?) and id not in "
+            "(select root from tasks where state in (?, ?))"
+        )
+        values = (old, WAITING, RUNNING, DEAD, WAITING, RUNNING)
         if old > 0 and db.execute(gone, values).fetchone():
             for table, column in (
                 ("events", "task"),
                 ("reports", "task"),
                 ("tries", "task"),
                 ("asks", "task"),
+                ("accounts", "task"),
                 ("used", "root"),
                 ("reserved", "root"),
             ):
@@ -592,9 +612,12 @@ class Bus:
         return found
 
     def late(self, timeout_ms: int) -> list:
-        """Return the ids of what waited longer than *timeout_ms*, parts not counted."""
+        """Return the ids of what waited longer than *timeout_ms*, parts not counted.  One that was
+        given in a turn has waited since the whole task was delegated.
+        """
         rows = self._rows(
-            "select id from tasks where state = ? and created_ms <= ? and parent = ''",
+            "select id from tasks where state = ? and parent = '' and coalesce((select created_ms "
+            "from tasks as whole where whole.id = tasks.root), created_ms) <= ?",
             WAITING,
             self._wall_ms() - timeout_ms,
         )
@@ -612,13 +635,17 @@ class Bus:
 
     def again(self, task_id: str):
         """Let a task that was given up begin once more, as if for the first time, and with it its
-        parts that have no answer.
+        parts that have no answer.  One that was given in a turn is a whole task then: nobody waits
+        for it there any more.
         """
         with _Change(self) as db:
+            if db.execute("delete from accounts where task = ?", (task_id,)).rowcount:
+                db.execute(
+                    _PARTS_OF + "update tasks set root = ? where id in those", (task_id,) * 2
+                )
             db.execute(
-                "with recursive those(id) as (values (?) union select tasks.id from tasks "
-                "join those on tasks.parent = those.id) "
-                "update tasks set state = ?, began = 0, tries = 0, divided = 0, report = null, "
+                _PARTS_OF
+                + "update tasks set state = ?, began = 0, tries = 0, divided = 0, report = null, "
                 "created_ms = ? where id in those and (id = ? or state in (?, ?))",
                 (task_id, WAITING, self._wall_ms(), task_id, DEAD, FAILED),
             )

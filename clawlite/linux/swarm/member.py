@@ -48,6 +48,7 @@ LOOK_MS = 1000  # between looks for processes that ended, while tasks are open
 BEGIN_MS = 1  # between looks whether an engine has it on record that a tool begins
 WAIT_MS = 20  # between looks of a tool that waits for a report
 TRY_AGAIN_MS = 5000  # after the bus could not be used
+GONE = "the task was canceled, or given to another process"
 _ALONE = (LEADER_WORKER, PEER_TO_PEER)  # topologies in which one agent may do a task alone
 MOST_DIVIDED = 64  # tasks at once whose parts one process waits for
 
@@ -148,9 +149,9 @@ class Member:
 
     def ask(self, description: str, to: str, data, call=None):
         task = Task(str(uuid.uuid4()), description, data, self.swarm.own.identity, to)
-        asker = next((id for id, of in self._runs.items() if of is not None and of == call), "")
-        if asker:
-            self._bus.asks(asker, task.id)
+        asker = self._task_of(call)
+        if asker and not (yield from _waited(self._bus.asks(asker, task.id))):
+            raise InvalidRequest(GONE)
         put = self._bus.put(task)
         while isinstance(put, Later) and not put.is_done:
             yield WAIT_MS
@@ -186,6 +187,15 @@ class Member:
                 "a higher max_parallel make room",
             )
 
+    def _task_of(self, call) -> str:
+        """Return the id of the task in whose turn the agent's task *call* is, or ""."""
+        if call is None:
+            return ""
+        above = {one.child: of for of, one in self._agent.tasks.items() if one.child}
+        while call in above:  # the turn of a composite tool
+            call = above[call]
+        return next((id for id, of in self._runs.items() if of is not None and of == call), "")
+
     def look_again(self):
         """There is something to do that nothing else wakes this process for."""
         self._look_ms = 0
@@ -207,7 +217,7 @@ class Member:
                 self.methods.hear(message)
         for task_id, number in list(self._runs.items()):
             if number is not None and not bus.holds(task_id):
-                error = InvalidRequest("the task was canceled, or given to another process")
+                error = InvalidRequest(GONE)
                 self._agent.cancel(number, error, self._now_ms())
         stopped = bus.stopped()
         if stopped != self._stopped:
@@ -380,7 +390,7 @@ class Member:
                 yield (SLEEP, BEGIN_MS)
             begins = begins.value()
         if not begins:
-            raise InvalidRequest("the task was canceled, or given to another process")
+            raise InvalidRequest(GONE)
 
     # -- what other kinds of tasks do otherwise
 
@@ -472,6 +482,13 @@ def outcome_of(bus, task_id: str) -> tuple:
             "delegate it again, if what it did before does no harm twice",
         )
     return outcome
+
+
+def _waited(given):
+    """A generator of milliseconds to wait: return what *given*, which may be a ``Later``, is."""
+    while isinstance(given, Later) and not given.is_done:
+        yield WAIT_MS
+    return given.value() if isinstance(given, Later) else given
 
 
 def asked(description: str, data) -> str:

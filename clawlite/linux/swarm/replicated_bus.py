@@ -440,8 +440,10 @@ class ReplicatedBus:
         row = [task.id, task.description, task.input, task.sender, task.recipient, task.parent]
         return self._append("put", row, ms=ACK_MS)
 
-    def asks(self, asker: str, task_id: str):
-        self._append("asks", asker, task_id)
+    def asks(self, asker: str, task_id: str) -> Later:
+        if asker:
+            self._check()
+        return self._append("asks", asker, task_id, ms=ACK_MS)
 
     def report(self, task_id: str, status: str, result, tokens, duration_ms, by: str, held=False):
         if not held:

@@ -8,7 +8,9 @@ bus, so that all processes see the same.
    its share up first, so it reserves the greater of the two.
 2. Parts that may run at the same time share evenly what the task above them has.  A part whose
    share is too small may take of what nobody has reserved.
-3. A process that was killed may have used what its request reserved.  That is given back when its
+3. A task that is given in the turn of another one (its caller) has no share: it uses the caller's,
+   which waits for it meanwhile.
+4. A process that was killed may have used what its request reserved.  That is given back when its
    task ends, as the rest of a share is: to the task above.
 
 Every function runs inside a transaction of the bus.  Limits: [tokens, nano-dollars], None where
@@ -21,6 +23,7 @@ SCHEMA = """
 create table if not exists reserved (
     task text, process text, root text, tokens int, nano int, primary key (task, process));
 create index if not exists reserved_by_root on reserved (root);
+create table if not exists accounts (task text primary key, account text);
 """
 _KINDS = ("tokens", "nano")
 _OPEN = "select id from tasks where state in ('%s', '%s')" % (WAITING, RUNNING)
@@ -32,23 +35,37 @@ def root_of(db, task: str) -> str:
     return row[0] if row else task
 
 
+def account_of(db, task: str) -> str:
+    """Return the id of the task whose share *task* uses: itself, unless it was given in a turn."""
+    row = db.execute("select account from accounts where task = ?", (task,)).fetchone()
+    return row[0] if row else task
+
+
+def share(db, task: str, caller: str):
+    """Let *task*, which is given in the turn of *caller*, use what that one may use."""
+    db.execute("insert or ignore into accounts values (?, ?)", (task, account_of(db, caller)))
+
+
 def budget(db, task: str, process: str) -> list:
     """Return [(used, reserved, own), ...] of tokens and of nano-dollars: what the whole task has
     used, what is reserved of it, and what of that is a share that *process* may use for *task*.
     The last request of *process* for *task* is over, and not counted.
     """
-    root = root_of(db, task)
+    root, account = root_of(db, task), account_of(db, task)
     used = db.execute("select tokens, nano from used where root = ?", (root,)).fetchone() or (0, 0)
     found = []
     for amount, kind in zip(used, _KINDS, strict=True):
         reserved = own = 0
         for of, share, held in db.execute(
-            "select task, sum({0} * (process = '')), sum({0} * (process != '')) from reserved "
-            "where root = ? and not (task = ? and process = ?) group by task".format(kind),
+            "select coalesce(account, reserved.task) as payer, sum({0} * (process = '')), "
+            "sum({0} * (process != '')) from reserved left join accounts using (task) "
+            "where root = ? and not (reserved.task = ? and process = ?) group by payer".format(
+                kind
+            ),
             (root, task, process),
         ):
             reserved += max(share, held)
-            if of == task:
+            if of == account:
                 own = max(0, share - held)
         found.append((amount, reserved, own))
     return found
@@ -64,8 +81,8 @@ def allot(db, task: str, process: str, parts: list, decides: bool, limits: list)
     if not parts:
         return
     mine = "select 1 from reserved where task = ? and process = ''"
-    has_share, root = db.execute(mine, (task,)).fetchone(), root_of(db, task)
-    each = []
+    account, root = account_of(db, task), root_of(db, task)
+    has_share, each = db.execute(mine, (account,)).fetchone(), []
     for limit, (used, reserved, own) in zip(limits, budget(db, task, process), strict=True):
         has = 0 if limit is None else own if has_share else max(0, limit - used - reserved)
         each.append(has // (len(parts) + decides))
@@ -73,7 +90,7 @@ def allot(db, task: str, process: str, parts: list, decides: bool, limits: list)
     if has_share:
         _add(db, task, -each[0] * len(parts), -each[1] * len(parts))
     elif decides:
-        db.execute(row, (task, root, *each))
+        db.execute(row, (account, root, *each))
     for one in parts:
         db.execute(row, (one, root, *each))
 
@@ -127,9 +144,9 @@ def give_back(db, task: str):
 
 
 def _add(db, task: str, tokens: int, nano: int):
-    """Change the share of *task*, if it has one."""
+    """Change the share that *task* uses, if there is one."""
     db.execute(
         "update reserved set tokens = max(0, tokens + ?), nano = max(0, nano + ?) "
         "where task = ? and process = ''",
-        (tokens, nano, task),
+        (tokens, nano, account_of(db, task)),
     )

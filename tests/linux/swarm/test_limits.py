@@ -1,18 +1,19 @@
 """What a task may use with all its parts, in all processes (CKP 5.9 ``resource_limits``)."""
 
+import json
 import os
 import threading
 
 import pytest
 from agents import DEADLINE_S, eventually
-from llm_server import MODEL, Server, say
-from swarm_team import SWARM, UUID, delegate, ended, look_on, project, start
-from swarm_world import IDS, KINDS, World, settings, task, wall_ms
+from llm_server import MODEL, Server, calls, say
+from swarm_team import SWARM, UUID, delegate, ended, look_on, project, start, statuses, swarm
+from swarm_world import IDS, INSIDE, KINDS, World, settings, task, wall_ms
 
 from clawlite.core.base.effect import SLEEP
 from clawlite.core.base.errors import InvalidRequest, QuotaExceeded
 from clawlite.core.protocol.group_session import Later
-from clawlite.core.swarm.swarm import Swarm
+from clawlite.core.swarm.swarm import Swarm, Task
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.task_meter import TaskMeter, _reserving
 
@@ -286,3 +287,121 @@ def test_a_worker_that_is_killed_may_have_used_what_its_request_reserved(tmp_pat
         assert len(asked) == 4 and asked[0] + used[1] + used[2] + asked[3] <= MOST
         assert asked[3] > MOST / 3 and bus.budget(UUID % 1)[0] == (sum(used[1:]), 0, 0)
         bus.leave()
+
+
+# -- tasks that turns delegate
+
+
+@pytest.fixture(params=[INSIDE, *KINDS])
+def any_world(request, tmp_path):
+    made = World(request.param, tmp_path)
+    yield made
+    made.close()
+
+
+def test_a_task_that_a_turn_delegates_counts_to_the_whole_task(any_world):
+    world, limits = any_world, [100, None]
+    names = ("lead", "ada", "bob", "eve")
+    lead, ada, bob, eve = (world.bus(name, 1) for name in names)
+    world.done(lead.put(task()))
+    assert world.take(ada, "ada").id == IDS[0]
+    assert world.done(ada.hold(IDS[0], [30, 0], limits))
+    ada.use(IDS[0], 30, 0)
+    assert world.done(ada.asks(IDS[0], IDS[1]))
+    world.done(ada.put(task(1, sender="ada")))
+    taken = world.take(bob, "bob")
+    assert (taken.id, taken.parent, taken.root) == (IDS[1], "", IDS[0])
+    assert world.done(bob.hold(IDS[1], [60, 0], limits))
+    bob.use(IDS[1], 50, 0)
+    # a task of that task
+    assert world.done(bob.asks(IDS[1], IDS[2]))
+    world.done(bob.put(task(2, sender="bob")))
+    taken = world.take(eve, "eve")
+    assert (taken.id, taken.root) == (IDS[2], IDS[0])
+    assert not world.done(eve.hold(IDS[2], [21, 0], limits))
+    assert world.done(eve.hold(IDS[2], [20, 0], limits))
+    eve.use(IDS[2], 15, 0)
+    world.until(lambda: lead.used(IDS[0]) == (95, 0))
+    assert not world.done(bob.asks(IDS[0], IDS[3])), "that is the task of another process"
+
+
+def test_what_a_turn_delegates_uses_the_share_of_its_task(bus):
+    """All is reserved for parts: the share of the one that delegates is not lost to it."""
+    bus.allot(ROOT, IDS[1:3], False, [100, None])
+    for number in (1, 2):
+        bus.put(Task(IDS[number], "Look.", None, "lead", "lead", ROOT))
+        assert bus.take("lead", True, None).id == IDS[number]
+    bus.use(IDS[1], 10, 0)
+    bus.asks(IDS[1], IDS[3])
+    bus.put(task(3))
+    assert bus.take("lead", True, None).root == ROOT
+    assert bus.budget(IDS[3])[0] == (10, 90, 40)
+    assert not bus.hold(IDS[3], [41, 0], [100, None])
+    assert bus.hold(IDS[3], [40, 0], [100, None])
+    bus.use(IDS[3], 35, 0)
+    bus.report(IDS[3], "completed", {}, 35, 1, "lead", True)
+    assert bus.budget(IDS[1])[0] == (45, 55, 5) and bus.budget(IDS[2])[0] == (45, 55, 50)
+    # its own parts share what it has
+    bus.asks(IDS[2], IDS[4])
+    bus.put(task(4))
+    assert bus.take("lead", True, None).id == IDS[4]
+    bus.allot(IDS[4], IDS[5:7], True, [100, None])
+    bus.put(Task(IDS[5], "Look.", None, "lead", "lead", IDS[4]))
+    assert bus.budget(IDS[5])[0] == (45, 55, 16) and bus.budget(IDS[4])[0] == (45, 55, 18)
+
+
+def test_a_delegated_task_has_no_longer_than_the_whole_and_a_person_may_begin_it_anew(tmp_path):
+    now = [1000]
+    bus = Bus(str(tmp_path / "team"), lambda: now[0], os.urandom)
+    bus.join("lead", 1)
+    bus.put(task())
+    bus.take("lead", True, None)
+    now[0] = 1900
+    bus.asks(ROOT, IDS[1])
+    bus.put(task(1, sender="lead"))
+    assert bus.late(1000) == []
+    now[0] = 2000
+    assert [one[0] for one in bus.expire(1000, True)] == [IDS[1]]
+    bus.again(IDS[1])
+    assert bus.late(1000) == [] and bus.take("lead", True, None).root == IDS[1]
+    assert bus.budget(IDS[1]) == [(0, 0, 0), (0, 0, 0)]
+    bus.leave()
+
+
+PEERS = [{"identity_ref": name, "role": "peer"} for name in WORKERS]
+CHAINED = {
+    "topology": "peer-to-peer",
+    "agents": PEERS,
+    "aggregation": {"strategy": "merge"},
+    "resource_limits": {"max_total_tokens": 1050},
+    "tools": ["claw://registry/clawlite/delegate@1.0.0"],
+}
+
+
+@pytest.mark.parametrize("kind", [INSIDE, "sqlite-wal", "redis", "nats"])
+def test_no_chain_of_delegations_exceeds_the_limit(tmp_path, kind):
+    """Each model asks another agent: the third one in the chain has nothing left."""
+    world, agents = World(kind, tmp_path), []
+    place = {"coordination": dict(SWARM["coordination"], backend=kind)}
+    if world.server:
+        place["coordination"]["backend"], place["toml"] = settings(kind, world.server)
+    script = [calls(("delegate", {"task": "Look there."}), read=400, written=100)] * 2
+    try:
+        with Server([*script, say("Dry.", read=400, written=100)]) as server:
+            images = [
+                project(tmp_path, name, provider=remote(server), **CHAINED, **place)
+                for name in WORKERS
+            ]
+            if kind != INSIDE:
+                agents = [start(tmp_path, image) for image in images]
+            eventually(lambda: kind == INSIDE or len(statuses(agents[0])) == 3)
+            code, said, errors = swarm(tmp_path, "run", "Look.", images[0], "--json")
+        report = json.loads(said)
+        assert (code, report["status"]) == (1, "failed"), errors
+        assert "max_total_tokens is 1050" in report["result"]["error"]
+        assert "1000 are used" in report["result"]["error"]
+        assert len(server.requests) == 2
+    finally:
+        for agent in agents:
+            agent.__exit__()
+        world.close()
