@@ -71,6 +71,10 @@ _PARTS_OF = (  # a task and, below it, its parts
     "with recursive those(id) as (values (?) union select tasks.id from tasks "
     "join those on tasks.parent = those.id) "
 )
+_SAME_REPORT = (
+    "select 1 from reports where task = ? and who = ? and status = ? and result = ? and "
+    "tokens is ? and duration_ms is ?"
+)
 _AT_IT = "from tasks where id = ? and state = ? and process = ?"
 
 
@@ -350,7 +354,7 @@ class Bus:
         self, task_id: str, status: str, result, tokens, duration_ms, by: str, held: bool = False
     ) -> bool:
         """Put a report on record; return False when nobody delegated the task.  The first one ends
-        it.
+        it; one that comes again counts once.
 
         held  it is of the process that does the task: when that is another one by now, the report
               ends nothing
@@ -359,12 +363,17 @@ class Bus:
             row = db.execute("select state, process from tasks where id = ?", (task_id,)).fetchone()
             if row is None:
                 return False
+            ends = row == (RUNNING, self.process)
+            if not held:
+                ends = row[0] in (WAITING, RUNNING) or self._gave_up_on(db, task_id, by)
+            report = by, status, dumps(result), tokens, duration_ms
+            if not ends and db.execute(_SAME_REPORT, (task_id, *report)).fetchone():
+                return True
             number = db.execute(
                 "insert into reports values (?, ?, ?, ?, ?, ?, ?)",
-                (task_id, self._wall_ms(), by, status, dumps(result), tokens, duration_ms),
+                (task_id, self._wall_ms(), *report),
             ).lastrowid
             self._event(task_id, status, by)
-            ends = row == (RUNNING, self.process) if held else row[0] in (WAITING, RUNNING)
             if ends:
                 db.execute(
                     "update tasks set state = ?, report = ? where id = ?",
@@ -379,6 +388,18 @@ class Bus:
         if rows:
             self._reported = rows[-1][0]
         return [task_id for _, task_id in rows]
+
+    def _gave_up_on(self, db, task_id: str, by: str) -> bool:
+        """Return whether a task was given up because the process of *by* that was at it ended: its
+        report, which comes now, says what became of it after all.
+        """
+        row = db.execute(
+            "select who from events where task = ? and what = 'taken' and exists (select 1 from "
+            "tasks join reports on reports.rowid = tasks.report where id = ? and who = '') "
+            "order by rowid desc limit 1",
+            (task_id, task_id),
+        ).fetchone()
+        return row == (by,)
 
     def broadcast(self, sender: str, message):
         """Send *message* to all members that are there."""

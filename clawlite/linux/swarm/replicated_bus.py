@@ -14,7 +14,9 @@ entry of the engine's log, which all processes apply in the same order.
 5. A process that the engine no longer knows is said to be gone by another one, in an entry.  When
    it was only cut off, it joins again: what it ran is no longer its own, and a tool with side
    effects does not begin there any more.
-6. A process that is several members (``shared_bus.py``) has one connection for all of them: the
+6. A report is kept in a file until its entry has come back: the next process of the agent sends it
+   again when this one is killed before.
+7. A process that is several members (``shared_bus.py``) has one connection for all of them: the
    engine is asked whether it is there, and when it is not, all of them are gone.
 """
 
@@ -27,6 +29,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.protocol.group_session import Later
 from clawlite.core.swarm.swarm import LEADER, ROOT, SOURCE, WAITING, Task
 from clawlite.linux.files.files import swarm_folder
+from clawlite.linux.files.inherited_log import InheritedLog
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.secrets.secrets import resolve, stores
 from clawlite.linux.swarm.bus import SCHEMA, Bus, TooLong, host_of
@@ -47,6 +50,7 @@ from clawlite.linux.swarm.stop_file import StopFile
 
 VERSION = 1  # of entries
 MAX_ENTRY = 524288  # bytes: within what every engine takes
+REPORTS = "reports"  # end of the names of files
 ACK_MS = 10000  # that an entry may take to come back before its caller is told
 _SILENT = "it does not answer", "see whether it is overloaded"
 _NOT_KEPT = "it has not acknowledged this", "give it again: the same task_id runs once"
@@ -167,7 +171,7 @@ class ReplicatedBus:
 
     make     function(process, identity) -> ``engine.Engine``
     swarm    ``swarm.Swarm``
-    keep     ``stop_file.StopFile``
+    keep     ``stop_file.StopFile``, in whose folder the reports are kept, too
     refused  function(reason), called for an entry that changes nothing
     What raises, raises ``ClawError``: the engine is away.
     """
@@ -185,6 +189,7 @@ class ReplicatedBus:
         self.refused = lambda reason: None
         self._number = 0
         self._waiting = {}  # number -> ``_Waiting``
+        self._reports = {}  # identity -> ``InheritedLog`` of what is not acknowledged
         self._results = {}  # of take: its key -> [Taken, ...]
         self._asked = set()  # changes under way that are asked for once
         self._ended = []  # what reclaim and expire have come to
@@ -214,6 +219,18 @@ class ReplicatedBus:
             self._engine.start()
         elif identity and self._is_synced:
             self._append("here", identity, at_once)
+        if identity and identity not in self._reports:
+            place = self._keep.folder, identity, self._host
+            self._reports[identity] = InheritedLog(*place, REPORTS, dumps, loads)
+            self._send_again(self._reports[identity])
+
+    def _send_again(self, file: InheritedLog):
+        """Send what processes of this agent have not sent that ended: what became of its tasks."""
+        try:
+            for task_id, *report in file.left_behind():
+                self._append("report", task_id, *report, self._identity, False)
+        except (OSError, ClawError) as e:
+            self.refused("reports of a process that ended cannot be sent: %s" % e)
 
     def speak_as(self, process: str, identity: str):
         """What is asked from now on is asked for this member."""
@@ -245,6 +262,13 @@ class ReplicatedBus:
     def leave(self):
         if self._engine is None:
             return
+        self._say_goodbye()
+        self._engine.close()
+        self._engine = None
+        for file in self._reports.values():
+            self._on_disk(file.close)
+
+    def _say_goodbye(self):
         if self._joined and self._is_up:
             joined, self._joined = self._joined, {}
             for process, (identity, _) in joined.items():
@@ -254,8 +278,6 @@ class ReplicatedBus:
             while self._is_up and not last.is_done and time.monotonic() < until:
                 select.select([self.fileno()], [], [], max(0, until - time.monotonic()))
                 self.heard()
-        self._engine.close()
-        self._engine = None
 
     # -- what comes of the engine
 
@@ -275,6 +297,8 @@ class ReplicatedBus:
                 *self._why, is_forbidden = given
                 self._since_kept = self._why
                 self._is_up, self._was_down = False, True
+                for file in self._reports.values():
+                    self._on_disk(file.sync)
                 if is_forbidden:
                     self._give_up()
             elif kind == SNAPSHOT:
@@ -402,6 +426,9 @@ class ReplicatedBus:
 
     def _done(self, mine: _Waiting, value, error):
         self._asked.discard(mine.key)
+        file = self._reports.get(mine.who[1])
+        if mine.name == "report" and file:
+            self._on_disk(file.done, mine.values[0])
         if mine.name == "take" and value is not None:
             self._results.setdefault(mine.key, []).append(value)
         elif mine.name in ("reclaim", "expire") and value:
@@ -450,8 +477,24 @@ class ReplicatedBus:
             self._check()
             if self._replica.state(task_id) is None:
                 return False
-        later = self._append("report", task_id, status, result, tokens, duration_ms, by, held)
+        report = task_id, status, result, tokens, duration_ms
+        file = self._reports.get(self._identity) if held else None
+        if file:
+            self._on_disk(file.keep, list(report), not self._is_up)
+        try:
+            later = self._append("report", *report, by, held)
+        except TooLong:
+            if file:
+                self._on_disk(file.done, task_id)
+            raise
         return True if held else later
+
+    def _on_disk(self, act, *values):
+        """Do something with a file of reports; a disk that fails ends nothing."""
+        try:
+            act(*values)
+        except OSError as e:
+            self.refused("a report that is not acknowledged cannot be kept: %s" % e.strerror)
 
     def broadcast(self, sender: str, message):
         self._check()

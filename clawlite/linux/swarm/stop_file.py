@@ -16,6 +16,7 @@ class StopFile:
     """
 
     def __init__(self, folder: str):
+        self.folder = folder
         self._path = os.path.join(folder, FILE)
         self._was = self  # nothing was written yet
 
