@@ -124,7 +124,7 @@ def _main(args: list) -> int:
         from clawlite.host.cli.cli import main as host
     except ImportError as e:
         return _missing(e)
-    return host(args, _line_editor, _Secrets(), _show)
+    return host(args, _line_editor, _Secrets(), _show, _sandboxes)
 
 
 def _name_of(manifest: str) -> str:
@@ -171,6 +171,17 @@ class _Secrets:
         from clawlite.linux.secrets.secrets import Renewal
 
         return Renewal(agent, name)
+
+
+def _sandboxes(state: str):
+    """Return what contains programs, or None where nothing does; the host's gateway starts some,
+    and may not import it.
+    """
+    if sys.platform != "linux":
+        return None
+    from clawlite.linux.tools.gateway_server import Sandboxes
+
+    return Sandboxes(state)
 
 
 def _show(verb: str, args: list, records) -> int:

@@ -25,7 +25,8 @@ ALLOW = [{"id": "all", "action": "allow", "scope": "all"}]
 
 def sandbox(level: str, *folders, **limits) -> dict:
     """Return a Sandbox in which the server and its Python are found; it may write to *folders*.
-    Those of *limits* that are not None are its resource limits.
+    Those of *limits* that are not None are its resource limits.  The level "board" is none, with
+    what a gateway needs to contain the server.
     """
     if level == "none":
         return {"level": "none"}
@@ -33,9 +34,17 @@ def sandbox(level: str, *folders, **limits) -> dict:
     mounts = [{"path": path, "permissions": "ro"} for path in sorted(reads)]
     mounts += [{"path": str(folder), "permissions": "rw"} for folder in folders]
     capabilities = {"filesystem": {"mode": "scoped", "mount_paths": mounts}}
-    box = {"name": "box", "level": "process", "capabilities": capabilities}
+    level = "none" if level == "board" else level
+    box = {"name": "box", "level": level, "capabilities": capabilities}
     given = {name: limit for name, limit in limits.items() if limit is not None}
     return {**box, "resource_limits": given} if given else box
+
+
+def folders(*writable) -> str:
+    """Return ``mount_paths`` of [mcp.NAME] in which the server and its Python are found."""
+    mounts = sandbox("board", *writable)["capabilities"]["filesystem"]["mount_paths"]
+    each = ", ".join('{ path = "%(path)s", permissions = "%(permissions)s" }' % m for m in mounts)
+    return "mount_paths = [%s]\n" % each
 
 
 def reaches(*hosts) -> dict:

@@ -24,6 +24,7 @@ progress     it tells 3000 times how a call goes on, and waits until somebody op
 hungry       a call takes all memory that there is, once
 forks        a call starts processes until it gets no more, at most 100, and says how many
 reaches      a call opens its text, a URL, as its variables say, and gives the status
+roams        a call reads the file that it names, or writes to it, "write PATH"
 spins        a call with the text "itself" takes the processor for ever, one with "others" by one
              process after the other
 odd          its first byte is an X, as of a sandbox that could not start it, once FOLDER/now is
@@ -100,6 +101,13 @@ def called(name: str, arguments: dict, meta: dict) -> dict:
     if "noisy" in WHAT:
         for _ in range(50):
             print("noise " * 166667, file=sys.stderr, flush=True)
+    if "roams" in WHAT:
+        how, _, path = text.partition(" ")
+        try:
+            with open(path or how, "w" if path else "r") as file:
+                text = "wrote %d" % file.write("x") if path else "read " + file.read(100)
+        except OSError as e:
+            text = "no way: %s" % e.strerror
     while "spins" in WHAT and text in ("itself", "others"):
         if text == "others":
             subprocess.run([sys.executable, "-c", "for _ in range(3000000): pass", FOLDER])

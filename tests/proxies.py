@@ -16,9 +16,11 @@ from gateways import KEY, project
 from clawlite.core.base.errors import ClawError
 from clawlite.host.gateway import gateway as gateways
 from clawlite.host.gateway.images import Images
+from clawlite.host.gateway.program import Programs
 from clawlite.host.gateway.store import Store
 from clawlite.host.proxy.dialect import Tool
 from clawlite.host.proxy.mediation import Budget, Managed
+from clawlite.linux.tools.gateway_server import Sandboxes
 
 MARKET = Tool(
     "desk.market",
@@ -62,7 +64,9 @@ class Proxied:
         self.path = os.path.join(gateways.folder(), "gateway.db")
         store = await Store.open(self.path, self.notes.append)
         images = Images([str(folder) for folder in self._folders], self.notes.append)
-        self.gateway = gateways.Gateway(images, store, self._secret, self.notes.append)
+        self.gateway = gateways.Gateway(
+            images, store, self._secret, self.notes.append, Programs(Sandboxes(gateways.folder()))
+        )
         if self.desk:
             budget = self._budget or Budget()
             self.gateway.managed = lambda runner: Managed(self.desk.tools, self.desk.call, budget)

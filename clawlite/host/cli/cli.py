@@ -165,20 +165,22 @@ for _command in (
     cli.add_command(_command)
 
 
-def main(args: list[str], editor=None, secret=None, show=None) -> int:
+def main(args: list[str], editor=None, secret=None, show=None, sandboxes=None) -> int:
     """Run the command line; return the exit code.
 
     editor  function(limit, columns) -> lineedit.Editor, for the console
     secret  function(agent, name) -> value of a secret, for the gateway
     show    function("audit" or "trace", arguments, ``board_records.Records``) -> exit code
+    sandboxes  function(folder) -> what contains the gateway's programs, or None
     """
+    tools = types.SimpleNamespace(editor=editor, secret=secret, show=show, sandboxes=sandboxes)
     try:
         return (
             cli.main(
                 args,
                 prog_name="clawlite",
                 standalone_mode=False,
-                obj=types.SimpleNamespace(editor=editor, secret=secret, show=show),
+                obj=tools,
             )
             or 0
         )

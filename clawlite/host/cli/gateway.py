@@ -68,16 +68,22 @@ def gateway():
     help="certificate for --listen, --proxy and --a2a, PEM",
 )
 @click.option("--tls-key", "key", metavar="FILE", help="its key, unless it is in the same file")
+@click.option(
+    "--uncontained",
+    multiple=True,
+    metavar="NAME",
+    help="start the program of the MCP server NAME without a sandbox; may be repeated",
+)
 @click.pass_obj
-def serve(tools, projects, port_names, listen, proxy, a2a, a2a_url, approvers, certificate, key):
+def serve(tools, projects, port_names, uncontained, **where):
     """Serve devices until Ctrl-C.  PROJECT is a folder with claw.yaml, a folder of those, or an
     image; else the current folder.
     """
     from clawlite.host.gateway.gateway import Doors
     from clawlite.host.gateway.gateway import serve as run
 
-    doors = Doors(listen, proxy, a2a, a2a_url, approvers, certificate, key)
-    return run(list(projects), list(port_names), doors, tools.secret)
+    doors, names = Doors(**where), list(port_names)
+    return run(list(projects), names, doors, tools.secret, tools.sandboxes, uncontained)
 
 
 @gateway.command()

@@ -19,6 +19,7 @@ from clawlite.host.gateway.feeds import Feeds
 from clawlite.host.gateway.images import Images
 from clawlite.host.gateway.lan import Listener, Tokens
 from clawlite.host.gateway.mcp_servers import Servers
+from clawlite.host.gateway.program import Programs
 from clawlite.host.gateway.runner_tools import RunnerTools
 from clawlite.host.gateway.serial import SerialPort
 from clawlite.host.gateway.store import Store
@@ -56,18 +57,20 @@ class Doors:
     key: str = None
 
 
-def serve(projects: list, port_names: list, doors: Doors, secret) -> int:
+def serve(projects: list, port_names: list, doors: Doors, secret, sandboxes, uncontained) -> int:
     """Serve devices until Ctrl-C or SIGTERM; return the exit code.
 
     projects    folders or images; none: the current folder
     port_names  of serial ports; with none and no door, the only board
     secret      function(agent, name) -> value of a secret; raises ``ClawError``
+    sandboxes   function(folder) -> as ``program.Programs`` has it; *uncontained*: see there
     Raises ``ClawError`` when it cannot begin.
     """
-    return asyncio.run(_serve(projects, port_names, doors, secret))
+    programs = Programs(sandboxes(folder()), uncontained)
+    return asyncio.run(_serve(projects, port_names, doors, secret, programs))
 
 
-async def _serve(projects: list, port_names: list, doors: Doors, secret) -> int:
+async def _serve(projects: list, port_names: list, doors: Doors, secret, programs) -> int:
     loop, over = asyncio.get_running_loop(), asyncio.Event()
     codes = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -77,6 +80,7 @@ async def _serve(projects: list, port_names: list, doors: Doors, secret) -> int:
         await Store.open(os.path.join(folder(), "gateway.db"), note),
         secret,
         note,
+        programs,
     )
     try:
         gateway.note("agents: " + (", ".join(gateway.images.agents()) or "none that could be read"))
@@ -101,6 +105,8 @@ async def _serve(projects: list, port_names: list, doors: Doors, secret) -> int:
         if doors.a2a:
             where = await gateway.serve_agents(projects or ["."], doors)
             gateway.note(f"A2A on {where}")
+        for line in await gateway.servers.warnings(gateway.images.current().values()):
+            gateway.note(line)
         await over.wait()
     finally:
         await gateway.close()
@@ -115,12 +121,13 @@ class Gateway:
     secret  function(agent, name) -> value; may block.  For people who sign in it has more
             (mcp_servers.py)
     note    function(text) for who runs it
+    programs  ``Programs``
     """
 
-    def __init__(self, images: Images, store: Store, secret, note):
+    def __init__(self, images: Images, store: Store, secret, note, programs=None):
         self.images, self.store, self.secret, self.note = images, store, secret, note
         self.codecs = (loads, lambda value: dumped(value).decode())
-        self.servers = Servers(self.codecs, note, secret)
+        self.servers = Servers(self.codecs, programs or Programs(), note, secret)
         self._devices = {}
         self._ports = []
         self._listener = self._proxy = self._a2a = None

@@ -3,11 +3,12 @@ call of one of its tools (docs/mcp.md; linux/mcp/servers.py is the like for a de
 
 1. The image that the device runs names the server and pins its tools; one that differs from its pin
    is refused.  The device says nothing but the name of a granted tool and its arguments.
-2. A server on stdio runs here as the gateway's user, in an empty folder, and nothing contains it.
+2. A server on stdio runs here, contained as the Sandbox of that image says (program.py).
 3. A server that ends, breaks the protocol or does not answer twice in a row is ended, and begun
    again by the next call, not before a pause that doubles with each failure.  No call is sent
    twice: of one that was sent to a server that then failed, nobody knows what it did.
-4. A server that no call needed for ``IDLE_S`` is ended.
+4. A server that no call needed for ``IDLE_S``, or what its image says, is ended; so is one whose
+   life is over, once no call is under way.
 5. Tokens of OAuth are got here for each device; no device sees one.  It is by client credentials,
    or in the name of a person who has signed in on this machine.
 """
@@ -15,11 +16,8 @@ call of one of its tools (docs/mcp.md; linux/mcp/servers.py is the like for a de
 import abc
 import asyncio
 import contextlib
+import functools
 import math
-import os
-import shutil
-import signal
-import tempfile
 import time
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,7 +25,7 @@ from urllib.parse import urlsplit
 from clawlite import __version__
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.render import canonical
-from clawlite.core.image.image import LOCAL, MCP
+from clawlite.core.image.image import LOCAL, MCP, SANDBOX, SERVICES
 from clawlite.core.mcp.mcp_client import OUTCOME_UNKNOWN, READY, Broken, MCPClient, often_ended
 from clawlite.core.mcp.mcp_http import HTTPClient, SessionEnded
 from clawlite.core.mcp.mcp_pin import changed, pin_of
@@ -35,9 +33,19 @@ from clawlite.core.net import http1
 from clawlite.core.net.device_flow import Ended, renewed
 from clawlite.core.net.netrules import authority, parse_url
 from clawlite.core.net.oauth2 import Token, token
-from clawlite.core.net.service_call import ServiceResult, failure, refusal, result_of, timed_out
+from clawlite.core.net.service_call import (
+    MEDIATED,
+    SERVED,
+    Service,
+    ServiceResult,
+    failure,
+    refusal,
+    result_of,
+    timed_out,
+)
 from clawlite.core.providers.wire import Codec
 from clawlite.host.gateway.http import Connection, carried_out
+from clawlite.host.gateway.program import Programs, quiet
 from clawlite.host.gateway.service_calls import own_name
 
 START_S = 20  # from the start of a server to its list of tools
@@ -46,11 +54,33 @@ SILENT_MS = 86400000  # of a stream that is listened to
 IDLE_S = 600
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1, 60
 MAX_UNSENT = 8388608  # bytes that a server has not read
-GRACE_S = 0.5  # between the end of its stdin, SIGTERM and SIGKILL
 AGAIN_S = 0.2  # until it is looked again whether another process has renewed
-_SAID = 2000  # characters of stderr that are kept
-_PIECE = 65536
-_NAME, _ARGV, _ENV, _IS_HANDSHAKE, _PINS, _HEADERS, _TOKENS = range(7)  # of a row of section MCP
+# of a row of section MCP
+_NAME, _ARGV, _ENV, _IS_HANDSHAKE, _PINS, _HEADERS, _TOKENS, _LIFE = range(8)
+
+
+def is_program(row: list) -> bool:
+    """Return whether *row*, of the section MCP, is a server on stdio."""
+    return row[_ARGV][0].startswith("/")
+
+
+def _programs_of(image):
+    """Yield (name, rules of it that only a sandbox keeps) of the programs that a gateway starts for
+    a device that runs *image*.
+    """
+    services = map(Service, image.section(SERVICES) or ())
+    served = {one.name for one in services if one.scheme == SERVED and one.mode == MEDIATED}
+    for row in image.section(MCP) or ():
+        if is_program(row) and row[_NAME] in served:
+            *_, hosts, cpu_s, folders = _start_of(row)
+            rules = ("hosts", hosts is not None), ("cpu_s", cpu_s), ("mount_paths", folders)
+            yield row[_NAME], [rule for rule, is_there in rules if is_there]
+
+
+def _start_of(row: list) -> tuple:
+    """Return what ``Programs.of`` wants of *row*, after the image."""
+    hosts, _, _, cpu_s, *folders = row[_LIFE]
+    return row[_NAME], row[_ARGV], row[_ENV], hosts, cpu_s, folders[0] if folders else None
 
 
 class _Call:
@@ -73,14 +103,17 @@ class _NotMade(ClawError):
 class Servers:
     """All servers of a gateway.
 
-    codecs  (loads, dumps);  warn: function(text) for who runs it
-    secret  function(agent, name) -> value, with keep(agent, name, value) and renewal(agent, name)
-            (linux/secrets/secrets.py) for people who have signed in; all may block
+    codecs    (loads, dumps)
+    programs  ``Programs``, what starts those on stdio
+    warn      function(text) for who runs the gateway
+    secret    function(agent, name) -> value, with keep(agent, name, value) and renewal(agent, name)
+              (linux/secrets/secrets.py) for people who have signed in; all may block
     """
 
-    def __init__(self, codecs: tuple, warn=lambda text: None, secret=None):
-        self._codecs, self._warn, self._secret = codecs, warn, secret
-        self._servers: dict = {}  # (device, name of a server) -> _Server
+    def __init__(self, codecs: tuple, programs: Programs, warn=lambda text: None, secret=None):
+        self._codecs, self._programs, self._warn, self._secret = codecs, programs, warn, secret
+        # (device, name of a server) -> its _Server, and what of the image made it so
+        self._servers: dict = {}
         self._ending: set = set()  # tasks that end a server
 
     async def called(
@@ -92,7 +125,7 @@ class Servers:
         ms    the time that the call has;  most: bytes of the result
         """
         row = next(row for row in image.section(MCP) if row[_NAME] == name)
-        server = self._server(device, row, image.agent.name)
+        server = self._server(device, image, row)
         try:
             async with asyncio.timeout(ms / 1000):
                 try:
@@ -115,17 +148,47 @@ class Servers:
         text = value if isinstance(value, str) else canonical(value)
         return result_of(200, text.encode("utf-8", "replace"), self._codecs[0], most)
 
-    def _server(self, device: str, row: list, agent: str):
+    async def warnings(self, images) -> list[str]:
+        """Return what who runs the gateway should know of the programs of *images*."""
+        found: dict = {}  # name -> rules that a sandbox keeps
+        for image in images:
+            for name, rules in _programs_of(image):
+                found.setdefault(name, set()).update(rules)
+        named = self._programs.uncontained
+        lines = [
+            f"--uncontained {name}: no project has a program of this name that a gateway starts"
+            for name in sorted(named - set(found))
+        ]
+        for name in sorted(named & set(found)):
+            rules = f", and nothing keeps its {', '.join(sorted(found[name]))}" * bool(found[name])
+            lines.append(
+                f"nothing contains the MCP server {name}: it may do what this user may{rules}"
+            )
+        left = sorted(set(found) - named)
+        why = await self._programs.missing() if left else ""
+        if why:
+            lines.append(
+                f"the MCP servers {', '.join(left)} are not started, because nothing here would "
+                f"contain them: {why}, or name one that may run all the same: --uncontained NAME"
+            )
+        return lines
+
+    def _server(self, device: str, image, row: list):
         key = device, row[_NAME]
-        server = self._servers.get(key)
-        if server is not None and server.row != row:  # the device runs another image
+        rules = row, image.section(SANDBOX), image.section(LOCAL)
+        server, known = self._servers.get(key, (None, rules))
+        if server is not None and known != rules:  # the device runs another image
             server.end("its agent was built anew")
             server = None
         if server is None:
-            kind = _Program if row[_ARGV][0].startswith("/") else _Remote
             warn = lambda text: self._warn(f"{device}: {text}")
-            server = self._servers[key] = kind(row, self._codecs, self._later, warn)
-            server.tokens = self._tokens(device, row[_TOKENS], agent)
+            if is_program(row):
+                start = functools.partial(self._programs.of, image, *_start_of(row))
+                server = _Program(row, self._codecs, self._later, warn, start)
+            else:
+                server = _Remote(row, self._codecs, self._later, warn)
+            server.tokens = self._tokens(device, row[_TOKENS], image.agent.name)
+            self._servers[key] = server, rules
         return server
 
     def _tokens(self, device: str, row, agent: str):
@@ -145,7 +208,7 @@ class Servers:
 
     async def close(self) -> None:
         """End all of them."""
-        for server in self._servers.values():
+        for server, _ in self._servers.values():
             server.end("the gateway ends")
         while self._ending:
             await asyncio.gather(*self._ending, return_exceptions=True)
@@ -291,6 +354,9 @@ class _Server(abc.ABC):
         self._calls: dict = {}  # number -> _Call
         self._count = self._failures = self._late = 0
         self._resume_s, self._why = 0.0, ""
+        _, idle_s, self._life_s, *_ = row[_LIFE]
+        self._idle_s = idle_s or IDLE_S
+        self._old_s: float | None = None  # when its life is over
         self._timers: dict = {}  # what for -> TimerHandle
 
     async def call(self, tool: str, arguments: dict, credentials: list) -> tuple:
@@ -318,7 +384,18 @@ class _Server(abc.ABC):
         finally:
             self._calls.pop(number, None)
             if not self._calls and self._client is not None:
-                self._after("idle", IDLE_S, lambda: self.end("nobody needs it"))
+                self._rest()
+
+    def _rest(self) -> None:
+        """No call is under way: end it when nobody needs it, or its life is over."""
+        if self._old_s is not None and time.monotonic() >= self._old_s:
+            self.end("its life is over")
+            return
+        self._after("idle", self._idle_s, lambda: self.end("nobody needs it"))
+
+    def _grew_old(self) -> None:
+        if not self._calls:
+            self.end("its life is over")
 
     def _gave_up(self, number: int, call: _Call) -> None:
         self._calls.pop(number, None)
@@ -353,6 +430,10 @@ class _Server(abc.ABC):
     def _begin(self) -> None:
         self._late = 0
         self._client = self._open()
+        self._old_s = None
+        if self._life_s:
+            self._old_s = time.monotonic() + self._life_s
+            self._after("life", self._life_s, self._grew_old)
         self._after("ready", START_S, lambda: self._fail("it did not list its tools in time"))
 
     def _after(self, what: str, seconds: float, work) -> None:
@@ -467,101 +548,58 @@ class _Server(abc.ABC):
 
 
 class _Program(_Server):
-    """A server on stdio."""
+    """A server on stdio; *start* returns its ``program.Program``, or raises ``ClawError``."""
 
-    _process: Any = None
-    _run = None  # the task that reads
-    _errors = b""
+    def __init__(self, row: list, codecs: tuple, later, warn, start):
+        super().__init__(row, codecs, later, warn)
+        self._start = start
+        self._program: Any = None
+        self._run: Any = None  # the task that reads
 
     def _open(self) -> MCPClient:
-        self._errors, self._has_gone = b"", False
+        self._has_gone = False
         self._run = asyncio.get_running_loop().create_task(self._live())
         return MCPClient(self._codecs, __version__, _now_ms(), self.row[_IS_HANDSHAKE])
 
     async def _live(self) -> None:
         """Start it, and read what it says."""
-        home = tempfile.mkdtemp()
-        env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LANG": "C.UTF-8", "HOME": home}
-        env |= {name: os.environ[name] for name in self.row[_ENV] if name in os.environ}
-        client = self._client
-        process: Any = None
-        reader = None
+        client, program = self._client, None
         try:
-            process = self._process = await asyncio.create_subprocess_exec(
-                *self.row[_ARGV],
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                cwd=home,
-                env=env,
-                start_new_session=True,
-            )
-            reader = asyncio.get_running_loop().create_task(self._listen(process.stderr))
+            program = self._start()
+            await program.open()
+            self._program = program
             self._go_on()
-            while client is self._client and (data := await process.stdout.read(_PIECE)):
+            while client is self._client and (data := await program.read()):
                 self._took(client.feed(data))
             if client is self._client:
                 self._has_gone = True
-                await asyncio.wait([reader], timeout=GRACE_S)  # what it said last
+                await program.settled()
                 if client is self._client:
                     self._fail("it ended")
-        except OSError as e:
-            self._fail(f"{self.row[_ARGV][0]}: {e.strerror}")
-        except Broken as e:
-            self._fail(e.message)
+        except ClawError as e:
+            self._fail(e.message + (f" - {e.hint}" if e.hint else ""))
         finally:
-            self._later(_gone(process, reader, home))
-
-    async def _listen(self, stream) -> None:
-        while data := await stream.read(_PIECE):
-            self._errors = (self._errors + data)[-4 * _SAID :]
+            if program is not None:
+                self._later(program.end())
 
     def _said(self) -> str:
-        return self._errors.decode("utf-8", "replace")[-_SAID:]
+        return self._program.said() if self._program is not None else ""
 
     def _flush(self) -> None:
-        if self._process is None or self._process.stdin.is_closing():
+        if self._program is None:
             return
         out = self._client.out
-        self._process.stdin.write(bytes(out))
+        unread = self._program.write(bytes(out))
         out.clear()
-        if self._process.stdin.transport.get_write_buffer_size() > MAX_UNSENT:
+        if unread > MAX_UNSENT:
             raise Broken(f"it has not read {MAX_UNSENT} bytes that it was sent")
 
     def _close(self) -> None:
-        self._process = None
+        self._program = None
         run, self._run = self._run, None
         if run is not None and run is not asyncio.current_task():
             run.cancel()
-            self._later(_quiet(run))
-
-
-async def _quiet(task) -> None:
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
-
-
-async def _gone(process, reader, home: str) -> None:
-    """End *process* and all that it started."""
-    if process is not None:
-        process.stdin.close()
-        for number in (None, signal.SIGTERM, signal.SIGKILL):
-            if number is not None:
-                _signal(process, number)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), GRACE_S if number else 2 * GRACE_S)
-                break
-        _signal(process, signal.SIGKILL)  # what it started and left
-        process._transport.close()  # its pipes may be held by others
-    if reader is not None:
-        reader.cancel()
-        await _quiet(reader)
-    shutil.rmtree(home, ignore_errors=True)
-
-
-def _signal(process, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, number)
+            self._later(quiet(run))
 
 
 class _Remote(_Server):
@@ -640,7 +678,7 @@ class _Remote(_Server):
         for task in exchanges.values():
             if task is not asyncio.current_task():
                 task.cancel()
-                self._later(_quiet(task))
+                self._later(quiet(task))
         last = client.goodbye() if client is not None else None
         if last is not None:
             self._later(self._goodbye(client.url, *last[1:]))

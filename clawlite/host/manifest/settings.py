@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from clawlite.core.policy.policy import normalise
 from clawlite.host.base.document import LinePlace, Place, decode
 from clawlite.host.base.problems import (
     ManifestErrors,
@@ -28,6 +29,7 @@ from clawlite.host.channels import channels
 from clawlite.host.documents.sources import Refused, Sources, is_glob
 from clawlite.host.memory.memory_settings import Memory
 from clawlite.host.models.common import URI, Money, Name, Strict, Text, text_like
+from clawlite.host.models.sandbox import Mount
 from clawlite.host.models.walk import convert
 from clawlite.host.policy.audits import AuditSettings
 from clawlite.host.providers.remotes import endpoint_problem, is_secure
@@ -246,6 +248,14 @@ class MCPOAuth2(Strict):
                 )
 
 
+def _check_folders(mounts, report) -> None:
+    for index, mount in enumerate(mounts if isinstance(mounts, list) else ()):
+        path = mount.get("path") if isinstance(mount, dict) else None
+        if isinstance(path, str) and normalise(path, "/") != path:
+            at = ("mount_paths", index, "path")
+            report(at, "", "an absolute path without .., //, or / at its end", quoted(path))
+
+
 class MCPServer(Strict):
     """The settings of an MCP server besides its URI.
 
@@ -254,6 +264,7 @@ class MCPServer(Strict):
     own description of its tools is accepted at each start, instead of the pinned one; *mode*,
     whether this device calls it (native) or its gateway (mediated), then only for the named
     *devices* if there are any.  A program may reach only *hosts*, of those that the Sandbox allows.
+    One that a gateway starts may have *mount_paths* of its own, in place of the Sandbox's.
     A server ends when no call has needed it for *idle_s*, *life_s* after its start, and at once
     when it has used *cpu_s* of processor time.
     """
@@ -266,6 +277,7 @@ class MCPServer(Strict):
     mode: Literal["native", "mediated"] = "native"
     devices: list[Text] | None = None
     hosts: list[Text] | None = None
+    mount_paths: list[Mount] | None = None
     idle_s: Annotated[int, Meta(ge=1, le=86400)] | None = None
     life_s: Annotated[int, Meta(ge=1, le=31536000)] | None = None
     cpu_s: Annotated[int, Meta(ge=1, le=31536000)] | None = None
@@ -273,11 +285,13 @@ class MCPServer(Strict):
     @staticmethod
     def more(value: dict, report) -> None:
         is_mediated = value.get("mode") == "mediated"
-        for field in ("hosts", "idle_s", "life_s", "cpu_s"):
-            if field in value and is_mediated:
-                report((field,), "a gateway gives all its servers one rule", key=True)
-        if "devices" in value and not is_mediated:
-            report(("devices",), "a gateway alone asks which device calls", key=True)
+        for field, why in (
+            ("devices", "a gateway alone asks which device calls"),
+            ("mount_paths", "the Sandbox says which folders a server of this device sees"),
+        ):
+            if field in value and not is_mediated:
+                report((field,), why, key=True)
+        _check_folders(value.get("mount_paths"), report)
         oauth2 = value.get("oauth2")
         is_person = isinstance(oauth2, dict) and oauth2.get("flow") == "device"
         if value.get("trust") == "start" and is_person:

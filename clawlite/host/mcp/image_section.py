@@ -10,14 +10,15 @@ from clawlite.host.base.problems import NOT_ASKED
 from clawlite.host.mcp.orders import gives_orders
 from clawlite.host.mcp.pinned import SCHEME, image_row
 
-_OF_PROGRAMS = ("args", "environment", "hosts", "idle_s", "life_s", "cpu_s")
+_OF_PROGRAMS = ("args", "environment", "hosts", "mount_paths", "idle_s", "life_s", "cpu_s")
 
 
 def section(manifest) -> list | None:
     """Return [[name, argv, names of variables, needs the handshake, [[tool, pin], ...], [[header,
     value], ...], row of its tokens or None, [hosts or None, seconds without a call or 0, seconds of
     its life or 0, seconds of processor time or 0]], ...], the servers in the order of their first
-    tools; None without any.  The pin of a server that is trusted is empty.
+    tools; None without any.  The pin of a server that is trusted is empty.  The last list has
+    [[path, whether it may be written], ...] too, where a gateway's program has folders of its own.
     """
     rows = {}
     for tool in manifest.tools:
@@ -51,7 +52,10 @@ def _life(own) -> list:
     if own is None:
         return [None, 0, 0, 0]
     hosts = None if own.hosts is None else [host.lower() for host in own.hosts]
-    return [hosts, own.idle_s or 0, own.life_s or 0, own.cpu_s or 0]
+    found = [hosts, own.idle_s or 0, own.life_s or 0, own.cpu_s or 0]
+    if own.mount_paths is not None:
+        found.append([[one.path, one.permissions == "rw"] for one in own.mount_paths])
+    return found
 
 
 def refuse(manifest) -> None:

@@ -126,6 +126,8 @@ def refuse_rules(manifest) -> None:
     rules = SimpleNamespace()
     rules.network, rules.hosts, _ = network_of(can and can.network)
     for name, own in manifest.settings.mcp.items():
+        # a board with functions of its own can say nothing of the network in its Sandbox
+        is_alone = own.mode == "mediated" and not (can and can.network)
         for index, host in enumerate(own.hosts or ()):
             try:
                 parsed, _ = parse_authority(host.lower().replace("*.", "any.", 1), 443)
@@ -133,10 +135,13 @@ def refuse_rules(manifest) -> None:
                 hint = "add it to the allowed_hosts of the Sandbox, or remove it here"
             except SandboxDenied as e:
                 parsed, why, hint = "", e.message, "name hosts as in allowed_hosts"
-            if host.lower() not in rules.hosts and not (parsed and allowed(rules, parsed)):
+            is_allowed = host.lower() in rules.hosts or parsed and allowed(rules, parsed)
+            if not is_allowed and not (parsed and is_alone):
                 place = ("mcp", name, "hosts", index)
                 manifest.problems.add(manifest.settings.place, place, why, hint=hint)
-        for field in ("hosts", "cpu_s") if level(manifest) == profile.NONE else ():
+        # a gateway contains a program on any level
+        is_free = level(manifest) == profile.NONE and own.mode == "native"
+        for field in ("hosts", "cpu_s") if is_free else ():
             if getattr(own, field) is not None:
                 manifest.problems.add(
                     manifest.settings.place,

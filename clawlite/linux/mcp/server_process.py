@@ -48,7 +48,7 @@ class SandboxedServer:
             return ""
         done, value = self._outcome
         if not done:
-            return value.message
+            return value.message + (" - " + value.hint if value.hint else "")
         by = "ended by its limit %s\n" % value["ended"] if value["ended"] else ""
         return (by + value["output"] + value["note"])[-MAX_ERRORS:]
 

@@ -44,7 +44,8 @@ _PIECE = 65536
 # core/image/header.py: where tokens come from, and the section MCP
 _PLACE = (bool, str, int, str)
 _TOKENS = [None, (*_PLACE, str, str, str, str, [None, (*_PLACE, str)])]
-_LIFE = ([None, [str]], int, int, int)
+_RULES = ([None, [str]], int, int, int)
+_LIFE = [_RULES, (*_RULES, [(str, bool)])]  # the folders are a gateway's (tools/gateway_server.py)
 ROWS = [(str, [str], [str], bool, [(str, bytes)], [(str, str)], _TOKENS, _LIFE)]
 
 
@@ -90,7 +91,7 @@ class _Server:
         oauth,
         life,
     ):
-        self.hosts, idle_s, life_s, self.cpu_s = life
+        self.hosts, idle_s, life_s, self.cpu_s, *_ = life
         self.idle_ms, self.life_ms = idle_s * 1000, life_s * 1000
         self.old_ms = self.idle_since_ms = (
             None  # when its life is over; since when no call needs it
@@ -442,7 +443,7 @@ class Servers:
             self._gone(server, now_ms)
             return []
         if data[:1] == b"X" and server.is_silent:
-            raise _not_started(data[1:])
+            raise not_started(data[1:])
         server.is_silent, server.mute_ms = False, None
         return server.client.feed(data)
 
@@ -621,7 +622,7 @@ class Servers:
         server.is_due = False
 
 
-def _not_started(data: bytes):
+def not_started(data: bytes):
     """Return the error of a sandbox that could not start a server: what its child sends.  A server
     may send the like itself, so the shape is nothing to rely on.
     """

@@ -578,11 +578,28 @@ class Engine:
         """
         from clawlite.linux.sandbox.report import report
 
+        self._wait_for_probe()
+        return report(self, self._found, self._uid)
+
+    def refusal(self) -> str:
+        """Return why this machine cannot confine a process, and what would mend it; "" when it
+        can.  Waits for the probe.
+        """
+        from clawlite.linux.sandbox import probe
+
+        self._wait_for_probe()
+        found = self._found
+        if found is None:
+            return "the sandbox's server does not answer - see: clawlite doctor"
+        if found["profile"] is not None:
+            return ""
+        return "%s - %s" % (probe.reason(found), probe.hint(found))
+
+    def _wait_for_probe(self):
         self.prepare()
         while self._found is None and self._server is not None:
             select.select([self._server[_SOCKET]], [], [], 10)
             self._hear()
-        return report(self, self._found, self._uid)
 
 
 def _not_run(message: str, hint: str):

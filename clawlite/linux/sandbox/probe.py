@@ -87,6 +87,11 @@ def is_blind() -> bool:
     )
 
 
+def reason(found: dict) -> str:
+    """Return why this machine, which has no profile, refuses every call."""
+    return "this machine does not let a process be confined: %s" % ", ".join(found["missing"])
+
+
 def hint(found: dict) -> str:
     """Return what a person can do to make the sandbox work."""
     tried = found["tried"]

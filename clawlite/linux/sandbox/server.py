@@ -223,7 +223,7 @@ class _Server:
 
 def _refuse_all(control, found: dict):
     """Refuse every call, because this machine cannot confine a process, until the agent ends."""
-    reason = "this machine does not let a process be confined: %s" % ", ".join(found["missing"])
+    reason = probe.reason(found)
     while True:
         call = supervisor.take(control)
         if call is None:

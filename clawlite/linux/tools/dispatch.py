@@ -108,15 +108,12 @@ class Dispatcher:
         self._image = image
         self._profile = profile
         self._relaxed, self._variables, writable, self._search, credentials, _, self._namespaces = (
-            shaped(local or [[], [], [], None, [], [], ""], _LOCAL, "what is local")
+            local_of(local)
         )
-        if profile.files in (SCOPED, FULL):
-            profile.mounts += [
-                (path, True) for path in map(os.path.expandvars, writable) if _is_there(path)
-            ]
+        widen(profile, writable)
         self._default_ms = None  # the time of a call that has no other limit
         if profile.level != NONE:
-            self._limit()
+            self._relaxed, self._default_ms = limit(profile, self._relaxed)
         self._state = state
         self._hidden = hidden(profile, state, image.workspace)
         store = store_behind(image, state)
@@ -139,19 +136,6 @@ class Dispatcher:
         self._jobs = {}
         if profile.level != NONE:
             self._sandbox().prepare()
-
-    def _limit(self):
-        """Set default limits in the profile for those that were not declared.  They are enforced as
-        well as the kernel can; a call is never refused because of them.
-        """
-        profile, given = self._profile, undeclared(self._profile, self._relaxed)
-        self._default_ms = given.pop("timeout_ms", None)  # a tool's own time may be longer
-        if "memory_mb" in given:
-            half_mb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 21
-            given["memory_mb"] = min(given["memory_mb"], max(half_mb, 1))
-        for name, value in given.items():
-            setattr(profile, name, value)
-        self._relaxed = list(self._relaxed) + [name for name in given if name != "max_output_bytes"]
 
     @property
     def is_busy(self) -> bool:
@@ -397,12 +381,7 @@ class Dispatcher:
 
         env = {name: os.environ[name] for name in variables if name in os.environ}
         if self._profile.level != NONE:
-            profile = self._profile
-            if hosts is not None:  # of those that the sandbox allows (host/mcp/image_section.py)
-                from copy import copy
-
-                profile = copy(profile)
-                profile.network, profile.hosts = ALLOWLIST if hosts else DENY, hosts
+            profile = narrowed(self._profile, hosts)
             return SandboxedServer(self._sandbox(), profile, number, argv, env, cpu_s, now_ms)
         folder = self._image.workspace
         os.makedirs(folder, 0o700, exist_ok=True)
@@ -479,6 +458,51 @@ class Dispatcher:
             job.env.update(self._credentials.values(tool))
         elif self._profile.injection == FILE:
             job.files.update(self._credentials.values(tool))
+
+
+def local_of(section) -> list:
+    """Return what the section LOCAL of an image says, or what it means when there is none.  Raises
+    ``ImageError``.
+    """
+    return shaped(section or [[], [], [], None, [], [], ""], _LOCAL, "what is local")
+
+
+def widen(profile, writable: list) -> None:
+    """Add to *profile* what of *writable* is on this machine, where tools may write at all."""
+    if profile.files in (SCOPED, FULL):
+        profile.mounts += [
+            (path, True) for path in map(os.path.expandvars, writable) if _is_there(path)
+        ]
+
+
+def limit(profile, relaxed: list) -> tuple:
+    """Set default limits in *profile* for those that were not declared.  They are enforced as well
+    as the kernel can; a call is never refused because of them.
+
+    Return (the names of limits that may be enforced in part, the ms that a call has which nothing
+    else limits, or None).
+    """
+    given = undeclared(profile, relaxed)
+    default_ms = given.pop("timeout_ms", None)  # a tool's own time may be longer
+    if "memory_mb" in given:
+        half_mb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 21
+        given["memory_mb"] = min(given["memory_mb"], max(half_mb, 1))
+    for name, value in given.items():
+        setattr(profile, name, value)
+    return list(relaxed) + [name for name in given if name != "max_output_bytes"], default_ms
+
+
+def narrowed(profile, hosts):
+    """Return *profile* for a server that may reach *hosts* alone, of those that it allows
+    (host/mcp/image_section.py); None: all of them.
+    """
+    if hosts is None:
+        return profile
+    from copy import copy
+
+    profile = copy(profile)
+    profile.network, profile.hosts = ALLOWLIST if hosts else DENY, hosts
+    return profile
 
 
 def _is_there(path: str) -> bool:

@@ -59,7 +59,7 @@ def outcomes(tmp_path, state) -> list:
 def test_a_program_serves_a_board(tmp_path, state, board):
     """One process for all calls of the board; it ends with the gateway."""
     tools = [mcp_agents.tool(name, name) for name in ("echo", "fail")]
-    agent = mcp_agents.write(tmp_path, tools=tools)
+    agent = mcp_agents.write(tmp_path, level="board", tools=tools)
     with (agent / "reflex.toml").open("a") as file:
         file.write('[[rule]]\nwhen = "break"\ncall = "fail"\narguments = { text = "x" }\n')
     sim = board(mediated(agent))
@@ -78,7 +78,9 @@ def test_a_program_serves_a_board(tmp_path, state, board):
 
 
 def test_what_the_server_changed_is_refused(tmp_path, state, board):
-    agent = mcp_agents.write(tmp_path, ["changed"], tools=[mcp_agents.tool("echo", "echo")])
+    agent = mcp_agents.write(
+        tmp_path, ["changed"], "board", tools=[mcp_agents.tool("echo", "echo")]
+    )
     sim = board(mediated(agent))
     (tmp_path / "marks/changed").touch()
     with gateway(tmp_path, agent, "--port", sim.path) as running:
@@ -90,7 +92,7 @@ def test_what_the_server_changed_is_refused(tmp_path, state, board):
 
 
 def test_without_a_gateway_a_call_says_so(tmp_path, state, board):
-    agent = mcp_agents.write(tmp_path, tools=[mcp_agents.tool("echo", "echo")])
+    agent = mcp_agents.write(tmp_path, level="board", tools=[mcp_agents.tool("echo", "echo")])
     sim = board(mediated(agent))
     words = ["console", "--port", sim.path, "--timeout", 60]
     done = clawlite(*words, cwd=tmp_path, stdin=b"say hello\n/status\n", CLAWLITE_STATE=state)
@@ -102,7 +104,7 @@ def test_without_a_gateway_a_call_says_so(tmp_path, state, board):
 
 def test_a_server_that_dies_in_a_call(tmp_path, state, board):
     """The call is an error and is not sent again; the next one begins another server."""
-    agent = mcp_agents.write(tmp_path, ["dies"], tools=[mcp_agents.tool("echo", "echo")])
+    agent = mcp_agents.write(tmp_path, ["dies"], "board", tools=[mcp_agents.tool("echo", "echo")])
     sim = board(mediated(agent))
     with gateway(tmp_path, agent, "--port", sim.path) as running:
         assert says(running, "runs served")
@@ -193,7 +195,7 @@ def test_a_device_on_the_lan_that_may_not(tmp_path, state):
     """Linux behind a gateway uses the same records; with ``devices`` the others are refused."""
     port = free_port()
     lan = f'[gateway]\nwire = "tcp"\naddress = "127.0.0.1:{port}"\n'
-    agent = mcp_agents.write(tmp_path, tools=[mcp_agents.tool("echo", "echo")])
+    agent = mcp_agents.write(tmp_path, level="board", tools=[mcp_agents.tool("echo", "echo")])
     image = build.build_beside(mediated(agent, lan, 'mode = "mediated"\ndevices = ["shed"]\n'))
     with gateway(tmp_path, agent, "--listen", f"127.0.0.1:{port}") as running:
         assert says(running, "listens on")
@@ -214,7 +216,7 @@ def test_a_board_on_the_lan(tmp_path):
     """A board with a network of its own names its gateway, and proves by a token who it is."""
     port = free_port()
     lan = f'[gateway]\nwire = "tcp"\naddress = "127.0.0.1:{port}"\n'
-    agent = mcp_agents.write(tmp_path, tools=[mcp_agents.tool("echo", "echo")])
+    agent = mcp_agents.write(tmp_path, level="board", tools=[mcp_agents.tool("echo", "echo")])
     image = build.build_beside(mediated(agent, lan))
     with gateway(tmp_path, agent, "--listen", f"127.0.0.1:{port}") as running:
         assert says(running, "listens on")
@@ -225,7 +227,7 @@ def test_a_board_on_the_lan(tmp_path):
 
 
 def test_what_an_image_has_of_it(tmp_path):
-    agent = mcp_agents.write(tmp_path, tools=[mcp_agents.tool("echo", "echo")])
+    agent = mcp_agents.write(tmp_path, level="board", tools=[mcp_agents.tool("echo", "echo")])
     image = inspection.opened(build.build_beside(mediated(agent)))
     assert image.tool("echo").handler == [SERVICE, "t.echo"]
     assert "mcp" not in image.requires and "mediated-line" in image.requires
@@ -247,7 +249,7 @@ def test_what_an_image_has_of_it(tmp_path):
 def test_what_is_refused_when_it_is_built(tmp_path, gateway, more, tool, said):
     one = mcp_agents.tool("echo", "echo")
     one["inline"].update(tool)
-    agent = mcp_agents.write(tmp_path, tools=[one])
+    agent = mcp_agents.write(tmp_path, level="board", tools=[one])
     with pytest.raises(ManifestErrors) as caught:
         build.build(mediated(agent, gateway, more))
     assert said in str(caught.value)
@@ -267,7 +269,7 @@ def test_a_name_that_a_gateway_could_not_tell(tmp_path):
 
 
 def test_a_board_that_would_call_it_natively_is_told_of_the_way(tmp_path):
-    agent = mcp_agents.write(tmp_path, tools=[mcp_agents.tool("echo", "echo")])
+    agent = mcp_agents.write(tmp_path, level="board", tools=[mcp_agents.tool("echo", "echo")])
     with pytest.raises(ManifestErrors) as caught:
         build.build(str(agent), board="pico")
     said = str(caught.value)

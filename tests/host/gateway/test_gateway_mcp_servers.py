@@ -4,7 +4,6 @@ clear error each, and the next call goes on.
 
 import asyncio
 import contextlib
-import json
 import os
 import re
 import time
@@ -13,88 +12,29 @@ import mcp_agents
 import mcp_clients
 import pytest
 from agents import eventually
+from mcp_calls import MS, Calls, Clock, gone, image_of, message, run
 from mcp_http_server import Remote
 
-from clawlite.core.base.errors import ClawError
-from clawlite.host.build.build import build_beside
 from clawlite.host.gateway import mcp_servers
-from clawlite.host.gateway.gateway import loads
-from clawlite.host.image import inspection
-
-MS, MOST = 60000, 16384
-
-
-def image_of(agent):
-    settings = agent / "clawlite.toml"
-    text = settings.read_text()
-    text += "" if "[mcp.t]" in text else "[mcp.t]\n"
-    settings.write_text(text + 'mode = "mediated"\n[gateway]\n')
-    return inspection.opened(build_beside(str(agent)))
 
 
 def program(tmp_path, *what, names=("echo",)):
     """Return the image of an agent whose server does *what* wrong."""
     tools = [mcp_agents.tool(name, name) for name in names]
-    return image_of(mcp_agents.write(tmp_path, what, tools=tools))
+    return image_of(mcp_agents.write(tmp_path, what, "board", tools=tools))
 
 
-async def nothing(name: str):
-    raise ClawError(f"there is no {name}")
+@pytest.fixture(params=["contained", "uncontained"])
+def names(request) -> tuple:
+    """Run the test in the sandbox and outside; return the names of what is not contained."""
+    return ("t",) if request.param == "uncontained" else ()
 
 
-class Calls:
-    """``async with Calls(image) as call``: calls of a device."""
-
-    def __init__(self, image):
-        self.image = image
-        self.servers = mcp_servers.Servers((loads, json.dumps))
-
-    async def __aenter__(self):
-        return self
-
-    async def __aexit__(self, *_):
-        await self.servers.close()
-
-    async def __call__(self, tool="echo", device="shed", ms=MS, find=nothing, **arguments):
-        arguments = arguments or {"text": "hello"}
-        return await self.servers.called(self.image, "t", tool, arguments, device, find, ms, MOST)
-
-    async def until_ok(self) -> dict:
-        """Call until a server answers: it is begun again after a pause."""
-        until = time.monotonic() + 60
-        while True:
-            result = await self()
-            if result["ok"] or time.monotonic() > until:
-                return result
-            assert "nothing was called" in result["error"]["message"], result
-            await asyncio.sleep(0.1)
-
-
-def run(work):
-    async def inside():
-        async with asyncio.timeout(180):
-            return await work
-
-    return asyncio.run(inside())
-
-
-async def gone(call: Calls, folder) -> None:
-    """Return when no server runs any more, and the gateway has seen it."""
-    servers = call.servers._servers.values()
-    while mcp_agents.processes(folder) or any(server._client for server in servers):
-        await asyncio.sleep(0.01)
-
-
-def message(result: dict, code: str) -> str:
-    assert not result["ok"] and result["error"]["code"] == code, result
-    return result["error"]["message"]
-
-
-def test_each_device_has_a_server_of_its_own(tmp_path):
+def test_each_device_has_a_server_of_its_own(tmp_path, names):
     image = program(tmp_path)
 
     async def work():
-        async with Calls(image) as call:
+        async with Calls(image, names) as call:
             results = await asyncio.gather(*(call(device=name) for name in ("a", "b", "a")))
             assert all(result == {"ok": True, "data": "hello"} for result in results)
             assert len(mcp_agents.processes(tmp_path)) == 2
@@ -110,11 +50,11 @@ def test_each_device_has_a_server_of_its_own(tmp_path):
         ("huge", "it sent a message of more than 4194304 bytes"),
     ],
 )
-def test_a_program_that_breaks_the_protocol(tmp_path, what, said):
+def test_a_program_that_breaks_the_protocol(tmp_path, names, what, said):
     image = program(tmp_path, what)
 
     async def work():
-        async with Calls(image) as call:
+        async with Calls(image, names) as call:
             text = message(await call(), "failed")
             assert said in text and "what the call did is not known" in text
             assert "nothing was called, try again in" in message(await call(), "unreachable")
@@ -124,18 +64,20 @@ def test_a_program_that_breaks_the_protocol(tmp_path, what, said):
     run(work())
 
 
-def test_a_program_that_is_not_there_any_more(tmp_path):
-    program(tmp_path)
-    link = tmp_path / "python"
+def test_a_program_that_is_not_there_any_more(tmp_path, names):
+    (tmp_path / "marks").mkdir()
+    link = tmp_path / "marks/python"
     link.symlink_to(os.path.realpath(mcp_agents.sys.executable))
-    agent = mcp_agents.write(tmp_path, tools=[mcp_agents.tool("echo", "echo", program=str(link))])
+    tools = [mcp_agents.tool("echo", "echo", program=str(link))]
+    agent = mcp_agents.write(tmp_path, level="board", tools=tools)
     image = image_of(agent)
     link.unlink()
 
     async def work():
-        async with Calls(image) as call:
+        async with Calls(image, names) as call:
             text = message(await call(), "unreachable")
-            assert f"{link}: No such file or directory; nothing was called" in text
+            assert f"{link}: No such file or directory" in text
+            assert "; nothing was called" in text
 
     run(work())
 
@@ -148,7 +90,7 @@ def test_the_official_sdk_on_stdio_changes_a_tool_while_the_gateway_runs(tmp_pat
         pytest.skip("no environment with mcp<2: make mcp")
     tools = [mcp_agents.tool(name, name, program=python) for name in ("echo", "grow")]
     args = [str(mcp_agents.SERVER.with_name("mcp_sdk_server.py")), "stdio"]
-    image = image_of(mcp_agents.write(tmp_path, tools=tools, args=args))
+    image = image_of(mcp_agents.write(tmp_path, level="board", tools=tools, args=args))
 
     async def work():
         async with Calls(image) as call:
@@ -183,11 +125,11 @@ def test_a_change_is_heard_of_after_a_subscription_that_the_server_ended(tmp_pat
     run(work())
 
 
-def test_two_calls_in_a_row_without_an_answer_end_it(tmp_path):
+def test_two_calls_in_a_row_without_an_answer_end_it(tmp_path, names):
     image = program(tmp_path, "mute")
 
     async def work():
-        async with Calls(image) as call:
+        async with Calls(image, names) as call:
             assert (await call())["ok"]
             (tmp_path / "marks/now").touch()
             for _ in range(2):
@@ -200,26 +142,16 @@ def test_two_calls_in_a_row_without_an_answer_end_it(tmp_path):
     run(work())
 
 
-def test_a_program_that_ends_after_a_call_is_begun_again(tmp_path):
+def test_a_program_that_ends_after_a_call_is_begun_again(tmp_path, names):
     image = program(tmp_path, "idle")
 
     async def work():
-        async with Calls(image) as call:
+        async with Calls(image, names) as call:
             for _ in range(2):
                 assert (await call.until_ok())["data"] == "hello"
                 await gone(call, tmp_path)
 
     run(work())
-
-
-class Clock:
-    """The time of the gateway's servers, in place of the module ``time``: the test moves it."""
-
-    def __init__(self):
-        self.now_s = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now_s
 
 
 async def pause(call: Calls, clock: Clock, failures: int) -> int:
@@ -237,13 +169,14 @@ async def pause(call: Calls, clock: Clock, failures: int) -> int:
 @pytest.mark.parametrize("kind", ["program", "remote"])
 def test_the_pause_doubles_with_each_failure_in_a_row(tmp_path, monkeypatch, kind):
     """It is never longer than 60 s, and a call that is answered ends the row."""
-    clock, link = Clock(), tmp_path / "python"
+    clock, link = Clock(), tmp_path / "marks/python"
     python = os.path.realpath(mcp_agents.sys.executable)
+    link.parent.mkdir()
     link.symlink_to(python)
     with Remote("new") as server:
         if kind == "program":
             tools = [mcp_agents.tool("echo", "echo", program=str(link))]
-            image = image_of(mcp_agents.write(tmp_path, tools=tools))
+            image = image_of(mcp_agents.write(tmp_path, level="board", tools=tools))
         else:
             image = image_of(mcp_agents.remote(tmp_path, server.url))
 
@@ -260,7 +193,7 @@ def test_the_pause_doubles_with_each_failure_in_a_row(tmp_path, monkeypatch, kin
                 assert found == [1, 2, 4, 8, 16, 32, 60, 60, 60]
                 fail(False)
                 assert (await call())["data"] == "hello"
-                next(iter(call.servers._servers.values())).end("the test ends it")
+                next(iter(call.servers._servers.values()))[0].end("the test ends it")
                 fail(True)
                 assert await pause(call, clock, 1) == 1
 
@@ -268,11 +201,11 @@ def test_the_pause_doubles_with_each_failure_in_a_row(tmp_path, monkeypatch, kin
         run(work())
 
 
-def test_what_a_program_started_ends_with_it(tmp_path):
+def test_what_a_program_started_ends_with_it(tmp_path, names):
     image = program(tmp_path, "child", "noisy")
 
     async def work():
-        async with Calls(image) as call:
+        async with Calls(image, names) as call:
             assert (await call())["ok"]
 
     run(work())

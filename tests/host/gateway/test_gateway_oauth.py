@@ -14,6 +14,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.host.build.build import build_beside
 from clawlite.host.gateway import mcp_servers
 from clawlite.host.gateway.gateway import loads
+from clawlite.host.gateway.program import Programs
 from clawlite.host.image import inspection
 
 SETTINGS = '[mcp.t]\nmode = "mediated"\n[mcp.t.oauth2]\nclient_id = "my agent"\n%s[gateway]\n'
@@ -32,7 +33,7 @@ def calls(tmp_path, published, find, between=lambda number: None, devices=("shed
     image = inspection.opened(build_beside(str(agent)))
 
     async def run():
-        servers = mcp_servers.Servers((loads, json.dumps))
+        servers = mcp_servers.Servers((loads, json.dumps), Programs())
         found = []
         try:
             for number, device in enumerate(devices):
@@ -108,7 +109,7 @@ def test_a_person_signs_in_for_the_devices_of_a_gateway(tmp_path, published, mon
         return file.read_text()
 
     async def run():
-        servers = mcp_servers.Servers((loads, json.dumps), secret=command._Secrets())
+        servers = mcp_servers.Servers((loads, json.dumps), Programs(), secret=command._Secrets())
 
         async def call(device: str, ms=60000) -> dict:
             given = {"text": "x"}

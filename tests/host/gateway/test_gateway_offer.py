@@ -45,7 +45,8 @@ def agent(tmp_path):
     folder = mcp_agents.write(tmp_path, tools=[mcp_agents.tool("echo", "echo")], rules=RULES)
     (folder / "tools.py").write_text(TOOLS)
     settings = folder / "clawlite.toml"
-    settings.write_text(settings.read_text() + 'mode = "mediated"\n[gateway]\n')
+    own = mcp_agents.folders(tmp_path / "marks")
+    settings.write_text(settings.read_text() + own + 'mode = "mediated"\n[gateway]\n')
     return folder
 
 

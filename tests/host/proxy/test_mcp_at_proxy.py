@@ -20,7 +20,7 @@ REFLEX = (
 
 def test_a_runner_has_the_tools_of_an_mcp_server(tmp_path):
     """It is told of them, their rounds run here, and the server ends with the gateway."""
-    agent = mcp_agents.write(tmp_path, tools=[mcp_agents.tool("echo", "echo")])
+    agent = mcp_agents.write(tmp_path, level="board", tools=[mcp_agents.tool("echo", "echo")])
     (agent / "clawlite.toml").write_text(
         (agent / "clawlite.toml").read_text().replace('reflex = "reflex.toml"\n', "")
         + 'mode = "mediated"\n[gateway]\n'

@@ -86,7 +86,7 @@ def test_a_server_reaches_its_own_hosts_alone(tmp_path, port, hosts, first):
         ('hosts = ["localhost"]\n', {"network": {"mode": "deny"}}, "the Sandbox does not allow it"),
         ("hosts = []\n", {"level": "none"}, "nothing contains a program at level none"),
         ("cpu_s = 60\n", {"level": "none"}, "nothing contains a program at level none"),
-        ('mode = "mediated"\nidle_s = 5\n', {}, "a gateway gives all its servers one rule"),
+        ("mount_paths = []\n", {}, "the Sandbox says which folders a server of this device sees"),
         ("life_s = 0\n", {}, "life_s"),
     ],
 )

@@ -1,0 +1,211 @@
+"""Programs that are MCP servers on stdio, and how far a gateway contains them (docs/adr/0126).
+
+1. On Linux each runs in a sandbox (linux/tools/gateway_server.py), as the image of its device says.
+2. Where the machine can contain nothing, no program is started.  Who runs the gateway may name
+   those that are to run all the same, as the gateway's user and in an empty folder.  They are told
+   which rules of such a program nothing keeps (mcp_servers.py).
+"""
+
+import abc
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+from typing import Any
+
+from clawlite.core.base.errors import ClawError, SandboxDenied
+
+GRACE_S = 0.5  # between the end of its stdin, SIGTERM and SIGKILL
+LAST_S = 1  # for what is told of its end, once its stdout has closed
+_SAID = 2000  # characters of stderr that are kept
+_PIECE = 65536
+ONLY_LINUX = "only Linux can contain a program - run this gateway on Linux"
+
+
+class Programs:
+    """What starts programs.
+
+    sandboxes    ``clawlite.linux.tools.gateway_server.Sandboxes``; None: this is no Linux
+    uncontained  names of servers that run without a sandbox
+    """
+
+    def __init__(self, sandboxes=None, uncontained=()):
+        self._sandboxes, self.uncontained = sandboxes, frozenset(uncontained)
+
+    def of(self, image, name: str, *rules) -> "Program":
+        """Return the program of the server *name*, to be opened; *rules*: as ``Sandboxes.start``
+        has them after the image.  Raises ``ClawError``.
+        """
+        if name in self.uncontained:
+            argv, names, *_ = rules
+            return _Uncontained(argv, names)
+        if self._sandboxes is None:
+            raise SandboxDenied(ONLY_LINUX, f"or with --uncontained {name}")
+        return _Contained(self._sandboxes.start(image, *rules))
+
+    async def missing(self) -> str:
+        """Return why this machine contains no program, and what would mend it; "" when it does."""
+        if self._sandboxes is None:
+            return ONLY_LINUX
+        return await asyncio.to_thread(self._sandboxes.missing)
+
+
+class Program(abc.ABC):
+    """One program.  ``end`` follows in any case, also when ``open`` was given up."""
+
+    @abc.abstractmethod
+    async def open(self) -> None:
+        """Begin to talk to it.  Raises ``ClawError``."""
+
+    @abc.abstractmethod
+    async def read(self) -> bytes:
+        """Return what has come on its stdout, b"" at its end.  Raises ``ClawError`` when it could
+        not be started.
+        """
+
+    @abc.abstractmethod
+    def write(self, data: bytes) -> int:
+        """Send it *data*; return how many bytes it has not read yet."""
+
+    @abc.abstractmethod
+    async def settled(self) -> None:
+        """Wait, not for long, until what it said last has come."""
+
+    @abc.abstractmethod
+    def said(self) -> str:
+        """Return the end of what it wrote to stderr, and what ended it."""
+
+    @abc.abstractmethod
+    async def end(self) -> None:
+        """End it and all that it started."""
+
+
+class _Contained(Program):
+    """A program in a sandbox.  server: ``gateway_server.GatewayServer``."""
+
+    _reader: Any = None
+    _writer: Any = None
+
+    def __init__(self, server):
+        self._server = server
+        self._is_silent = True
+        self._over = asyncio.Event()
+        asyncio.get_running_loop().add_reader(server.fileno(), self._poll)
+
+    async def open(self) -> None:
+        self._reader, self._writer = await asyncio.open_connection(sock=self._server.stream)
+
+    def _poll(self) -> None:
+        if self._server.poll():
+            self._over.set()
+
+    async def read(self) -> bytes:
+        try:
+            data = await self._reader.read(_PIECE)
+        except ConnectionError:
+            return b""
+        error = self._server.not_started(data) if self._is_silent else None
+        if error is not None:
+            raise error
+        self._is_silent = False
+        return data
+
+    def write(self, data: bytes) -> int:
+        self._writer.write(data)
+        return self._writer.transport.get_write_buffer_size()
+
+    async def settled(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._over.wait(), LAST_S)
+
+    def said(self) -> str:
+        return self._server.errors()
+
+    async def end(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._server.fileno())
+        if self._writer is not None:
+            self._writer.transport.abort()
+            with contextlib.suppress(OSError):
+                await self._writer.wait_closed()
+        await asyncio.to_thread(self._server.end)
+
+
+class _Uncontained(Program):
+    """A program as the gateway's user, in an empty folder."""
+
+    _process: Any = None
+    _listens: Any = None
+
+    def __init__(self, argv: list, names: list):
+        self._argv, self._errors = argv, b""
+        self._home = tempfile.mkdtemp()
+        path = os.environ.get("PATH", "/usr/bin:/bin")
+        self._env = {"PATH": path, "LANG": "C.UTF-8", "HOME": self._home}
+        self._env |= {name: os.environ[name] for name in names if name in os.environ}
+
+    async def open(self) -> None:
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._argv,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                cwd=self._home,
+                env=self._env,
+                start_new_session=True,
+            )
+        except OSError as e:
+            raise ClawError(
+                f"{self._argv[0]}: {e.strerror}", "install the program where the gateway runs"
+            ) from None
+        self._listens = asyncio.get_running_loop().create_task(self._listen())
+
+    async def _listen(self) -> None:
+        while data := await self._process.stderr.read(_PIECE):
+            self._errors = (self._errors + data)[-4 * _SAID :]
+
+    async def read(self) -> bytes:
+        return await self._process.stdout.read(_PIECE)
+
+    def write(self, data: bytes) -> int:
+        if self._process.stdin.is_closing():
+            return 0
+        self._process.stdin.write(data)
+        return self._process.stdin.transport.get_write_buffer_size()
+
+    async def settled(self) -> None:
+        await asyncio.wait([self._listens], timeout=GRACE_S)
+
+    def said(self) -> str:
+        return self._errors.decode("utf-8", "replace")[-_SAID:]
+
+    async def end(self) -> None:
+        if self._process is not None:
+            await self._end(self._process)
+        if self._listens is not None:
+            self._listens.cancel()
+            await quiet(self._listens)
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    async def _end(self, process) -> None:
+        process.stdin.close()
+        for number in (None, signal.SIGTERM, signal.SIGKILL):
+            if number is not None:
+                self._signal(number)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), GRACE_S if number else 2 * GRACE_S)
+                break
+        self._signal(signal.SIGKILL)  # what it started and left
+        process._transport.close()  # its pipes may be held by others
+
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
+
+
+async def quiet(task) -> None:
+    """Wait for the end of *task*, which was cancelled."""
+    with contextlib.suppress(asyncio.CancelledError):
+        await task

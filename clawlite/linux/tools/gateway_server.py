@@ -1,0 +1,139 @@
+"""The program of an MCP server that a gateway starts for one of its devices, in a sandbox of its
+own (docs/adr/0126).
+
+1. The gateway belongs to the host, which may not import this: command.py hands it ``Sandboxes``.
+2. The Sandbox of the device's image says what the program may do, as if the agent ran here: its
+   folders, network and limits.  Its level says nothing: a board has no other than none, and the
+   program does not run on the board.  [mcp.NAME] may name folders that take the place of the
+   Sandbox's, because a board with functions of its own can declare none there.
+3. Each program has a sandbox's server process of its own, so that all that it started is gone when
+   ``end`` returns.
+"""
+
+import os
+import tempfile
+
+from clawlite.core.base.errors import ClawError
+from clawlite.core.image.image import LOCAL
+from clawlite.core.image.profile import DENY, PROCESS, SCOPED, profile_of
+from clawlite.linux.files.workspace import folder, hidden
+from clawlite.linux.io.stdio import now_ms
+from clawlite.linux.mcp.server_process import SandboxedServer
+from clawlite.linux.mcp.servers import not_started
+from clawlite.linux.sandbox.engine import Engine
+from clawlite.linux.sandbox.removal import remove
+from clawlite.linux.tools.dispatch import limit, local_of, narrowed, widen
+
+_NUMBER = -1  # of the only program of an engine
+_RELAXED, _WRITABLE, _NAMESPACES = 0, 2, 6  # of the section LOCAL
+
+
+class Sandboxes:
+    """What contains the programs of a gateway.
+
+    state  the gateway's folder: no program sees it, nor what agents keep beside it
+    """
+
+    def __init__(self, state: str):
+        self._state = state
+
+    def start(self, image, argv: list, names: list, hosts, cpu_s: int, folders) -> "GatewayServer":
+        """Start a program in the Sandbox of *image*.
+
+        names  of the variables of this process that it gets
+        hosts  that it may reach, of those that the Sandbox allows; None: all of them
+        cpu_s  seconds of processor time, with all that it starts; 0: no limit
+        folders  [[path, writable], ...] in place of the Sandbox's, or None
+        Raises ``ClawError``.
+        """
+        relaxed, profile, namespaces = _rules(image, folders)
+        env = {name: os.environ[name] for name in names if name in os.environ}
+        job = argv, env, cpu_s
+        return GatewayServer(self._state, profile, hosts, relaxed, namespaces, job)
+
+    def missing(self) -> str:
+        """Return why this machine contains no program, and what would mend it; "" when it does.
+        Waits for a probe.
+        """
+        engine = Engine("/", [self._state])
+        try:
+            return engine.refusal()
+        except ClawError as e:
+            return f"{e.message} - {e.hint}"
+        finally:
+            engine.close()
+
+
+class GatewayServer:
+    """One program.  ``stream``: a socket whose other end is its stdin and stdout; ``fileno``: a
+    descriptor that is readable when ``poll`` has something to do.
+    """
+
+    def __init__(self, state: str, profile, hosts, relaxed: list, namespaces: str, job: tuple):
+        top = os.path.join(state, "servers")
+        os.makedirs(top, 0o700, exist_ok=True)
+        self._home = tempfile.mkdtemp(dir=top)
+        workspace = folder(profile, self._home)
+        self._engine = Engine(
+            workspace,
+            hidden(profile, state, workspace),
+            _proxy(profile, hosts),
+            relaxed=frozenset(relaxed),
+            bubblewrap=namespaces == "bubblewrap",
+        )
+        argv, env, cpu_s = job
+        rules = narrowed(profile, hosts)
+        try:
+            self._process = SandboxedServer(
+                self._engine, rules, _NUMBER, argv, env, cpu_s, now_ms()
+            )
+        except ClawError:
+            self._engine.close()
+            remove(self._home)
+            raise
+        self.stream = self._process.stream
+
+    def fileno(self) -> int:
+        return self._engine.fileno()
+
+    def poll(self) -> bool:
+        """Take what the sandbox says; return whether the program has ended."""
+        for _, outcome in self._engine.poll():
+            self._process.ended(outcome)
+        return self._process.has_ended()
+
+    def errors(self) -> str:
+        """Return the end of what it wrote to stderr, and what ended it; "" before it has ended."""
+        return self._process.errors()
+
+    def not_started(self, data: bytes):
+        """Return the error in the first bytes that came, when the sandbox could not start it."""
+        return not_started(data[1:]) if data[:1] == b"X" else None
+
+    def end(self) -> None:
+        """End it with all that it started, and remove its folder.  Waits for it."""
+        self._process.end()
+        self._engine.close()
+        remove(self._home)
+
+
+def _rules(image, folders) -> tuple:
+    """Return (names of limits that may be enforced in part, ``profile.Profile``, who makes the
+    namespaces) for a program of *image*; *folders* as ``Sandboxes.start`` has them.
+    """
+    local, profile = local_of(image.section(LOCAL)), profile_of(image)
+    profile.level = PROCESS
+    if folders is not None:
+        profile.files, profile.mounts = SCOPED, [tuple(one) for one in folders]
+    widen(profile, local[_WRITABLE])
+    relaxed, _ = limit(profile, local[_RELAXED])
+    return relaxed, profile, local[_NAMESPACES]
+
+
+def _proxy(profile, hosts):
+    """Return what carries connections of the program, or None where it may make none."""
+    if narrowed(profile, hosts).network == DENY:
+        return None
+    from clawlite.linux.net.egress import Egress
+
+    return Egress
