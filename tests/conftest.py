@@ -19,6 +19,7 @@
    assertions pytest rewrites: it takes longer than all else before the first test.
 9. No garbage is looked for while the tests are collected, and what they are is never looked at
    again: it lives as long as the run.
+10. The process that forks commands (warm.py) is no leftover: it ends with the run.
 """
 
 import compileall
@@ -35,6 +36,7 @@ import machine
 import made_folders
 import pytest
 import time_limit
+import warm
 
 ROOT = Path(__file__).resolve().parents[1]
 REQUIRE_ALL = os.environ.get("CLAWLITE_REQUIRE_ALL") == "1"
@@ -110,13 +112,13 @@ def _descendants() -> set:
 
 
 def _fail_on_new(look, before: set, whose: str) -> None:
-    left = look() - before
+    left = look() - before - warm.pids()
     if left:
         gc.collect()
         deadline = time.monotonic() + GRACE_S
         while left and time.monotonic() < deadline:
             time.sleep(0.01)
-            left = look() - before
+            left = look() - before - warm.pids()
     names = []
     for pid in sorted(left, key=int):
         try:
@@ -233,6 +235,7 @@ def pytest_sessionstart(session):
 
 def pytest_sessionfinish(session, exitstatus):
     made_folders.clean()
+    warm.end()
     sockets = [s for s in _listening() if s not in _before["listening"]]
     problems = ["still listening: " + s for s in sockets]
     new = sorted(_checkout() - _before["checkout"])
