@@ -5,7 +5,7 @@ import re
 
 import pytest
 from engines import SERVERS
-from swarm_world import _RECORD, World, task
+from swarm_world import RECORD, World, task
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.swarm.swarm import Swarm
@@ -59,7 +59,7 @@ def login() -> list[str]:
     """Return the command of docs/swarm.md, for the swarm of these tests."""
     text = " ".join((ROOT / "docs" / "swarm.md").read_text().split())
     documented = re.search(r"`(ACL SETUSER garden [^`]*)`", text)[1].replace("garden", NAME)
-    assert documented == acl("redis", Swarm(_RECORD)), "the docs and the command say the same"
+    assert documented == acl("redis", Swarm(RECORD)), "the docs and the command say the same"
     return documented.split()
 
 
