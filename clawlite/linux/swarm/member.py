@@ -357,7 +357,7 @@ class Member:
             end(reached, self._result(into, error), meter, at_ms - began_ms)
 
         try:
-            order, meter = metered(agent.chain(), self._bus, taken.id, self.swarm)
+            order, meter = metered(agent.chain(), description, self._bus, taken.id, self.swarm)
             said, history = self._turn_of(taken, description, data)
             work = turn(agent.image, said, order, history, calling(caller))
             budget_ms = agent.image.agent.turn_ms

@@ -134,26 +134,37 @@ class TaskMeter:
 class TaskProviders(ProviderOrder):
     """The providers of *order* for one task.  Other tasks may be under way in this agent: the place
     in its rules between two rounds is this task's alone.
+
+    said  what the task says, without its input: a rule fits that, where none fits both
     """
 
-    def __init__(self, order: ProviderOrder, **changes):
+    def __init__(self, order: ProviderOrder, said: str, **changes):
         self.__dict__.update(order.__dict__, **changes)
         self._rules: dict = {}
+        self._said = said
 
     def _at(self, place: int) -> tuple:
         name, provider = super()._at(place)
         if name == "reflex":
             if place not in self._rules:
-                self._rules[place] = type(provider)(provider._rules)
+                self._rules[place] = self._rules_of(provider)
             provider = self._rules[place]
         return name, provider
+
+    def _rules_of(self, provider):
+        from clawlite.core.providers.reflex import words
+
+        rules = type(provider)(provider._rules)
+        begin = rules._begin
+        rules._begin = lambda text: begin(text) or begin(words(self._said))
+        return rules
 
 
 class MeteredProviders(TaskProviders):
     """The same, and *meter* counts their use."""
 
-    def __init__(self, order: ProviderOrder, meter: TaskMeter):
-        super().__init__(order, _meter=meter)
+    def __init__(self, order: ProviderOrder, said: str, meter: TaskMeter):
+        super().__init__(order, said, _meter=meter)
 
     def ask(self, history):
         return _reserving(super().ask(history), self._meter)
@@ -182,9 +193,11 @@ def _reserving(work, meter: TaskMeter):
             resume, given = work.throw, e
 
 
-def metered(order: ProviderOrder, bus, task: str, swarm) -> tuple:
-    """Return (what a turn asks, its ``TaskMeter``, None where nothing is counted)."""
+def metered(order: ProviderOrder, said: str, bus, task: str, swarm) -> tuple:
+    """Return (what the turn of a task that says *said* asks, its ``TaskMeter``, None where nothing
+    is counted).
+    """
     if order._meter is None:
-        return TaskProviders(order), None
+        return TaskProviders(order, said), None
     meter = TaskMeter(order._meter, bus, task, swarm)
-    return MeteredProviders(order, meter), meter
+    return MeteredProviders(order, said, meter), meter

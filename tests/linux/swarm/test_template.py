@@ -43,6 +43,8 @@ def test_a_newcomer_has_a_team_at_work(tmp_path):
             assert (
                 code == 0 and [x.rstrip() for x in said.splitlines()][: len(expected)] == expected
             )
+        given = """clawlite swarm run "look at bed 3" leader --input '{"asked": "today"}'"""
+        assert clawlite(team, tmp_path, given) == (0, "Bed 3 is dry.\n"), "rules fit the words"
         with Agent(linux("run", "leader"), tmp_path, cwd=team) as talk:
             talk.expect("is ready")
             talk.line("water bed 2")
