@@ -188,7 +188,7 @@ def seldom(numbered: dict, played: dict, kept) -> dict[str, list]:
 
 def alone(numbered: dict, played: dict) -> dict[str, list]:
     """Return {module in no unit: [how many transcripts run it, how many have it at the end]}."""
-    joined = {module for of in firmware.UNITS.values() for module in of} | {*firmware.entrances()}
+    joined = {module for of in firmware.units().values() for module in of} | {*firmware.entrances()}
     ran = {name: {numbered[number][0] for number in found[0]} for name, found in played.items()}
     return {
         module: [

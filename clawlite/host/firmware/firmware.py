@@ -14,7 +14,7 @@ from clawlite.host.base.data import firmware_dir
 from clawlite.host.firmware import cache, foreign_names, from_sources, functions, string_table
 from clawlite.host.firmware.link import Linker, LinkError
 from clawlite.host.firmware.outline import RareError, split
-from clawlite.host.firmware.outlined import with_companions
+from clawlite.host.firmware.outlined import with_classes, with_companions
 from clawlite.host.firmware.overlays import part
 from clawlite.host.firmware.rename import rename
 from clawlite.host.firmware.trees import uncollected, walk
@@ -23,7 +23,7 @@ GROUPS = pathlib.Path(__file__).parent / "groups.json"
 _GROUPS = json.loads(GROUPS.read_text(encoding="utf-8"))
 # What every agent needs stands together; the rest is loaded when an image or a moment needs it.
 # ``base`` is what opens an image: tools.py is compiled before ``core`` is there, while the heap is
-# empty.
+# empty.  What only a unit imports follows (``units``).
 UNITS = _GROUPS["units"]
 # Functions that most runs never call, grouped with those that are called together:
 # {group: {module: [function or Class.method]}} (outline.py).  A group is a file, which takes a
@@ -32,9 +32,10 @@ UNITS = _GROUPS["units"]
 RARE = _GROUPS["rare"]
 if _GROUPS["seldom"]:  # every board would hold them, and no transcript calls them
     RARE["seldom"] = _GROUPS["seldom"]
-# Once loaded: a class that is loaded twice would be two, and no ``except`` would know the first;
-# and what some lines of a person need, and each of some people.
-STAY = ("faults", "denials", "damage", "escaping", "utf8")
+# Once loaded, groups stay: what some lines of a person need, and each of some people.  No
+# transcript has enough of them to count.  Groups with classes that others name follow
+# (``outlined.with_classes``).
+STAY = ("escaping", "utf8")
 FIRST = ("base", "core")  # what every board loads before all else
 STAGES = ("request", "incoming", "calling")  # one at a time is in memory (overlays.py)
 WITH_A_STAGE = ("answering", "writing", "spending")  # until the next is loaded
@@ -70,20 +71,30 @@ def _reached(paths: tuple) -> list[str]:
 @functools.cache
 def entrances() -> tuple:
     """Return the modules from which others import what is in a third one (link.py)."""
-    texts = {name: path.read_text(encoding="utf-8") for name, path in sources().items()}
-    return tuple(from_sources.entrances(texts))
+    return tuple(from_sources.entrances(_texts()))
+
+
+@functools.cache
+def units() -> dict[str, list[str]]:
+    """Return ``UNITS`` with all modules that are loaded with one, in the order of their imports."""
+    return from_sources.joined(_texts(), UNITS, FIRST)
+
+
+def _texts() -> dict[str, str]:
+    return {name: path.read_text(encoding="utf-8") for name, path in sources().items()}
 
 
 @functools.cache
 def outlined() -> dict[str, dict[str, list]]:
     """Return ``RARE`` with all that only its functions call."""
-    trees = {
-        name: ast.parse(path.read_text(encoding="utf-8"))
-        for name, path in sources().items()
-        if name not in entrances()
-    }
-    units = {name: unit for unit, names in UNITS.items() for name in names}
-    return with_companions(RARE, trees, units, FIRST, ENTRIES + CALLED_BY_NAME)
+    of = {name: unit for unit, names in units().items() for name in names}
+    return with_companions(RARE, _trees(), of, FIRST, ENTRIES + CALLED_BY_NAME)
+
+
+@functools.cache
+def _trees() -> dict[str, ast.Module]:
+    """Return {module: its source}, which nobody changes."""
+    return {name: ast.parse(text) for name, text in _texts().items() if name not in entrances()}
 
 
 def linked(more: dict = {}) -> tuple[dict[str, str], bytes]:
@@ -129,7 +140,7 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict, dict]:
     own = {**sources(), **more}
     if taken := sorted(set(own) & set(foreign_names.names_of())):
         raise LinkError(f"{taken[0]}: MicroPython has a module of that name, which is never linked")
-    linker = Linker(own, UNITS, CALLED_BY_NAME, entrances())
+    linker = Linker(own, units(), CALLED_BY_NAME, entrances())
     # before linking, which may put the text itself where the name is read
     for name, text in (("unload", "REMOTE"), ("parts", "NAMES")):
         _add(linker.modules[name].tree, text, [api.codec for api in APIS])
@@ -156,6 +167,7 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict, dict]:
             group
             for group in RARE
             if group not in STAY + STAGES + WITH_A_STAGE
+            and group not in with_classes(outlined(), _trees())
             and group not in linker.modules
             and group not in UNITS
         ],

@@ -2,9 +2,10 @@
 
     reached    which modules a board can come to load
     entrances  from which of them others import what is in a third one
+    joined     which of them become one file with what imports them
     iterated   whose generators are for loops (docs/adr/0080)
 
-The first two follow from the import statements.  They are found in the text, because parsing all
+The first three follow from the import statements.  They are found in the text, because parsing all
 sources takes a second and every build asks.
 """
 
@@ -79,6 +80,69 @@ def entrances(texts: dict[str, str]) -> list[str]:
         for module, found in of.items()
         if any(one.is_first and (module, one.alias or one.name) in asked for one in found)
     ]
+
+
+def joined(texts: dict[str, str], units: dict[str, list], first: tuple) -> dict[str, list]:
+    """Return *units*, {unit: [module, ...]}, and in each the modules that are loaded with it and
+    that nothing outside of it imports; each module behind those that it imports.
+
+    texts  {module: its source}
+    first  units that every board loads: whoever else imports what these load does not matter
+    """
+    found = {unit: [*modules] for unit, modules in units.items()}
+    unit_of = {module: unit for unit, modules in units.items() for module in modules}
+    users = _users(texts)
+    while True:
+        more = {}
+        for module, by in users.items():
+            loaders = [unit_of.get(user) for is_first, user in by if is_first]
+            wanted = [unit for unit in first if unit in loaders]
+            everyone = {unit_of.get(user) for _, user in by}
+            if loaders and len(everyone) == 1:
+                wanted += everyone
+            if module not in unit_of and wanted and wanted[0]:
+                more[module] = wanted[0]
+        if not more:
+            return {unit: _in_order(modules, users) for unit, modules in found.items()}
+        for module, unit in more.items():
+            found[unit].append(module)
+        unit_of.update(more)
+
+
+def _in_order(modules: list, users: dict) -> list:
+    """Return *modules*, each behind those that it imports at its top."""
+    needs = {
+        module: [other for other in modules if (True, module) in users[other]] for module in modules
+    }
+    found = []
+
+    def visit(module, *above):
+        for other in needs[module]:
+            if other not in (module, *above):
+                visit(other, module, *above)
+        if module not in found:
+            found.append(module)
+
+    for module in modules:
+        visit(module)
+    return found
+
+
+def _users(texts: dict[str, str]) -> dict[str, set]:
+    """Return {module: {(whether its import is at the top, module that imports it)}}; what comes
+    through an entrance is from the module behind it, and an entrance is no user.
+    """
+    doors = {
+        door: {one.alias or one.name: one.module for one in imports(texts[door], texts)}
+        for door in entrances(texts)
+    }
+    users = {module: set() for module in texts if module not in doors}
+    for user in users:
+        for one in imports(texts[user], texts):
+            module = doors.get(one.module, {}).get(one.name, one.module)
+            if module in users:
+                users[module].add((one.is_first, user))
+    return users
 
 
 def iterated(trees: dict) -> tuple[set, set]:

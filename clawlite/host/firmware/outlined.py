@@ -63,6 +63,36 @@ def with_companions(groups: dict, trees: dict, units: dict, first: tuple, plain:
         group_of.update(more)
 
 
+def with_classes(groups: dict, trees: dict) -> set[str]:
+    """Return those of *groups* that have a class which an ``except`` or an ``isinstance`` names, or
+    from which another one comes: loaded twice it would be two, and none of these would know the
+    first.
+    """
+    named = set()
+    for tree in trees.values():
+        for node in walk(tree):
+            asked = []
+            if isinstance(node, ast.ExceptHandler) and node.type:
+                asked = [node.type]
+            elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+                asked = node.args[1:]
+            elif isinstance(node, ast.ClassDef):
+                asked = node.bases
+            for one in asked:
+                named.update(name for part in walk(one) for name in _mentioned(part))
+    classes = {
+        (module, node.name)
+        for module, tree in trees.items()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and node.name in named
+    }
+    return {
+        group
+        for group, of in groups.items()
+        if any((module, name) in classes for module, names in of.items() for name in names)
+    }
+
+
 def _only(users: set, group_of: dict):
     """Return the group that all *users*, {(module, name)}, are in, or None."""
     groups = {

@@ -17,6 +17,7 @@ from sims import mpremote, needs_micropython, needs_mpy_cross, simulated
 from clawlite.host.board_console.line import is_uart
 from clawlite.host.board_console.screens import MAX_LINE
 from clawlite.host.board_console.text import MAX_PROMPT, MAX_RECORD, PROMPT, RECORD, TEXT, BoardText
+from clawlite.host.firmware import firmware, functions
 from clawlite.host.firmware.board_files import board_files
 from clawlite.host.serial import ports
 from clawlite.host.sim.sim import Sim
@@ -228,6 +229,21 @@ def test_a_scripts_lines_wait_for_the_prompt(tmp_path, echo):
     done = script(tmp_path, b"one\nask\nyes\ntwo", "--port", echo.path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "You said: one\nSure?\nYou said: asked, yes\nYou said: two\n"
+
+
+@needs_micropython
+@needs_mpy_cross
+def test_a_traceback_names_the_functions_of_the_sources(tmp_path):
+    build = functions.build_of(firmware.linked()[0])
+    short, ((file, name, line), *_) = min(functions.fetch(build)["core"].items())
+    crash = (
+        "Traceback (most recent call last):\n"
+        f'  File "main-{build}", line 1, in other\n  File "core", line 1, in {short}\n'
+    )
+    main = f"import sys\nsys.stdin.readline()\nsys.stdout.write({crash!r})\n"
+    with simulated(tmp_path / "flash", main) as board:
+        done = script(tmp_path, b"go\n", "--port", board.path)
+    assert f'in {short}\n    = File "{file}", line {line}, in {name}\n' in done.stdout, done
 
 
 @needs_micropython

@@ -104,6 +104,43 @@ def test_an_entrance_is_what_others_import_from_and_does_not_define_it():
     assert firmware.entrances() == ("idempotency",)
 
 
+UNITS = {
+    "main": "def f():\n    import one\n",
+    "one": "import below, lazy\nfrom door import work\n",
+    "below": "import deep\nclass Below: pass\n",
+    "deep": "",
+    "lazy": "import one\n",
+    "door": "from behind import work\n",
+    "behind": "import below\nwork = 1\n",
+    "two": "import far\ndef f():\n    import shared, alone\n",
+    "three": "import shared, deep\n",
+    "far": "",
+    "shared": "",
+    "alone": "",
+}
+
+
+def test_what_only_a_unit_imports_is_loaded_with_it():
+    found = from_sources.joined(UNITS, {"core": ["one"], "more": ["two"]}, ("core",))
+    # deep comes along although others import it: every board loads it; shared is of two
+    assert found == {"core": ["deep", "below", "lazy", "behind", "one"], "more": ["far", "two"]}
+
+
+def test_the_order_of_a_unit_is_that_of_its_imports():
+    found = from_sources.joined(UNITS, {"core": ["one", "behind", "deep", "below"]}, ("core",))
+    assert found == {"core": ["deep", "below", "behind", "lazy", "one"]}
+    assert firmware.units()["line"][-1] == "reliable" and "policy" in firmware.units()["core"]
+
+
+def test_a_new_module_of_the_core_needs_no_entry():
+    """One that policy.py imports at its top is loaded with it, by every board."""
+    texts = {**firmware._texts(), "weights": "def weighed(one):\n    return one\n"}
+    texts["policy"] += "\nfrom clawlite.core.policy.weights import weighed\n"
+    assert "weights" in from_sources.reached(texts, ["main"])
+    found = from_sources.joined(texts, firmware.UNITS, firmware.FIRST)["core"]
+    assert found.index("weights") < found.index("policy")
+
+
 def test_the_scan_tells_what_a_loop_goes_through_from_what_is_driven():
     found, others = from_sources.iterated({"sample": ast.parse(SAMPLE)})
     assert {name for _, name in found} == {"listed", "kept", "starred"} and {

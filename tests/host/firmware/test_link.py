@@ -205,7 +205,7 @@ def test_a_module_of_a_board_has_not_the_name_of_a_unit_that_it_is_no_part_of():
     """Its source would stand in the place of the unit's."""
     assert [
         unit
-        for unit, parts in firmware.UNITS.items()
+        for unit, parts in firmware.units().items()
         if unit in firmware.sources() and unit not in parts
     ] == []
 

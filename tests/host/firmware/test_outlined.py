@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from clawlite.host.firmware import firmware
-from clawlite.host.firmware.outlined import with_companions
+from clawlite.host.firmware.outlined import with_classes, with_companions
 
 WORK = '''
 """What deep, texted and spare do is not said by these words."""
@@ -79,5 +79,67 @@ def test_a_helper_of_a_function_in_a_group_needs_no_entry(monkeypatch, tmp_path)
     )
     sources = {**firmware.sources(), "policy": path}
     monkeypatch.setattr(firmware, "sources", lambda: sources)
+    monkeypatch.setattr(firmware, "_trees", firmware._trees.__wrapped__)
     found = firmware.outlined.__wrapped__()
     assert "_weighed" in found["conditions"]["policy"]
+
+
+@pytest.mark.parametrize(
+    "use, stays",
+    [
+        ("try: pass\nexcept Box: pass\n", True),
+        ("try: pass\nexcept (OSError, Box): pass\n", True),
+        ("isinstance(1, (int, work.Box))\n", True),
+        ("class Small(Box): pass\n", True),
+        ("Box().open_it(1)\n", False),
+    ],
+)
+def test_a_group_with_a_class_that_others_name_stays(use, stays):
+    trees = {"work": ast.parse(WORK), "user": ast.parse(use)}
+    groups = {"boxes": {"work": ["Box"]}, "seldom": {"work": ["entrance"]}}
+    assert with_classes(groups, trees) == ({"boxes"} if stays else set())
+
+
+def test_groups_of_errors_stay():
+    found = with_classes(firmware.outlined(), firmware._trees())
+    assert {"faults", "denials", "damage"} <= found
+    # the others are stages, of which one at a time is there
+    assert found - {"faults", "denials", "damage"} <= {*firmware.STAGES, *firmware.WITH_A_STAGE}
+
+
+def dropped(tree) -> set:
+    """Return the names in the texts that ``know`` and ``drop`` get."""
+    calls = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("know", "drop")
+    ]
+    texts = [
+        node.value
+        for call in calls
+        for node in ast.walk(call)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    return {name for text in texts for name in text.split()}
+
+
+def test_every_name_in_a_table_of_the_linker_is_there():
+    """These tables follow from nothing: each says what a person decided.  A name that is gone
+    would be left alone without a word."""
+    modules, groups = {*firmware.sources()}, {*firmware.RARE}
+    asked = set().union(*(dropped(tree) for tree in firmware._trees().values()))
+    assert "header" in asked and "oom_recover" in asked
+    for table, names, there in (
+        ("STAY", firmware.STAY, groups),
+        ("STAGES", firmware.STAGES, groups),
+        ("WITH_A_STAGE", firmware.WITH_A_STAGE, groups),
+        ("FIRST", firmware.FIRST, {*firmware.UNITS}),
+        ("CALLED_BY_NAME", firmware.CALLED_BY_NAME, modules),
+        ("ENTRIES", firmware.ENTRIES, modules),
+        ("KEEP_SENTENCES", firmware.KEEP_SENTENCES, modules),
+        ("SEEN_BY_MAKERS", firmware.SEEN_BY_MAKERS, modules),
+        ("WRITTEN_OUT", firmware.WRITTEN_OUT, {"dialect"}),
+        ("know() and drop()", asked, modules | groups),
+    ):
+        gone = sorted({*names} - there)
+        assert not gone, f"{table}: {gone[0]} is no longer there: take it out or rename it"

@@ -438,6 +438,19 @@ def test_an_image_that_does_not_boot_is_told_with_the_boards_words(board, want, 
 
 
 @needs_micropython
+def test_the_traceback_of_an_image_that_crashes_at_boot_names_the_sources(board, want, tmp_path):
+    tools = TOOLS + "class Unexpected(BaseException):\n    pass\nraise Unexpected()\n"
+    new = version(want, "2.0.0", tmp_path, tools)
+    with flash_board.Board(entry(board)) as target:
+        flashed(target, new)
+        with pytest.raises(ClawError) as raised:
+            target.boot()
+    said = str(raised.value)
+    assert "did not boot" in said and "Unexpected" in said, said
+    assert '\n    = File "firmware-host/micropython/runtime/loader.py", line ' in said, said
+
+
+@needs_micropython
 def test_which_board_is_never_guessed_and_a_busy_one_is_left_alone(tmp_path, want):
     project(tmp_path / "agent", "1.0.0")
     with Sim() as one, Sim():
