@@ -45,6 +45,13 @@ def test_the_report_names_groups_and_what_nobody_calls(played):
     assert "\n     1  opening\n" in groups and "     0  retry                tools._run" in groups
 
 
+def test_no_heartbeat_is_counted_on_a_busy_machine(tmp_path):
+    numbered = board_profile.instrument(tmp_path)
+    number = next(n for n, of in numbered.items() if of[:2] == board_profile.BY_THE_CLOCK)
+    text = (tmp_path / "clawlite/core/protocol/session.py").read_text()
+    assert f"_ran.add({number})\n\n    def " in text and "self._beat(" not in text
+
+
 def test_an_agent_that_no_board_runs_says_why(tmp_path, monkeypatch):
     monkeypatch.setattr(board_profile.pico_stack, "program", lambda *_, **more: ["false"])
     assert board_profile.play(tmp_path, "least-operator") == ""
@@ -60,6 +67,10 @@ def test_what_is_written_is_what_ran(played, tmp_path):
     assert after["played"] == ["least-operator"]
     assert after["calls"]["opening"][0] == 1 and "main.attempt" not in after["calls"]["opening"]
     assert after["calls"]["retry"] == [0, "tools._run"]
+    # once is enough: what becomes seldom is no longer held, and is counted as a group
+    moved = {f"{module}.{name}" for module, names in after["seldom"].items() for name in names}
+    assert moved and not moved & {*after["idle"]} and after["calls"]["seldom"][0] == 0
+    assert "seldom" not in firmware.RARE
 
 
 def test_what_every_board_would_hold_and_nobody_calls_becomes_seldom(everything):
