@@ -277,9 +277,10 @@ def test_a_report_that_is_not_acknowledged_is_sent_to_the_next_session_and_when_
 
 
 def test_reports_that_nobody_acknowledges_are_not_kept_without_end():
-    one, _ = methods()
+    one, bus = methods()
     one.opened(True)
     for number in range(MOST_SENT + 2):
+        bus.put_tasks = []
         task_id = "c1a00000-0000-4000-8000-%012d" % number
         one.begin("claw.swarm.delegate", delegation(task_id=task_id))
         assert len(send_reports(one, ended=())) == 1

@@ -15,9 +15,9 @@ from collections import namedtuple
 
 from clawlite.core.swarm.swarm import PEER_TO_PEER, PIPELINE, RUNNING
 
+Peer = namedtuple("Peer", "process identity at_once")  # at_once: 0 of one that does no tasks
 # id, state, process, recipient, parent: as the tables of ``bus`` have them;  divided: 0 or 1
 # asker: id of the task whose turn asked for this one, or ""
-Peer = namedtuple("Peer", "process identity at_once")  # at_once: 0 of one that does no tasks
 Open = namedtuple("Open", "id state process recipient parent divided asker")
 
 

@@ -25,7 +25,7 @@ swarm.report     ready  swarm  -        9.3.3  task_id status result token_usage
 swarm.broadcast  -      swarm  -        9.3.3  swarm message
 swarm.discover   ready  swarm  -        9.3.3  swarm?
 """
-MOST_SENT = 1000  # reports that wait for their acknowledgement
+MOST_SENT = 256  # reports that wait for their acknowledgement
 _BROADCAST, _REPORT = "claw.swarm.broadcast", "claw.swarm.report"
 
 
