@@ -15,6 +15,7 @@ Topologies    leader-worker  the leader hands tasks to the workers
 LEADER_WORKER, PEER_TO_PEER, PIPELINE, BROADCAST, HIERARCHICAL = range(5)
 LEADER_DECIDES, MERGE, MAJORITY_VOTE, BEST_OF_N, CHAIN = range(5)
 LEADER, SOURCE, ROOT = "leader", "source", "root"  # roles
+_IS_SHARED, _ENGINE_AT = 4, 15  # positions in the record of a swarm
 _ENGINE = 7  # fields of ``Swarm.engine``
 WAITING, RUNNING, COMPLETED, FAILED, PARTIAL, DEAD = (
     "waiting",
@@ -68,6 +69,8 @@ class Swarm:
     is_board      bool, the agent is a board that reaches the engine itself, and a process elsewhere
                   speaks for it
     shares        [name of a store of the agent's Memory that all agents share, ...]
+    terms         what has to be the same for all of its agents: everything but what an agent has of
+                  its own
     """
 
     def __init__(self, record: list):
@@ -90,6 +93,8 @@ class Swarm:
             self.engine,
             *shares,
         ) = record
+        members_of_all = [[name, role, count] for name, _, role, count, *_ in members]
+        self.terms = [self.name, self.topology, members_of_all] + record[_IS_SHARED:_ENGINE_AT]
         self.shares = shares[0] if shares else []
         self.is_board = self.engine is not None and self.engine[_ENGINE:] == [True]
         if self.engine is not None:

@@ -1,4 +1,5 @@
-"""The MQTT brokers of this machine's swarms: whether mosquitto keeps what it has acknowledged.
+"""The swarms of this machine: whether all agents have the same version of one, and whether the
+MQTT broker, where it is mosquitto, keeps what it has acknowledged.
 
 A swarm loses no task with its broker (docs/adr/0134).  What it is told to keep for others is lost
 when it is killed, unless it writes each change down: the stop for boards that come later, and which
@@ -12,6 +13,7 @@ from clawlite.core.net.netaddress import address_of, is_loopback
 from clawlite.linux.doctor.doctor_checks import NONE, NOTE, OK, WRONG
 from clawlite.linux.files import files
 
+DIFFERS = "differs"  # the same name as in linux/swarm/member.py
 BROKER = "broker"  # the same name as in linux/swarm/mqtt_engine.py
 USUAL = "/etc/mosquitto/mosquitto.conf"
 OWN = "/etc/mosquitto/conf.d/clawlite.conf"
@@ -26,13 +28,28 @@ MOST_BYTES = 1 << 20  # bytes of a configuration that are read
 MOST_FILES = 100
 
 
+def versions(here) -> list:
+    """Each swarm of which agents here have met others with another version of its document."""
+    mend = "build all of its agents from the same Swarm and start them again (see which: clawlite"
+    mend += " swarm status FOLDER)"
+    rows = [
+        ("swarm", WRONG, "the swarm %s is another one for %s than here" % (name, others), mend)
+        for name, others in _kept(here, DIFFERS)
+    ]
+    return rows or [("swarm", NONE, "no agent has met another version of its swarm", "")]
+
+
+def _kept(here, file: str) -> list:
+    """Return [(name of a swarm, what *file* of its folder says), ...] where there is one."""
+    place = os.path.join(here.state, files.SWARMS)
+    names = sorted(os.listdir(place)) if os.path.isdir(place) and here.may(place, 5) else ()
+    said = [(name, _read(os.path.join(place, name, file)).strip()) for name in names]
+    return [pair for pair in said if all(pair)]
+
+
 def broker(here) -> list:
     """Each broker that an agent of this machine has spoken to."""
-    place, addresses = os.path.join(here.state, files.SWARMS), set()
-    for name in sorted(os.listdir(place)) if os.path.isdir(place) and here.may(place, 5) else ():
-        address = _read(os.path.join(place, name, BROKER)).strip()
-        if address:
-            addresses.add(address)
+    addresses = {address for _, address in _kept(here, BROKER)}
     rows = [row for address in sorted(addresses) for row in _looked_at(here, address)]
     return rows or [("broker", NONE, "no swarm is over MQTT", "")]
 
@@ -111,4 +128,4 @@ def _read(path: str) -> str:
         return ""
 
 
-CHECKS = (broker,)
+CHECKS = (versions, broker)

@@ -108,6 +108,20 @@ def swarm_folder(name: str) -> str:
     return os.path.join(state_folder(SWARMS), name)
 
 
+def tell_doctor(folder: str, name: str, text: str):
+    """Keep *text* in a file for ``clawlite doctor``; with "" there is none."""
+    path = os.path.join(folder, name)
+    try:
+        if text:
+            os.makedirs(folder, 0o700, exist_ok=True)
+            with open(path, "w") as file:
+                file.write(text + "\n")
+        elif os.path.exists(path):
+            os.unlink(path)
+    except OSError:  # then it has nothing to look at
+        pass
+
+
 FAULTY = "look at the disk: it fails (the kernel's log, dmesg, says more)"
 _ROOM = "make room for it"
 _WRITABLE = "make its folder writable"

@@ -70,6 +70,8 @@ class BoardMember(Member):
             bus.refused = lambda reason: self._log("refused", reason=reason)
         self.methods = SwarmMethods(agent, swarm, self)
 
+    compares = False  # a gateway has a thousand of them
+
     def poll(self):
         super().poll()
         for turn, later in list(self._begin_asked.items()):

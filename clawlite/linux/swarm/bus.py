@@ -35,10 +35,12 @@ FILE, _FIFO = "swarm.db", ".fifo"
 BUSY_S = 10  # that another process may hold the file
 MOST_MESSAGES = 1000  # broadcasts that are kept
 MOST_TASKS = 10000  # that are kept: older ones that have ended make room
-VERSION = 5  # of the tables: 2: reserved, 3: tries of each agent, 4: who asks, 5: accounts
+VERSION = 6  # of the tables: 2: reserved, 3: tries, 4: who asks, 5: accounts, 6: declared
 # the events of no task are those of the whole swarm; the last one says whether it is stopped
 _WHOLE, _STOPPED, _RESUMED = "", "stopped", "resumed"
+# in one transaction: each of its own would write the same pages of the file once more
 SCHEMA = """
+begin;
 create table if not exists peers (process text primary key, identity text, at_once int);
 create table if not exists tasks (
     id text primary key, description text, input text, sender text, recipient text, state text,
@@ -46,7 +48,8 @@ create table if not exists tasks (
     report int);
 create table if not exists tries (
     task text, identity text, times int, is_over int, primary key (task, identity));
-create table if not exists asks (task text primary key, asker text);
+create table if not exists asks (task text primary key, asker text) without rowid;
+create table if not exists declared (process text primary key, terms text) without rowid;
 create table if not exists used (root text primary key, tokens int, nano int);
 create table if not exists events (task text, at_ms int, what text, who text);
 create table if not exists reports (
@@ -60,6 +63,7 @@ create index if not exists reports_by_task on reports (task);
 create index if not exists reports_by_agent on reports (who, at_ms);
 %s
 pragma user_version = %d;
+commit;
 """ % (reserve.SCHEMA, VERSION)
 _TAKABLE = (
     "from tasks where state = ? and (recipient = ? or recipient = '' and ?) and "
@@ -445,6 +449,18 @@ class Bus:
             if swarm.breaker and self.pause_ms(one.identity, swarm.breaker)
         ]
         return self.present(), paused
+
+    def declare(self, terms: str):
+        """Say which version of the swarm this process has: a digest of ``Swarm.terms``."""
+        with _Change(self, lasts=False) as db:
+            db.execute("delete from declared where process not in (select process from peers)")
+            db.execute("insert or replace into declared values (?, ?)", (self.process, terms))
+
+    def declared(self) -> list:
+        """Return [(process, identity, what it has declared), ...]."""
+        return self._rows(
+            "select peers.process, identity, terms from declared join peers using (process)"
+        )
 
     # -- tasks
 

@@ -9,6 +9,7 @@
    of its parts become one (core/swarm/aggregation.py).
 """
 
+import hashlib
 import os
 import uuid
 from typing import Any
@@ -34,7 +35,7 @@ from clawlite.core.swarm.swarm_methods import SwarmMethods
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import turn
 from clawlite.linux.channels.channel_turn import TurnOutput, calling, heard
-from clawlite.linux.files.files import swarm_folder
+from clawlite.linux.files.files import swarm_folder, tell_doctor
 from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.memory.memory import wall_ms
@@ -49,7 +50,11 @@ BEGIN_MS = 1  # between looks whether an engine has it on record that a tool beg
 WAIT_MS = 20  # between looks of a tool that waits for a report
 TRY_AGAIN_MS = 5000  # after the bus could not be used
 GONE = "the task was canceled, or given to another process"
+REBUILD = (
+    "%s has another version of the Swarm %s: build both from the same one, and start them again"
+)
 _ALONE = (LEADER_WORKER, PEER_TO_PEER)  # topologies in which one agent may do a task alone
+DIFFERS = "differs"  # file in the swarm's folder: agents with another version of its document
 MOST_DIVIDED = 64  # tasks at once whose parts one process waits for
 
 
@@ -70,6 +75,7 @@ class Member:
     """
 
     prefix, sees = "swarm", (RUN, LOG)
+    compares = True  # whether it says, and looks at, which version of the swarm agents have
 
     def __init__(self, agent, swarm: Swarm, folder, now_ms, wall_ms, draw, bus=None):
         self._agent, self._now_ms = agent, now_ms
@@ -80,6 +86,8 @@ class Member:
         self._reports = {}  # id of a task -> its report, which is not on record yet
         self._look_ms = 0  # when something is to be looked at whatever comes
         self._wrong = ""
+        self._differ: set | None = None  # agents that have another version of the swarm
+        self._folder = folder
         self._stopped = None  # who stopped the swarm, and when
         self._changes = 0  # how often something has changed
         self.methods: Any = None  # ``SwarmMethods`` of its operator's session
@@ -232,9 +240,26 @@ class Member:
             lost += bus.expire(swarm.timeout_ms, swarm.keeps_dead)
         for task_id, state, why in lost:
             self._log("task", task_id=task_id, state=state, reason=why)
+        self._compare()
         self._take()
         self._advance_all()
         self._look_ms = self._now_ms() + LOOK_MS if bus.is_open() else None
+
+    def _compare(self):
+        """See which agents have another version of the swarm, and say so once of each."""
+        if not self.compares:
+            return
+        own, there = digest(self.swarm), self._bus.declared()
+        if not any(process == self._bus.process for process, _, _ in there):
+            self._bus.declare(own)
+        differ = {identity for _, identity, terms in there if terms != own}
+        if differ == self._differ:
+            return
+        for identity in sorted(differ - (self._differ or set())):
+            self._log("differs", member=identity, reason=REBUILD % (identity, self.swarm.name))
+        if self._folder:
+            tell_doctor(self._folder, DIFFERS, ", ".join(sorted(differ)))
+        self._differ = differ
 
     def _outcome(self, task_id: str):
         """Return (status, result, tokens, duration ms) of a task that has ended, else None."""
@@ -469,6 +494,11 @@ def member_of(agent, memory=None) -> Member:
     agent.image.stop = StopGate(swarm, lambda: member._bus if swarm.is_shared else keep)
     member.methods = agent.swarm = SwarmMethods(agent, swarm, member)  # for the tool ``delegate``
     return member
+
+
+def digest(swarm: Swarm) -> str:
+    """Return what is the same for all processes whose images have the same swarm."""
+    return hashlib.sha256(dumps(swarm.terms).encode()).hexdigest()[:16]
 
 
 def outcome_of(bus, task_id: str) -> tuple:

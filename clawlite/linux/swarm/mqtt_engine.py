@@ -19,13 +19,13 @@ One member keeps it (``mqtt_log.py``); the broker carries it and says who speaks
 3. An entry of the log that did not come is noticed by its number, and asked for.
 """
 
-import os
 import sqlite3
 import time
 from importlib.util import find_spec
 from typing import Any
 
 from clawlite.core.base.errors import ClawError
+from clawlite.linux.files.files import tell_doctor
 from clawlite.linux.io.jsontext import loads
 from clawlite.linux.swarm.engine import (
     DOWN,
@@ -117,7 +117,7 @@ class MQTTEngine(Engine, Owner):
 
     def _run(self):
         self._begin()
-        remember(self._folder, self.address)
+        tell_doctor(self._folder, BROKER, self.address)  # it looks at the broker's settings
         self._line.run()
 
     def subscribed(self):
@@ -306,16 +306,6 @@ class MQTTEngine(Engine, Owner):
             else:
                 self._line.publish(self._base + "ping/" + process, b"")
         self._put(THERE, found)
-
-
-def remember(folder: str, address: str):
-    """Keep *address* for ``clawlite doctor``, which looks at the settings of that broker."""
-    try:
-        os.makedirs(folder, 0o700, exist_ok=True)
-        with open(os.path.join(folder, BROKER), "w") as file:
-            file.write(address + "\n")
-    except OSError:  # then it has nothing to look at
-        pass
 
 
 ENGINE = MQTTEngine

@@ -88,6 +88,7 @@ _CHANGES = {
     "stop": 1,
     "resume": 1,
     "here": 2,
+    "declare": 1,
     "gone": 1,
 }
 
@@ -472,6 +473,10 @@ class ReplicatedBus:
             self._check()
         return self._append("asks", asker, task_id, ms=ACK_MS)
 
+    def declare(self, terms: str):
+        if self._is_up and self._is_synced:
+            self._once("declare", terms)
+
     def report(self, task_id: str, status: str, result, tokens, duration_ms, by: str, held=False):
         if not held:
             self._check()
@@ -631,6 +636,7 @@ class ReplicatedBus:
             "state",
             "outcome",
             "reported",
+            "declared",
             "why_stuck",
             "history",
             "tasks",

@@ -309,9 +309,13 @@ def _found(bus: Bus, wanted: str) -> str:
 
 
 def _status(swarm: Swarm, bus: Bus, as_json: bool):
+    from clawlite.linux.swarm.member import REBUILD, digest
+
     present, paused = bus.there(swarm)
     statuses = swarm.statuses(present, paused)
     rows, stop = bus.tasks(SHOWN), bus.stopped()
+    own = digest(swarm)
+    differ = sorted({name for _, name, terms in bus.declared() if terms != own})
     if as_json:
         members = [
             {
@@ -326,6 +330,7 @@ def _status(swarm: Swarm, bus: Bus, as_json: bool):
         stopped = stop and {"by": who, "time": at}
         tasks = [_task(*row) for row in rows]
         whole = {"swarm": swarm.name, "stopped": stopped, "members": members, "tasks": tasks}
+        whole["differs"] = differ
         print(dumps(whole))
         return
     if stop:
@@ -342,6 +347,8 @@ def _status(swarm: Swarm, bus: Bus, as_json: bool):
                 "many, give another agent another name, or raise count"
                 % (there, one.identity, one.count)
             )
+    for name in differ:
+        said(REBUILD % (name, swarm.name))
     if rows:
         said("")
     _list(rows, False)

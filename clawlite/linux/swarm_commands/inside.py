@@ -35,6 +35,7 @@ _CALLS = (
     "stop",
     "resume",
     "there",
+    "declared",
 )
 
 
@@ -230,6 +231,9 @@ class InsideBus:
 
     def there(self, swarm) -> tuple:
         return self._asked("there") if self._socket else ({}, ())
+
+    def declared(self) -> list:
+        return self._asked("declared") if self._socket else []
 
     def stopped(self):
         return self._asked("stopped")

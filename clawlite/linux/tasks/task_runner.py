@@ -28,7 +28,7 @@ class TaskRunner(Member):
     on_state  function(id), on_text function(id, text): called for those
     """
 
-    prefix = "task"
+    prefix, compares = "task", False
     sees = (RUN, LOG, APPROVE)
 
     def __init__(self, agent, folder: str, *clocks):

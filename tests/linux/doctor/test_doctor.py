@@ -566,6 +566,14 @@ def swarm_over(here, address: str = "mqtt://127.0.0.1:1883"):
     put(here, "/home/.local/state/clawlite/swarms/team/broker", address + "\n")
 
 
+def test_agents_with_another_version_of_the_swarm_are_named(here):
+    assert only(doctor_broker.versions(here), NONE)
+    put(here, "/home/.local/state/clawlite/swarms/team/differs", "hand, other\n")
+    what, mend = only(doctor_broker.versions(here), WRONG)
+    assert "swarm team" in what and "hand, other" in what
+    assert "clawlite swarm status" in mend
+
+
 def test_no_swarm_over_mqtt_asks_nothing_of_a_broker(here):
     only(doctor_broker.broker(here), NONE)
 
@@ -621,8 +629,9 @@ def test_the_mosquitto_that_runs_is_the_one_that_is_looked_at(here, tmp_path):
 
 
 def test_an_agent_s_swarm_over_mqtt_is_what_doctor_finds(tmp_path):
-    from clawlite.linux.swarm.mqtt_engine import remember
+    from clawlite.linux.files.files import tell_doctor
+    from clawlite.linux.swarm.mqtt_engine import BROKER
 
     home = Machine(environ={"CLAWLITE_STATE": str(tmp_path)}, proc=str(tmp_path / "proc"))
-    remember(str(tmp_path / "swarms/team"), "mqtt://far.example:1883")
+    tell_doctor(str(tmp_path / "swarms/team"), BROKER, "mqtt://far.example:1883")
     assert "far.example" in only(doctor_broker.broker(home), NOTE)[0]

@@ -200,6 +200,16 @@ def test_what_is_said_is_heard_by_all_others_in_its_order(any_world):
     assert lead.messages() == []
 
 
+def test_each_process_says_which_version_of_the_swarm_it_has(any_world):
+    world = any_world
+    lead, hand = world.bus("lead", 0), world.bus("hand")
+    lead.declare("one")
+    hand.declare("two")
+    for end in (lead, hand):
+        world.until(lambda end=end: len(end.declared()) == 2)
+        assert sorted(row[1:] for row in end.declared()) == [("hand", "two"), ("lead", "one")]
+
+
 def circle_of_two(world):
     """ "hand" is at task 0 and waits for 1, which "other" is at, and 2 is for "hand"; return the
     ends of both.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from agents import Agent, eventually, linux
-from swarm_team import UUID, delegate, ended, look_on, project, start, statuses
+from swarm_team import UUID, delegate, ended, look_on, project, start, statuses, swarm
 
 POLL = {"x86_64": 7}.get(platform.machine())  # its number among the system calls
 
@@ -178,6 +178,31 @@ def test_9_3_3_an_operator_that_declares_swarm_is_sent_reports_and_broadcasts(tm
         eventually(lambda: log.exists() and '"swarm.message"' in log.read_text())
         for agent in (lead, hand):
             assert agent.call("claw.status")["result"]["state"] == "READY"
+
+
+def test_agents_with_different_versions_of_the_swarm_are_told_once(tmp_path, images):
+    home = tmp_path / "newer"
+    home.mkdir()
+    newer = project(home, "hand", aggregation={"strategy": "merge"})
+    log, differs = tmp_path / "state/lead/log.jsonl", tmp_path / "state/swarms/team/differs"
+    with start(tmp_path, images[0]) as lead:
+        with start(tmp_path, newer):
+            eventually(lambda: log.exists() and "swarm.differs" in log.read_text())
+            eventually(lambda: differs.exists())
+            code, said, _ = swarm(tmp_path, "status", tmp_path / "lead")
+            assert code == 0 and "hand has another version of the Swarm team: build both" in said
+            code, said, _ = swarm(tmp_path, "status", newer, "--json")
+            assert json.loads(said)["differs"] == ["lead"]
+            delegate(lead, "look at 1")
+            bus = look_on(tmp_path)
+            ended(bus)
+            bus.leave()
+            assert log.read_text().count("swarm.differs") == 1
+        with start(tmp_path, images[1]) as hand:  # built anew
+            eventually(lambda: not differs.exists())
+            assert statuses(hand)["lead"] == "ready"
+            assert json.loads(swarm(tmp_path, "status", newer, "--json")[1])["differs"]
+            assert json.loads(swarm(tmp_path, "status", images[1], "--json")[1])["differs"] == []
 
 
 def test_an_agent_with_nothing_to_do_is_not_woken(tmp_path, images):
