@@ -236,6 +236,23 @@ def test_folders_of_its_own_take_the_place_of_the_sandboxes(tmp_path):
     run(work(before, "no way"))
 
 
+def test_an_empty_folder_that_goes_with_it(tmp_path):
+    """/workspace is one server's own: another device's begins with nothing in it."""
+    found = image(tmp_path, "roams", own=mcp_agents.folders(tmp_path / "marks", "/workspace"))
+
+    async def work():
+        async with Calls(found) as call:
+            assert await said(call, "write /workspace/x") == "wrote 1"
+            assert await said(call, "x") == "read x", "it begins there"
+            assert (await call(device="hut", text="x"))["data"].startswith("no way")
+            top = os.path.join(call.state, "gateway/servers")
+            assert len(os.listdir(top)) == 2
+            await call.servers.close()
+            assert os.listdir(top) == []
+
+    run(work())
+
+
 @pytest.mark.parametrize(
     "own, why",
     [
