@@ -46,6 +46,8 @@ except ImportError:  # JSON is YAML too
     yaml = None
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# Imported, because Python compiles a script anew at each start: nearly a third of it.
+WORKER = "import sys; sys.path[0] = sys.argv[1]; import play; play.worker()"
 KEBAB = {
     "read_file": "read-file",
     "write_file": "write-file",
@@ -1307,7 +1309,7 @@ def play(case: dict, opt: dict, prefix: list, running: dict) -> dict:
     root = tempfile.mkdtemp(prefix="rt-")
     budget = 90 + 2 * opt["timeout"] + (70 if case.get("repeat") else 0)
     p = subprocess.Popen(
-        [*prefix, sys.executable, os.path.abspath(__file__), "--worker"],
+        [*prefix, sys.executable, "-c", WORKER, HERE],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -1795,7 +1797,4 @@ def run_all(cases, opt, prefix, a, running, no_board) -> list:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--worker"]:
-        worker()
-    else:
-        sys.exit(main())
+    sys.exit(main())
