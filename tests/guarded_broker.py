@@ -9,14 +9,14 @@ from engines import BROKERS
 from clawlite.linux.swarm_commands.acl import acl
 
 
-def guarded(swarm):
-    """Return the class of a server with the logins of *swarm*, a ``swarm.Swarm``; each has the
-    password that is printed.
+def guarded(swarm, users=None):
+    """Return the class of a server with the logins of *swarm*, a ``swarm.Swarm``, and *users*, as
+    ``acl`` has them; each has the password that is printed.
     """
 
     class Mosquitto(BROKERS["mosquitto"]):
         def start(self):
-            text, etc = acl("mqtt", swarm), str(self.folder)
+            text, etc = acl("mqtt", swarm, users), str(self.folder)
             said = re.sub("^#", "", text, flags=re.M).replace("/etc/mosquitto", etc)
             (self.folder / (swarm.name + ".acl")).write_text(text + "\n")
             (self.folder / (swarm.name + ".passwd")).touch()

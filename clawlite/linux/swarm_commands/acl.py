@@ -1,7 +1,12 @@
 """``clawlite swarm acl``: the configuration of an engine that gives each member of a swarm its own
 login, so that the engine proves who sent a message (CKP 0.2.0, 10).  docs/swarm.md says how far
 each engine can.
+
+A login speaks for one identity, or for several: those of the boards behind one gateway whose
+clawlite.toml names the same ``user`` (docs/adr/0205).  It may do what each of them may.
 """
+
+import re
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.swarm.swarm import Swarm
@@ -12,6 +17,7 @@ from clawlite.linux.swarm.replicated_bus import keeper_of
 ENGINES = ("redis", "nats", "mqtt", "emqx", "nats-mqtt")
 ONE_OF = " or ".join((", ".join(ENGINES[:-1]), ENGINES[-1]))
 PASSWORD = "PASSWORD"  # stands for one: none is made here
+_LOGIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _REDIS = (
     "ACL SETUSER %s on >" + PASSWORD + " ~claw:{%s}:* &claw:{%s}:* -@all +@stream +@hash +@pubsub "
     "+@transaction +@connection +info +config|get"
@@ -101,82 +107,96 @@ _KEEPER = (
 )
 
 
-def acl(engine: str, swarm: Swarm) -> str:
+def acl(engine: str, swarm: Swarm, users=None) -> str:
     """Return the text for *engine*: a command of Redis, a block for the configuration of NATS (for
-    "nats-mqtt" of its MQTT listener), or an ACL file of mosquitto or EMQX.  Raises ``ClawError``:
-    there is no such engine.
+    "nats-mqtt" of its MQTT listener), or an ACL file of mosquitto or EMQX.
+
+    users  {identity of a member: its login}, where that has another name than the member
+    Raises ``ClawError``: there is no such engine, or a login cannot have that name.
     """
+    logins = _logins(swarm, users or {})
     if engine == "mqtt":
-        return _mqtt(swarm)
+        return _mqtt(swarm, logins)
     if engine == "emqx":
-        return _emqx(swarm)
+        return _emqx(swarm, logins)
     if engine == "nats-mqtt":
-        users = [_nats_mqtt_user(swarm, name) for name in _names(swarm)]
-        return _AUTHORIZATION % "".join(users)
+        return _AUTHORIZATION % "".join([_nats_mqtt_user(swarm, *login) for login in logins])
     if engine == "redis":
         return _REDIS % ((swarm.name,) * 3)
     if engine == "nats":
-        return _AUTHORIZATION % "".join([_nats_user(swarm.name, name) for name in _names(swarm)])
+        return _AUTHORIZATION % "".join([_nats_user(swarm.name, *login) for login in logins])
     raise ClawError(
         "acl: expected %s, got %s" % (ONE_OF, engine[:40]),
         "a swarm on sqlite-wal needs none: its folder is its user's alone",
     )
 
 
-def _names(swarm: Swarm) -> list:
-    return [*(one.identity for one in swarm.members), OPERATOR]
+def _logins(swarm: Swarm, users: dict) -> list:
+    """Return [(login, identities for which it speaks), ...]; the last one is a person's."""
+    found: dict = {}
+    for one in swarm.members:
+        login = users.get(one.identity) or one.identity
+        if login == OPERATOR or not _LOGIN.fullmatch(login):
+            raise ClawError(
+                "acl: %s cannot be the login of %s" % (repr(login)[:80], one.identity),
+                "name another user in [swarm] of its clawlite.toml: letters, digits, _, . and -",
+            )
+        found.setdefault(login, []).append(one.identity)
+    return [*found.items(), (OPERATOR, [OPERATOR])]
 
 
-def _topics(swarm: Swarm, name: str) -> list:
-    """Return [(read, write or readwrite, topic), ...] of the login *name*."""
-    rules = *_MEMBER, *(_KEEPER if name == keeper_of(swarm) else ())
-    return [
-        (may, base(swarm.name) + (topic % name if "%s" in topic else topic)) for may, topic in rules
-    ]
+def _topics(swarm: Swarm, names: list) -> list:
+    """Return [(read, write or readwrite, topic), ...] of the login that speaks for *names*."""
+    found: dict = {}  # in order, each once
+    for name in names:
+        for may, topic in (*_MEMBER, *(_KEEPER if name == keeper_of(swarm) else ())):
+            found[may, base(swarm.name) + (topic % name if "%s" in topic else topic)] = None
+    return list(found)
 
 
-def _may(swarm: Swarm, name: str, what: str) -> list:
-    """Return the topics that the login *name* may *what*, "read" or "write"."""
-    return [topic for may, topic in _topics(swarm, name) if what in may]
+def _may(swarm: Swarm, names: list, what: str) -> list:
+    """Return the topics that the login for *names* may *what*, "read" or "write"."""
+    return [topic for may, topic in _topics(swarm, names) if what in may]
 
 
-def _mqtt(swarm: Swarm) -> str:
+def _mqtt(swarm: Swarm, those: list) -> str:
     add = "#   mosquitto_passwd -b /etc/mosquitto/%s.passwd %s " + PASSWORD
-    logins = "\n".join(add % (swarm.name, one) for one in _names(swarm))
+    logins = "\n".join(add % (swarm.name, login) for login, _ in those)
     lines = [_MQTT.format(swarm.name, logins, keeper_of(swarm))]
-    for name in _names(swarm):
-        lines.append("user " + name)
-        lines += ["topic %s %s" % rule for rule in _topics(swarm, name)]
+    for login, names in those:
+        lines.append("user " + login)
+        lines += ["topic %s %s" % rule for rule in _topics(swarm, names)]
         lines.append("")
     return "\n".join(lines).rstrip()
 
 
-def _emqx(swarm: Swarm) -> str:
-    names = _names(swarm)
-    lines = [_EMQX.format(swarm.name, " ".join(names), keeper_of(swarm))]
-    for name in names:
+def _emqx(swarm: Swarm, logins: list) -> str:
+    all_logins = " ".join(login for login, _ in logins)
+    lines = [_EMQX.format(swarm.name, all_logins, keeper_of(swarm))]
+    for login, names in logins:
         for what, action in (("write", "publish"), ("read", "subscribe")):
-            topics = ", ".join(_quoted(_may(swarm, name, what)))
-            lines.append('{allow, {username, "%s"}, %s, [%s]}.' % (name, action, topics))
+            topics = ", ".join(_quoted(_may(swarm, names, what)))
+            lines.append('{allow, {username, "%s"}, %s, [%s]}.' % (login, action, topics))
     return "\n".join(lines)
 
 
-def _nats_mqtt_user(swarm: Swarm, name: str) -> str:
+def _nats_mqtt_user(swarm: Swarm, login: str, names: list) -> str:
     subjects = [
-        _quoted(one.replace("/", ".").replace("+", "*") for one in _may(swarm, name, what))
+        _quoted(one.replace("/", ".").replace("+", "*") for one in _may(swarm, names, what))
         for what in ("write", "read")
     ]
-    return _NATS_MQTT % (name, PASSWORD, *(", ".join(some) for some in subjects))
+    return _NATS_MQTT % (login, PASSWORD, *(", ".join(some) for some in subjects))
 
 
 def _quoted(texts) -> list:
     return ['"%s"' % one for one in texts]
 
 
-def _nats_user(swarm: str, name: str) -> str:
+def _nats_user(swarm: str, login: str, names: list) -> str:
     stream = "CLAW_" + swarm.replace(".", "_")
     store = "OBJ_" + stream
-    allowed = ["claw.v1.%s.log.%s" % (swarm, name), "claw.v1.%s.here.*" % swarm, _NAMES]
+    allowed = ["claw.v1.%s.log.%s" % (swarm, name) for name in names]
+    allowed += ["claw.v1.%s.here.*" % swarm, _NAMES]
     allowed += [one % each for each in (stream, store) for one in _STREAMS]
     allowed.append("$O.%s.>" % stream)
-    return _USER % (name, PASSWORD, ", ".join(_quoted(allowed)), swarm, swarm, name)
+    return _USER % (login, PASSWORD, ", ".join(_quoted(allowed)), swarm, swarm, login)

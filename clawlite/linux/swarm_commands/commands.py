@@ -25,7 +25,7 @@ USAGE = """usage: clawlite swarm up [FOLDER ...]
        clawlite swarm trace ID [MANIFEST | IMAGE] [--json]
        clawlite swarm dead [retry ID | drop ID] [MANIFEST | IMAGE] [--json]
        clawlite swarm stop | resume | watch [MANIFEST | IMAGE]
-       clawlite swarm acl redis | nats | mqtt | emqx | nats-mqtt [MANIFEST | IMAGE]
+       clawlite swarm acl redis | nats | mqtt | emqx | nats-mqtt [MANIFEST | IMAGE]...
        clawlite swarm remote [MANIFEST | IMAGE]
        clawlite swarm board [MANIFEST | IMAGE]
        clawlite swarm stand-in
@@ -45,7 +45,8 @@ stand-in
         be the members that are boards; clawlite gateway starts it, and speaks to it by JSON
 together
         the agents in these folders as one process (backend in-process); up starts it
-acl     what the engine is to be told of the swarm's logins; write passwords where PASSWORD stands
+acl     what the engine is to be told of the swarm's logins; write passwords where PASSWORD stands;
+        name the boards of a gateway whose clawlite.toml names one user: that login speaks for all
         (mqtt: mosquitto; nats-mqtt: the MQTT listener of a NATS server)
 MANIFEST or IMAGE is any agent of the swarm, built before."""  # noqa: E501
 VERBS = (
@@ -120,7 +121,7 @@ def main(args: list) -> int:
 
             if as_json or not words:
                 return failed("acl: expected %s, and no --json - %s" % (ONE_OF, _MORE))
-            said(acl(words[0], _described(words[1:])[0]))
+            said(acl(words[0], *_with_logins(words[1:])))
             return 0
         if verb == "run":
             from clawlite.linux.swarm_commands.run_task import run_task
@@ -198,6 +199,23 @@ def _described(names: list) -> tuple:
     if not image.size_of(SWARM):
         raise ClawError("%s is in no swarm" % image.agent.name, "declare one: docs/swarm.md")
     return Swarm(image.section(SWARM)), image
+
+
+def _with_logins(names: list) -> tuple:
+    """Return (``Swarm``, {identity: the login that its clawlite.toml names}) of the agents *names*,
+    else of that in the current folder.  Raises ``ClawError``: they are not in one swarm.
+    """
+    users, swarms = {}, [_described([name])[0] for name in names or ["."]]
+    for swarm in swarms:
+        if swarm.name != swarms[0].name:
+            raise ClawError(
+                "acl: expected agents of one swarm, got %s and %s" % (swarms[0].name, swarm.name),
+                "ask for each swarm by itself",
+            )
+        if swarm.engine:
+            *_, user, _, _ = swarm.engine
+            users[swarm.own.identity] = user
+    return swarms[0], users
 
 
 def _agents_in(folder: str) -> list:

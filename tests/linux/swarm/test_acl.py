@@ -12,13 +12,14 @@ from engines import BROKERS, SERVERS
 from guarded_broker import guarded
 from nats import connect
 from paho.mqtt import client as paho
-from swarm_world import IDS, MEMBERS, World, task
+from swarm_world import IDS, MEMBERS, World, end_of, now_ms, task
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.swarm.swarm import Swarm
 from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.swarm.nats_engine import inbox
 from clawlite.linux.swarm_commands.acl import PASSWORD, acl
+from clawlite.linux.swarm_commands.shared_bus import SharedBus
 
 SWARM = Swarm(["team", 0, 0, MEMBERS, True, None, 1, None, 2, True, 0, False] + [None] * 4)
 
@@ -129,6 +130,74 @@ def test_nats_does_not_let_a_member_read_the_answers_for_another(nats):
     assert len(refused) == 2
     assert '"_INBOX.>"' in refused[0].replace("_inbox", "_INBOX")
     assert "team.lead" in refused[1]
+
+
+YARD = {"hand": "yard", "other": "yard"}  # two boards behind one gateway
+
+
+@pytest.fixture(params=["nats", "nats-mqtt", "mosquitto"])
+def yard(request, tmp_path, monkeypatch):
+    """An engine with a login for the gateway of two boards; (its ``World``, the boards' ends)."""
+    kind, servers = request.param, SERVERS if request.param in SERVERS else BROKERS
+    server = guarded(SWARM, YARD)
+    if kind != "mosquitto":
+        more = acl(kind, SWARM, YARD) + "\n"
+        server = type("Server", (servers[kind],), {"more": more})
+    monkeypatch.setitem(servers, kind, server)
+    world = World(kind, tmp_path)
+    yield world
+    world.close()
+
+
+def boards(world, *identities) -> list:
+    """Return the ends of boards that share a connection with the login of their gateway."""
+    *place, _ = world.place
+    world.place = (*place, "yard")
+    bus = end_of(world.kind, world.place, world.keep, PASSWORD)
+    shared, ends = SharedBus(bus, now_ms), []
+    bus.refused = world.refused.append
+    for identity in identities:
+        end = shared.end()
+        end.join(identity, 1)
+        ends.append(end)
+    world.ends.append(bus)
+    return ends
+
+
+def test_one_login_speaks_for_all_boards_of_a_gateway(yard):
+    lead = joined(yard, "lead", "lead")
+    hand, other = boards(yard, "hand", "other")
+    yard.until(lambda: set(lead.present()) == {"lead", "hand", "other"})
+    assert yard.done(lead.put(task(0, "other"))) and yard.done(lead.put(task(1, "hand")))
+    for end, identity, number in ((other, "other", 0), (hand, "hand", 1)):
+        taken = yard.until(lambda end=end, identity=identity: end.take(identity, True, None))
+        assert taken.id == IDS[number]
+        end.report(taken.id, "completed", {"text": "Dry."}, None, 0, identity, True)
+        outcome = yard.until(lambda number=number: lead.outcome(IDS[number]))
+        assert outcome[:2] == (identity, "completed")
+    assert not yard.refused
+
+
+def test_the_login_of_a_gateway_speaks_for_nobody_else(yard):
+    lead = joined(yard, "lead", "lead")
+    hand, ada = boards(yard, "hand", "ada")
+
+    def refused():
+        try:
+            ada.put(task(0, sender="ada"))
+        except ClawError as e:
+            return "the login yard may not do this" in e.message
+
+    yard.until(refused)
+    assert "ada" not in lead.present() and lead.state(IDS[0]) is None
+
+
+def test_a_login_has_a_name_that_an_engine_takes():
+    for name in ("operator", "a b", 'x"', "a\nuser b", "-x"):
+        with pytest.raises(ClawError, match="cannot be the login of hand") as caught:
+            acl("nats", SWARM, {"hand": name})
+        assert "user in [swarm]" in caught.value.hint
+    assert acl("redis", SWARM, YARD) == acl("redis", SWARM)
 
 
 def test_an_engine_without_logins_is_refused():
