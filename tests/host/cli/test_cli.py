@@ -222,6 +222,8 @@ def test_inspect(project):
         "audit",
         "tools",
         "skills",
+        "services",
+        "mcp_servers",
         "rules",
     }
     assert [tool["name"] for tool in found["tools"]] == [
