@@ -8,8 +8,12 @@ own (docs/adr/0126).
    Sandbox's, because a board with functions of its own can declare none there.
 3. Each program has a sandbox's server process of its own, so that all that it started is gone when
    ``end`` returns.
+4. Each program has a folder of its own, which is locked while its gateway lives.  A gateway that
+   starts removes the folders of one that was killed.
 """
 
+import contextlib
+import fcntl
 import os
 import tempfile
 
@@ -36,6 +40,7 @@ class Sandboxes:
 
     def __init__(self, state: str):
         self._state = state
+        _remove_left(os.path.join(state, "servers"))
 
     def start(self, image, argv: list, names: list, hosts, cpu_s: int, folders) -> "GatewayServer":
         """Start a program in the Sandbox of *image*.
@@ -72,7 +77,9 @@ class GatewayServer:
     def __init__(self, state: str, profile, hosts, relaxed: list, namespaces: str, job: tuple):
         top = os.path.join(state, "servers")
         os.makedirs(top, 0o700, exist_ok=True)
-        self._home = tempfile.mkdtemp(dir=top)
+        with _locked(top):
+            self._home = tempfile.mkdtemp(dir=top)
+            self._lock = _lock(self._home)
         workspace = folder(profile, self._home)
         self._engine = Engine(
             workspace,
@@ -89,7 +96,7 @@ class GatewayServer:
             )
         except ClawError:
             self._engine.close()
-            remove(self._home)
+            self._remove_home()
             raise
         self.stream = self._process.stream
 
@@ -114,7 +121,50 @@ class GatewayServer:
         """End it with all that it started, and remove its folder.  Waits for it."""
         self._process.end()
         self._engine.close()
+        self._remove_home()
+
+    def _remove_home(self) -> None:
         remove(self._home)
+        os.close(self._lock)
+
+
+def _lock(path: str) -> int:
+    """Lock the folder *path*; return the descriptor that holds the lock.  Raises ``OSError``:
+    another process has it.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+@contextlib.contextmanager
+def _locked(top: str):
+    """While a folder is made in *top* and locked, no other gateway takes it for a left one."""
+    fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _remove_left(top: str) -> None:
+    """Remove the folders in *top* that no gateway has locked: theirs was killed."""
+    try:
+        names = os.listdir(top)
+    except OSError:  # no program was ever started here
+        return
+    with _locked(top):
+        for name in names:
+            path = os.path.join(top, name)
+            with contextlib.suppress(OSError):  # its gateway lives, or it is gone already
+                fd = _lock(path)
+                remove(path)
+                os.close(fd)
 
 
 def _rules(image, folders) -> tuple:

@@ -18,6 +18,7 @@ from mcp_calls import Calls, Clock, gone, image_of, message, run
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.gateway import mcp_servers
 from clawlite.host.gateway.program import Programs
+from clawlite.linux.tools.gateway_server import Sandboxes
 
 NET = {
     "mode": "allowlist",
@@ -150,6 +151,25 @@ def test_what_a_server_left_is_gone_when_it_has_ended(tmp_path):
 
     run(work())
     assert mcp_agents.processes(tmp_path) == []
+
+
+def test_a_gateway_removes_the_folders_of_one_that_was_killed(tmp_path):
+    """And no other: a second gateway may run beside the first."""
+    found = image(tmp_path)
+
+    async def work():
+        async with Calls(found) as call:
+            assert (await call(text="x"))["ok"]
+            state = os.path.join(call.state, "gateway")
+            (lives,) = os.listdir(os.path.join(state, "servers"))
+            left = Path(state, "servers", "left", "deep")
+            left.mkdir(parents=True)
+            left.joinpath("file").write_text("x")
+            Sandboxes(state)
+            assert os.listdir(os.path.join(state, "servers")) == [lives]
+            assert (await call(text="x"))["ok"]
+
+    run(work())
 
 
 def test_idle_s_and_life_s(tmp_path, monkeypatch):
