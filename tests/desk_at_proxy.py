@@ -64,7 +64,7 @@ def play(
 
             async def ask(name: str) -> str:
                 client = openai.AsyncOpenAI(
-                    api_key=it.token(name), base_url=it.url + "/v1", max_retries=0
+                    api_key=it.token(name), base_url=it.url + "/v1", max_retries=0, timeout=60
                 )
                 answer = await client.chat.completions.create(model=MODEL, messages=ASKED)
                 return answer.choices[0].message.content

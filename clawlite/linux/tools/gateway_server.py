@@ -79,7 +79,7 @@ class GatewayServer:
         os.makedirs(top, 0o700, exist_ok=True)
         with _locked(top):
             self._home = tempfile.mkdtemp(dir=top)
-            self._lock = _lock(self._home)
+            self._lock: int | None = _lock(self._home)
         workspace = folder(profile, self._home)
         self._engine = Engine(
             workspace,
@@ -125,7 +125,9 @@ class GatewayServer:
 
     def _remove_home(self) -> None:
         remove(self._home)
-        os.close(self._lock)
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            os.close(lock)
 
 
 def _lock(path: str) -> int:

@@ -39,7 +39,7 @@ def test_a_runner_has_the_tools_of_an_mcp_server(tmp_path):
         build_beside(str(agent))
         async with Proxied(agent, secret=secret) as it:
             client = openai.AsyncOpenAI(
-                api_key=it.token("served"), base_url=it.url + "/v1", max_retries=0
+                api_key=it.token("served"), base_url=it.url + "/v1", max_retries=0, timeout=60
             )
             answer = await client.chat.completions.create(model=MODEL, messages=ASKED)
             assert answer.choices[0].message.content == "It said hello."

@@ -30,7 +30,7 @@ class OpenAI:
 
     def __init__(self, it, token=None):
         self.client = openai.AsyncOpenAI(
-            api_key=token or it.token(), base_url=it.url + "/v1", max_retries=0
+            api_key=token or it.token(), base_url=it.url + "/v1", max_retries=0, timeout=60
         )
 
     async def ask(self, messages, tools=True, stream=False, **more):
@@ -79,7 +79,7 @@ class Anthropic:
 
     def __init__(self, it, token=None):
         self.client = anthropic.AsyncAnthropic(
-            api_key=token or it.token(), base_url=it.url, max_retries=0
+            api_key=token or it.token(), base_url=it.url, max_retries=0, timeout=60
         )
 
     async def ask(self, messages, tools=True, stream=False, **more):
