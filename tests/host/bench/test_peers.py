@@ -52,6 +52,13 @@ def test_each_engine_is_measured_and_ours_compared_with_the_fastest(
     assert [row["met"] for row in compared] == [True, False]
 
 
+def test_the_naive_loop_is_no_peer(policies, monkeypatch):
+    monkeypatch.setattr(policies, "PEERS", ("cel", "regorus", "naive"))
+    assert policies.fastest({"clawlite": [1], "cel": [9, 8], "regorus": [7], "naive": [2]}) == (
+        "regorus"
+    )
+
+
 @pytest.mark.parametrize("limit, code", [(0, 1), (1e9, 0)])
 def test_a_missed_target_is_told_and_ends_with_1(policies, monkeypatch, capfd, limit, code):
     monkeypatch.setattr(policies, "rows", functools.partial(policies.rows, sizes=(10,)))
