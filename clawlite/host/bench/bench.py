@@ -167,14 +167,19 @@ def show(measure, as_json: bool, output: str = None, suites: tuple = ()) -> list
     finally:
         if file:
             file.close()
+        verdicts = targets.verdicts(rows, suites or {row["suite"] for row in rows})
         if rows and not as_json:
-            verdicts = targets.verdicts(rows, suites or {row["suite"] for row in rows})
             print("", *targets.lines(verdicts), sep="\n", flush=True)
         if missed:
             sys.stderr.write(
                 "".join(
                     [f"clawlite: {len(missed)} of {goals} targets missed:\n", *map(_missed, missed)]
                 )
+            )
+        if bare := targets.without_record(verdicts):
+            sys.stderr.write(
+                f"clawlite: {targets.NO_RECORD} in docs/adr has the measured limit of "
+                f"{', '.join(bare)}: mend it, or write one and name it in targets.toml (adr)\n"
             )
     return missed
 

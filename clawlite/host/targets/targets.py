@@ -1,7 +1,7 @@
 """The table of targets (targets.toml), and the rows of a run beside it.
 
-1. A number that a row must not exceed stands in the table and nowhere else; ``of`` finds it by the
-   names of the row.
+1. A number that a row must not exceed stands in the table and in no other code; ``of`` finds it by
+   the names of the row.
 2. The standard library alone: devices have no other package.
 """
 
@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "targets.toml")
 REACHED, MISSED, NOT_MEASURED = "reached", "MISSED", "not measured"
+NO_RECORD = "no record"  # in docs/adr, of the limit that was measured
 _ID, _WHAT, _NUMBER = 18, 64, 10  # characters of columns: the longest id and what
 
 
@@ -58,6 +59,12 @@ def verdicts(rows: list[dict], suites) -> list[dict]:
     return found
 
 
+def without_record(found: list[dict]) -> list[str]:
+    """Return the ids of those of ``verdicts`` that were missed and name no record."""
+    missed = [one["target"] for one in found if one["verdict"] == MISSED]
+    return [target["id"] for target in missed if not target.get("adr")]
+
+
 def lines(found: list[dict]) -> list[str]:
     """Return the table of ``verdicts`` as lines for people, the heading first."""
     said = [f"{'id':{_ID}}{'what':{_WHAT}}{'value':>{_NUMBER}}{'limit':>{_NUMBER}} unit   result"]
@@ -66,8 +73,8 @@ def lines(found: list[dict]) -> list[str]:
         result = one["verdict"]
         if one["verdict"] == NOT_MEASURED:
             result += f": {one['why']}"
-        elif one["verdict"] == MISSED and adr:
-            result += f": docs/adr/{adr}"
+        elif one["verdict"] == MISSED:
+            result += f": docs/adr/{adr}" if adr else f": {NO_RECORD}"
         said.append(
             f"{target['id']:{_ID}}{target['what']:{_WHAT}}{_number(one['value']):>{_NUMBER}}"
             f"{_number(target['limit']):>{_NUMBER}} {target['unit']:6} {result}"

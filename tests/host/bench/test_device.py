@@ -88,8 +88,10 @@ def test_a_missed_target_is_listed_and_ends_with_1(capfd):
     assert [row["suite"] for row in bench.show(measure, True)] == ["netrules"]
     out, err = capfd.readouterr()
     assert (
-        err
-        == "clawlite: 1 of 2 targets missed:\n  netrules: a fetch, name known: 60 us, target 50\n"
+        err.startswith(
+            "clawlite: 1 of 2 targets missed:\n  netrules: a fetch, name known: 60 us, target 50\n"
+            "clawlite: no record in docs/adr has the measured limit of fetch: "
+        )
         and len(out.splitlines()) == 3
     )
 

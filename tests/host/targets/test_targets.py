@@ -1,6 +1,7 @@
 """The table of targets is whole, and says what became of each."""
 
 import inspect
+import json
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,36 @@ def test_verdicts(tmp_path):
     assert len(said) == 1 + len(found) and said[0].startswith("id ")
     assert [line for line in said if line.startswith("S1-memory ") and "MISSED" in line]
     assert [line for line in said if line.startswith("S1-opens ") and "needs strace" in line]
+
+
+def test_a_missed_target_without_a_record_is_told(tmp_path, monkeypatch, capsys):
+    table = [dict(one) for one in targets.table() if one["id"] in ("S1-memory", "ready-time")]
+    del table[0]["adr"]
+    monkeypatch.setattr(targets, "table", lambda: table)
+    made = run.Bench(str(tmp_path), 2)
+
+    def measure(took):
+        took(made.row("ready", "with tools.py, VmHWM above bare", "MiB", [10_000]))
+        took(made.row("ready", "with tools.py, above bare", "ms", [10_000]))
+
+    bench.show(measure, False)
+    out, err = capsys.readouterr()
+    ends = {line.split()[0]: line.partition("MISSED: ")[2] for line in out.splitlines()[-2:]}
+    assert ends == {"S1-memory": "no record", "ready-time": "docs/adr/" + table[1]["adr"]}
+    assert "no record in docs/adr has the measured limit of S1-memory: " in err
+
+
+def test_what_the_whole_run_missed_has_a_record():
+    (newest,) = (ROOT / "benchmarks/results/targets").glob("*-all.jsonl")
+    measured = [json.loads(line) for line in newest.read_text().splitlines()]
+    rows = []
+    for row in measured:
+        held = targets.of(row["suite"], row["case"], row["core"])
+        # the limits of today, not those of the run
+        rows.append({**row, "met": row["value"] <= held["limit"] if held else None})
+    found = targets.verdicts(rows, bench.SUITES)
+    assert sum(one["verdict"] == targets.MISSED for one in found) > 10
+    assert targets.without_record(found) == []
 
 
 def test_the_benchmarks_name_no_limit_themselves():
