@@ -151,7 +151,9 @@ def test_a_body_that_is_none(tmp_path, path, body, words):
 def test_a_body_that_is_too_long(tmp_path):
     async def play(it):
         status, _, said = await it.post(CHAT, b" " * ((8 << 20) + 1))
-        assert status == 413 and message(said) == "expected a body of at most 8388608 bytes"
+        assert status == 413 and message(said) == (
+            "expected a body of at most 8388608 bytes - send less of the conversation"
+        )
 
     with Server([]) as server:
         run(play, tmp_path, server)
