@@ -123,7 +123,7 @@ EXCEPTIONS = {
         "firmware-host/micropython/stores/meters.py",
     ),
     PASSED_ON: (
-        "clawlite/core/idempotency/idempotency_journal.py",
+        "clawlite/core/idempotency/recorded_request.py",
         "clawlite/host/cli/cli.py",
         "clawlite/linux/runtime/bootstrap_session.py: told['message']",
         "clawlite/linux/sandbox/tool_process.py",

@@ -26,7 +26,7 @@ from clawlite.core.idempotency.idempotency import (
     parse,
     still,
 )
-from clawlite.core.idempotency.idempotency_journal import fingerprint
+from clawlite.core.idempotency.recorded_request import fingerprint
 from clawlite.core.image.image import IDEMPOTENT, READ_ONLY
 
 NOW = 1800000000

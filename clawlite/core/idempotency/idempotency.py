@@ -2,7 +2,7 @@
 of it (tests/test_layers.py).
 
     idempotent_request.py   requests with an id that run once, and all of one agent
-    idempotency_journal.py  requests that go on record, and the errors of a second request
+    recorded_request.py     requests that go on record, and the errors of a second request
     idempotency_record.py   the records: their lines in a file, and how the file is read
 
 On a board this file does not exist: the linker resolves each import to the file that defines the

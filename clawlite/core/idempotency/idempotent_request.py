@@ -11,7 +11,7 @@ same result (CKP 0.2.0, 9.3.2).
    first.  When those that must be remembered fill the bounds, tools that may not run twice are
    refused; other tools go on.
 
-The code that few calls need is in idempotency_journal.py, which a board loads for them and drops.
+The code that few calls need is in recorded_request.py, which a board loads for them and drops.
 """
 
 from clawlite.core.base.dialect import const
@@ -63,7 +63,7 @@ class IdempotentRequest:
         if self.id in idempotency.known or self.id in idempotency.held:
             known = idempotency.find(self.id)
             if known is not None:
-                from clawlite.core.idempotency.idempotency_journal import compare
+                from clawlite.core.idempotency.recorded_request import compare
 
                 compare(self, known)
                 if known.state != LOST or not tool.flags & (READ_ONLY | IDEMPOTENT):
@@ -81,8 +81,8 @@ class IdempotentRequest:
         return self.waits or not tool.flags & (READ_ONLY | IDEMPOTENT)
 
     def begin(self):
-        """A generator of effects, see ``idempotency_journal.begin``."""
-        from clawlite.core.idempotency.idempotency_journal import begin
+        """A generator of effects, see ``recorded_request.begin``."""
+        from clawlite.core.idempotency.recorded_request import begin
 
         return begin(self)
 
@@ -100,7 +100,7 @@ class IdempotentRequest:
         """Return the ``effect.Result``, or raise the error."""
         if self.state == ENDED and not isinstance(self.answer, dict):
             return self.answer
-        from clawlite.core.idempotency.idempotency_journal import error
+        from clawlite.core.idempotency.recorded_request import error
 
         raise error(self)
 
@@ -112,7 +112,7 @@ class IdempotentRequest:
         if self.state == NEW or self.state == ENDED:
             return None
         if error or self.state == BEGUN or self.is_long:
-            from clawlite.core.idempotency.idempotency_journal import end
+            from clawlite.core.idempotency.recorded_request import end
 
             return end(self, result, error)
         result.value = None
@@ -162,7 +162,7 @@ class Idempotency:
             if id not in self.held:
                 return None
             if self.now_ms < self.held[id][_DUE_MS]:
-                from clawlite.core.idempotency.idempotency_journal import read
+                from clawlite.core.idempotency.recorded_request import read
 
                 return read(IdempotentRequest(self, id, None), self.kept(id))
             self._release(id)
@@ -221,7 +221,7 @@ class Idempotency:
                 if self.now_ms >= self.held[id][_DUE_MS]:
                     self._release(id)
             if self._is_full():
-                from clawlite.core.idempotency.idempotency_journal import full
+                from clawlite.core.idempotency.recorded_request import full
 
                 due = [due for due, _ in self.held.values()]
                 raise full(

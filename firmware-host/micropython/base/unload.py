@@ -11,9 +11,9 @@ _PACKAGE = "clawlite.core."
 # One text for all names: short names in a list would be interned strings, which stay for ever.
 # host/firmware/firmware.py puts groups of functions into it.
 _OCCASIONAL = (
-    " header image_signature handshake uri policy_preview approval misfit journal appendlog "
+    " header image_signature handshake uri policy_preview approval misfit call_journal appendlog "
     "oldturns conversation memories memory_methods instant storelog storewrite storequery words "
-    "idempotency_record idempotency_journal commands trace violation jsonvalue cborfault "
+    "idempotency_record recorded_request commands trace violation jsonvalue cborfault "
     "jsonfault loader oom_recover parts assemble begin settime lookup secretvalues stopfile "
 )
 _STAGES = ""

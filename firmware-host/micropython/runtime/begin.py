@@ -13,7 +13,7 @@ def begin(device):
         device.guarding.guard.clean("")
     device.agent.start(device.now_ms())
     if "calls.journal" in os.listdir(device.folder):
-        from journal import recover
+        from call_journal import recover
 
         recover(device.agent, device.folder, device.epoch_s(), device.console is not None)
     if device.console:

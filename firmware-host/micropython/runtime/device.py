@@ -384,7 +384,7 @@ class Device:
         """Perform the effects that few calls and turns need."""
         kind = effect[E.KIND]
         if kind == E.KEEP:
-            from journal import keep
+            from call_journal import keep
 
             self.agent.done(
                 effect[E.TASK],
@@ -437,7 +437,7 @@ class Device:
             from clawlite.core.idempotency.idempotency import nothing
 
             return nothing(key)
-        from journal import kept
+        from call_journal import kept
 
         return kept(self.folder, self.epoch_s(), key)
 

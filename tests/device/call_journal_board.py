@@ -1,7 +1,7 @@
-"""The journal of calls of a board whose power goes, for test_journal.py: littlefs on a RAM disk, on
-MicroPython.
+"""The journal of calls of a board whose power goes, for test_call_journal.py: littlefs on a RAM
+disk, on MicroPython.
 
-    micropython journal_board.py CALLS STEP OUT    OUT is JSON: {"states", "written", "erased",
+    micropython call_journal_board.py CALLS STEP OUT    OUT is JSON: {"states", "written", "erased",
                                                    "wrong": [[state, number of a call, what], ...]}
 
 So many calls begin and end, STEP seconds apart; every tenth begins before the one before it ends.
@@ -11,7 +11,7 @@ and of one that had ended in the last 5 minutes its answer.  written, erased: by
 import json
 import os
 
-import journal
+import call_journal as journal
 import vfs
 from ram_disk import Disk, states
 

@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 def test_no_record_is_lost_and_what_a_call_costs(micropython, tmp_path, step, written, erased):
     calls, out = 40, tmp_path / "out.json"
     done = subprocess.run(
-        [*pico_stack.program(HERE / "journal_board.py"), str(calls), str(step), out],
+        [*pico_stack.program(HERE / "call_journal_board.py"), str(calls), str(step), out],
         capture_output=True,
         text=True,
         timeout=300,
