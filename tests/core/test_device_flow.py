@@ -6,7 +6,7 @@ import transcripts
 
 from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ProviderError, TransientError
-from clawlite.core.net.device_flow import Ended, renewed, said, sign_in
+from clawlite.core.net.device_flow import Ended, renewed, sign_in, sign_in_text
 from clawlite.core.providers.wire import Codec
 
 ROW = [True, "login.example.com", 443, "/token", "me", "read"]
@@ -110,11 +110,13 @@ def test_answers_that_no_person_can_use():
 
 
 def test_what_a_person_is_told():
-    assert "https://h/a on any device, and enter the code AB there" in said(
+    assert "https://h/a on any device, and enter the code AB there" in sign_in_text(
         "https://h/a", "AB", "", 61
     )
-    assert "https://h/a?c=AB has the code" in said("https://h/a", "AB", "https://h/a?c=AB", 61)
-    assert "for 2 minutes" in said("https://h/a", "AB", "", 61)
+    assert "https://h/a?c=AB has the code" in sign_in_text(
+        "https://h/a", "AB", "https://h/a?c=AB", 61
+    )
+    assert "for 2 minutes" in sign_in_text("https://h/a", "AB", "", 61)
 
 
 def renewal(answer):

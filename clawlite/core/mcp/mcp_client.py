@@ -308,7 +308,9 @@ class MCPClient:
                 self._initialize()
         elif "error" in message:
             asked = "initialize" if self.state == INITIALIZE else "tools/list"
-            raise Broken("it answers %s with an error: %s" % (asked, _said(message["error"])))
+            raise Broken(
+                "it answers %s with an error: %s" % (asked, _error_message(message["error"]))
+            )
         elif not isinstance(result, dict):
             raise Broken("it sent an answer without a result")
         elif self.state == INITIALIZE:
@@ -418,7 +420,7 @@ def _may_change(result: dict) -> bool:
     return isinstance(tools, dict) and tools.get("listChanged") is True
 
 
-def _said(error) -> str:
+def _error_message(error) -> str:
     message = error.get("message") if isinstance(error, dict) else error
     return message[:MAX_SAID] if isinstance(message, str) else show(message)
 
@@ -436,7 +438,7 @@ def _outcome(message: dict, wanted: str, asks: bool, keep=None) -> tuple:
             InvalidParams if isinstance(error, dict) and error.get("code") == -32602 else ClawError
         )
         return False, _failure(
-            cls, "the MCP server says: %s" % _said(error), wanted or _required(error)
+            cls, "the MCP server says: %s" % _error_message(error), wanted or _required(error)
         )
     result = message.get("result")
     if not isinstance(result, dict):

@@ -49,7 +49,7 @@ def restore(place: tuple, history, keep_bytes: int):
             found = yield from ask("query", *place, ("time-range", None, most, None))
             history.restore(_turns(found["entries"], history))
         except ClawError as e:
-            yield _told(e, "what was said before is not known")
+            yield _warning(e, "what was said before is not known")
 
 
 def keep(place: tuple, history):
@@ -76,10 +76,10 @@ def keep(place: tuple, history):
             yield end
         if not history.is_told:
             history.is_told = True
-            yield _told(e, "this is forgotten when the agent ends")
+            yield _warning(e, "this is forgotten when the agent ends")
 
 
-def _told(error, what: str) -> tuple:
+def _warning(error, what: str) -> tuple:
     return TELL, "%s; %s.%s" % (
         error.message.rstrip("."),
         what,

@@ -89,7 +89,7 @@ def sign_in(row: list, device: tuple, codec, loads, meter, resource: str, tell, 
     )
 
 
-def said(uri: str, code: str, whole: str, seconds: int) -> str:
+def sign_in_text(uri: str, code: str, whole: str, seconds: int) -> str:
     """Return the text for the person; the arguments are those of ``tell`` in ``sign_in``."""
     text = "Open %s on any device, and enter the code %s there.\n" % (uri, code)
     if whole and whole != uri:

@@ -43,7 +43,7 @@ def trace(agent, words: list) -> str:
     if wrong:
         return wrong
     event, answer = kept[-number]
-    return told(agent.image, event, answer, "/show %d" % number)
+    return trace_text(agent.image, event, answer, "/show %d" % number)
 
 
 def show(agent, words: list) -> list:
@@ -84,7 +84,7 @@ def _number(kept: list, command: str, words: list) -> tuple:
     return int(number), ""
 
 
-def told(image, event: dict, answer=None, by: str = "--json") -> str:
+def trace_text(image, event: dict, answer=None, by: str = "--json") -> str:
     """Return the lines about one call.
 
     event   its ``tool.call`` event

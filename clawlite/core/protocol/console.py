@@ -185,7 +185,7 @@ class Console:
                         self._say(said)
             # an image may be damaged in a part that is rarely read: the session goes on
             except Exception as e:
-                self._say(told(e))
+                self._say(error_text(e))
         if not text or is_command and not asked:
             pass
         elif not self.agent.is_ready:
@@ -230,7 +230,7 @@ class Console:
                 self.clean = False
             else:
                 self.failed = True
-            self.tell(told(error))
+            self.tell(error_text(error))
         elif not clean:
             self.clean = False
         if (
@@ -293,7 +293,7 @@ class Console:
             self._prompt()
 
 
-def told(error) -> str:
+def error_text(error) -> str:
     """Return the text of an error for a person: what went wrong, and what to do next."""
     if not isinstance(error, ClawError):
         error = unexpected(error)

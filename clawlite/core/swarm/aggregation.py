@@ -57,7 +57,10 @@ def aggregate(strategy: int, parts: list):
     """
     answers = [part for part in parts if part.is_answer]
     if not answers:
-        return FAILED, {"error": "no part has an answer: %s" % _why(parts), "parts": _all(parts)}
+        return FAILED, {
+            "error": "no part has an answer: %s" % _first_error(parts),
+            "parts": _all(parts),
+        }
     if strategy == CHAIN:
         return _chain(parts)
     if strategy == LEADER_DECIDES:
@@ -110,7 +113,7 @@ def _chain(parts: list) -> tuple:
     for part in parts:
         if not part.is_answer:
             result = part.to_json()["result"]
-            error = "%s, a link of the chain, has no answer: %s" % (part.by, _why([part]))
+            error = "%s, a link of the chain, has no answer: %s" % (part.by, _first_error([part]))
             return FAILED, {"error": error, "result": result}
     return _status(parts), parts[-1].result
 
@@ -165,7 +168,7 @@ def _status(parts: list) -> str:
     return COMPLETED if all(part.status == COMPLETED for part in parts) else PARTIAL
 
 
-def _why(parts: list) -> str:
+def _first_error(parts: list) -> str:
     """Return the first error of *parts*."""
     for part in parts:
         if part.status is None:

@@ -167,7 +167,7 @@ class SwarmMethods:
             )
         status, by, result = yield from self._bus.ask(description, to, data, call)
         if status == FAILED:
-            raise ClawError("the task failed: %s" % _why(result))
+            raise ClawError("the task failed: %s" % _error_text(result))
         found = {"status": status, "by": by}
         if isinstance(result, dict) and isinstance(result.get("text"), str):
             found["text"] = result["text"]  # the report is an agent's answer
@@ -265,7 +265,7 @@ def _with(value, function):
     return made
 
 
-def _why(result) -> str:
+def _error_text(result) -> str:
     error = result.get("error") if isinstance(result, dict) else None
     return error if isinstance(error, str) else "nothing says why"
 

@@ -73,7 +73,7 @@ def _known(url: str, name: str) -> str:
 
 
 def _tell(uri: str, code: str, whole: str, seconds: int) -> None:
-    sys.stderr.write(device_flow.said(uri, code, whole, seconds) + "\n")
+    sys.stderr.write(device_flow.sign_in_text(uri, code, whole, seconds) + "\n")
     sys.stderr.flush()
 
 

@@ -112,11 +112,11 @@ def _login(where: str, name: str, as_json: bool) -> int:
     if not os.path.exists(path):
         raise ClawError("%s: there is no such image" % path, "clawlite build makes it")
     image = files.open_image(path)
-    from clawlite.core.net.device_flow import said
+    from clawlite.core.net.device_flow import sign_in_text
     from clawlite.linux.mcp.sign_in import refresh_token
 
     def tell(*told):
-        sys.stderr.write(said(*told) + "\n")
+        sys.stderr.write(sign_in_text(*told) + "\n")
         sys.stderr.flush()
 
     agent = image.agent.name

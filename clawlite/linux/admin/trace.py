@@ -12,7 +12,7 @@ from clawlite.core.base.printable import printable
 from clawlite.core.image.image import RULE_ACTION, RULE_ID, RULE_POLICY
 from clawlite.core.policy.policy import ACTIONS
 from clawlite.core.policy.policy_preview import condition
-from clawlite.core.policy.trace import told, why_not
+from clawlite.core.policy.trace import trace_text, why_not
 from clawlite.core.protocol.calls import is_uuid
 from clawlite.linux.admin.commands import failed
 from clawlite.linux.files import files
@@ -77,7 +77,8 @@ def main(args: list, board=None) -> int:
         else:
             tail = ""
         os.write(
-            1, printable((head + told(image, event) + tail).encode("utf-8", "replace")) + b"\n"
+            1,
+            printable((head + trace_text(image, event) + tail).encode("utf-8", "replace")) + b"\n",
         )
         return 0
     except ClawError as e:
@@ -187,7 +188,7 @@ def explain(image, number: int, event: dict) -> dict:
                     "why": None if matched else why_not(image, event, rule),
                 }
             )
-        told(image, event)  # the text needs more of the event than this
+        trace_text(image, event)  # the text needs more of the event than this
         return {
             "call": number,
             "time": event.get("timestamp"),
