@@ -68,7 +68,7 @@ def estimate(folder: Path):
         found = []
         for name in (*TEMPLATES, "bench"):
             measured = words32.measure(board, folder / name, bits)["after"]
-            said = heap.held(
+            said = heap.heap_after_calls(
                 (folder / name / "claw.cbor").read_bytes(), words32.source(folder / name), bits
             )
             found.append(100 * abs(said - measured) / measured)

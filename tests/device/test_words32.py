@@ -155,7 +155,7 @@ def test_the_heap_that_is_held_is_what_is_said(board, agents, name, bits):
     if bits == 32 and words32.missing():
         pytest.skip(words32.missing())
     folder = agents[name]
-    said = heap.held((folder / "claw.cbor").read_bytes(), words32.source(folder), bits)
+    said = heap.heap_after_calls((folder / "claw.cbor").read_bytes(), words32.source(folder), bits)
     measured = least(board, folder, bits, said)
     assert -BELOW[bits] * measured <= said - measured <= ABOVE[bits] * measured, (
         f"said {said}, measured {measured}; python tests/words32.py measures the code again"
@@ -478,7 +478,7 @@ def test_the_heap_that_is_held_with_real_pins_and_a_radio(with_stand_ins, agents
     if bits == 32 and words32.missing():
         pytest.skip(words32.missing())
     folder = agents[name]
-    said = heap.held(
+    said = heap.heap_after_calls(
         (folder / "claw.cbor").read_bytes(), words32.source(folder), bits, boards.profile("pico-w")
     )
     measured = least(with_stand_ins, folder, bits, said)

@@ -34,7 +34,7 @@ def _kib(size) -> str:
     return "-" if size is None else str(size // _KIB)
 
 
-def one(row: dict) -> list[str]:
+def board_lines(row: dict) -> list[str]:
     """Return the lines about one board: a field each, ``?`` behind those that nobody has checked
     on such a board.
     """

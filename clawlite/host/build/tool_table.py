@@ -38,7 +38,7 @@ _HINTS = (
 )
 
 
-def here() -> str:
+def default_manifest() -> str:
     """Return the default when no file is named, as for ``run``: the manifest in the current
     folder, else the only image there.
     """
@@ -84,7 +84,7 @@ def _compiled(name: str) -> tuple:
     return loaded, layout.Image(lambda at, length: data[at : at + length], len(data), 1024)
 
 
-def may(name: str, tool: str) -> dict:
+def decision_of(name: str, tool: str) -> dict:
     """Return the policy's decision about *tool*, which the agent need not have: {name, known,
     decision, rule, policy}, as in ``rows``.  *known* is False when the agent does not have the
     tool; then its name alone decides.

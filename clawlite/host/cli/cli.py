@@ -43,7 +43,7 @@ def new(name, template, endpoint, model, offline, board):
     """Make a project in the folder NAME.  It builds and runs as it is."""
     from clawlite.host.projects import new as project
 
-    ui.made(name, project.new(name, template, endpoint, model, offline, board), board)
+    ui.show_new_project(name, project.new(name, template, endpoint, model, offline, board), board)
 
 
 @cli.command()

@@ -68,9 +68,9 @@ def _tools() -> _Parser:
         from clawlite.host.build import tool_table
         from clawlite.host.cli import ui
 
-        name = found.manifest or tool_table.here()
+        name = found.manifest or tool_table.default_manifest()
         if found.may is not None:
-            ui.may(tool_table.may(name, found.may), found.as_json)
+            ui.show_decision(tool_table.decision_of(name, found.may), found.as_json)
         else:
             ui.tools(tool_table.rows(name), found.as_json)
 

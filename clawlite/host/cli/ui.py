@@ -40,7 +40,7 @@ def declared(found: dict, as_json: bool) -> None:
     document(found) if as_json else say(text(found))
 
 
-def made(name: str, files: list[str], board: str = None) -> None:
+def show_new_project(name: str, files: list[str], board: str = None) -> None:
     talk(f"Made {name} with {', '.join(files)}.")
     if "claw.yaml" not in files:  # several agents, a folder each
         talk(f"Next: cd {name} && clawlite swarm up")
@@ -123,7 +123,7 @@ def boards(rows: list, as_json: bool) -> None:
 
 
 def board(row: dict, as_json: bool) -> None:
-    document(row) if as_json else say("\n".join(board_text.one(row)))
+    document(row) if as_json else say("\n".join(board_text.board_lines(row)))
 
 
 def board_made(path: str, source: str) -> None:
@@ -144,7 +144,7 @@ def tools(rows: list, as_json: bool) -> None:
     document(rows) if as_json else say(text(rows))
 
 
-def may(found: dict, as_json: bool) -> None:
+def show_decision(found: dict, as_json: bool) -> None:
     if as_json:
         document(found)
         return

@@ -56,7 +56,7 @@ class Need:
         return self._known[key]
 
     def held(self, board=None) -> int:
-        return self._of(board_heap.held, board, board.word_bits if board else 32)
+        return self._of(board_heap.heap_after_calls, board, board.word_bits if board else 32)
 
     def swarm(self, board=None) -> int:
         return self._of(board_heap.swarm, board, board.word_bits if board else 32)
@@ -241,7 +241,7 @@ def _where(manifest, ability: str) -> tuple:
             if manifest.memory
             else (manifest.identity.place, ("context_files",))
         )
-    for needed, primitive, path in scan_config.wanted(manifest):
+    for needed, primitive, path in scan_config.wanted_abilities(manifest):
         if ability == needed:
             return primitive.place, path
     if ability == "telemetry":

@@ -158,7 +158,7 @@ def parts(image, profile=None) -> list[str]:
     return sorted(found)
 
 
-def held(data: bytes, tools_py: str, bits: int, profile=None) -> int:
+def heap_after_calls(data: bytes, tools_py: str, bits: int, profile=None) -> int:
     """Return the bytes of heap that a board holds after a tool was called and every provider asked.
 
     data      the image
@@ -194,7 +194,7 @@ def needed(data: bytes, tools_py: str, bits: int, profile=None) -> int:
         _STORE_ROOM + stores.index(memories.stores(image)) if image.size_of(layout.MEMORY) else 0
     )
     return max(
-        held(data, tools_py, bits, profile) + room,
+        heap_after_calls(data, tools_py, bits, profile) + room,
         _TOOLS_BASE + len(tools_py.encode()) * _TOOLS_FACTOR,
     )
 

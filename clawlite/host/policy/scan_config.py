@@ -99,10 +99,10 @@ def abilities(manifest) -> set[str]:
     """Return the abilities that a device needs for *manifest*: "guard" (scan texts), "guard-model"
     (ask a model about them), "encryption" (of its secrets) and "audit".
     """
-    return {ability for ability, _, _ in wanted(manifest)}
+    return {ability for ability, _, _ in wanted_abilities(manifest)}
 
 
-def wanted(manifest) -> list:
+def wanted_abilities(manifest) -> list:
     """Return (ability, primitive, path in its spec) of each block that needs an ability."""
     found = [
         ("guard", policy, (field,))

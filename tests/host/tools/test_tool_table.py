@@ -342,19 +342,22 @@ def test_a_tool_that_the_agent_lacks_is_decided_by_its_name(tmp_path, monkeypatc
     ]
     monkeypatch.setattr(__name__ + ".RULES", rules + RULES)
     folder = str(project(tmp_path / "without"))
-    assert tool_table.may(folder, "gpu-burn") == {
+    assert tool_table.decision_of(folder, "gpu-burn") == {
         "name": "gpu-burn",
         "known": False,
         "decision": "deny",
         "rule": "no-gpu",
         "policy": "denied (rule no-gpu)",
     }
-    assert tool_table.may(folder, "other")["policy"] == "denied (no rule allows it)"
+    assert tool_table.decision_of(folder, "other")["policy"] == "denied (no rule allows it)"
     for name in ("keep-note", "keep_note", "gpu_burn", "other"):
         having = project(tmp_path / "with")
         head = f"def {name.replace('-', '_')}(path: str) -> str:"
         (having / "tools.py").write_text(f'{PY}\n\n{head}\n    """Take it."""\n    return path\n')
-        asked, known = tool_table.may(folder, name), tool_table.may(str(having), name)
+        asked, known = (
+            tool_table.decision_of(folder, name),
+            tool_table.decision_of(str(having), name),
+        )
         assert not asked.pop("known") and known.pop("known")
         asked["name"] = known["name"]
         assert asked == known
@@ -363,7 +366,7 @@ def test_a_tool_that_the_agent_lacks_is_decided_by_its_name(tmp_path, monkeypatc
 
 def test_a_tool_of_the_agent_is_told_as_in_its_row(tmp_path):
     for name, row in rows(tmp_path / "a", autonomy="supervised").items():
-        found = tool_table.may(str(tmp_path / "a"), name)
+        found = tool_table.decision_of(str(tmp_path / "a"), name)
         assert found == {"known": True, **{key: row[key] for key in found if key != "known"}}
 
 
@@ -371,9 +374,9 @@ def test_an_image_knows_its_own_tools_alone(tmp_path):
     folder = project(tmp_path / "a")
     assert clawlite("build", cwd=folder).returncode == 0
     image = str(folder / "claw.cbor")
-    assert tool_table.may(image, "edit_file")["rule"] == "no-edits"
+    assert tool_table.decision_of(image, "edit_file")["rule"] == "no-edits"
     with pytest.raises(ImageError, match="the image has no tool gpu-burn.*manifest"):
-        tool_table.may(image, "gpu-burn")
+        tool_table.decision_of(image, "gpu-burn")
     done = clawlite("tools", "--may", "gpu-burn", cwd=folder)
     assert done.stdout == "gpu-burn: denied (no rule allows it)\n" and "no such tool" in done.stderr
     told = json.loads(clawlite("tools", "--may", "exec_shell", "--json", cwd=folder).stdout)
