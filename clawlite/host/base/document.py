@@ -1,11 +1,12 @@
 """A text file as plain data, with the line of everything in it.
 
-1. A reader (``yamltext``, ``jsonnodes``, ``settings``) makes nodes; this file turns nodes into data
-   and back into lines.
+1. A reader (``yaml_text``, ``json_text``) makes plain data, and says where each value stands.
 2. Bounds hold after aliases are followed, so that a file does not become larger than it is:
    MAX_VALUES, or a value for each of its bytes where it has more of them, and MAX_DEPTH.
 3. A ``Place`` is a document and a path in it: what a problem is reported against.
 """
+
+from array import array
 
 from clawlite.host.base.problems import ManifestErrors, Problem, quoted
 
@@ -13,62 +14,82 @@ MAX_BYTES = 64 << 20  # a manifest of 200 tools is about 100 KiB, a rule about 1
 MAX_VALUES = 200_000
 MAX_DEPTH = 32  # the deepest CKP document with a JSON Schema in it is about 14
 
-MAP, LIST, SCALAR = "map", "list", "scalar"
 
+class Lines:
+    """The line of each value in a file, and of each key.  A value is known by its number.
 
-class Node:
-    """value: MAP {key: (Node, key line, key column)}, LIST [Node], SCALAR plain data; line and
-    column from 1.
+    Arrays and no objects: a file of 100,000 rules has a million values, and an object for each
+    takes six times as much memory.
     """
 
-    __slots__ = ("kind", "value", "line", "column")
+    def __init__(self):
+        self._values = array("I")  # the line of each value
+        self._starts = array("I")  # of each value, where in the following its members begin
+        self._ends = array("I")
+        self._keys: list = []  # the key of each member; None in a list
+        self._key_lines = array("I")
+        self._members = array("I")  # the number of each member
 
-    def __init__(self, kind: str, value, line: int, column: int):
-        self.kind, self.value, self.line, self.column = kind, value, line, column
+    def add(self, line: int) -> int:
+        """Return the number of a value on *line*."""
+        self._values.append(line)
+        self._starts.append(0)
+        self._ends.append(0)
+        return len(self._values) - 1
+
+    def close(self, number: int, members: list) -> None:
+        """Say that *members*, [(key or None, its line, number)], are all that a value has."""
+        self._starts[number] = len(self._keys)
+        for key, line, member in members:
+            self._keys.append(key)
+            self._key_lines.append(line)
+            self._members.append(member)
+        self._ends[number] = len(self._keys)
+
+    def of(self, number: int) -> int:
+        """Return the line of a value."""
+        return self._values[number]
+
+    def member(self, number: int, step):
+        """Return (number, line of its key; 0 in a list) of the member *step*, a key or an index;
+        None where there is none.
+        """
+        start, end = self._starts[number], self._ends[number]
+        if start == end:
+            return None
+        if self._keys[start] is None:
+            if not isinstance(step, int) or not 0 <= step < end - start:
+                return None
+            at = start + step
+        else:
+            try:
+                at = self._keys.index(step, start, end)
+            except ValueError:
+                return None
+        return self._members[at], self._key_lines[at]
 
 
 class Document:
     """data: dict, list, str, int, float, bool or None; file: the name for messages; source: its
-    bytes.
+    bytes; lines: of *data*, whose number is *root*.
     """
 
-    def __init__(self, file: str, source: bytes, root: Node):
-        self.file = file
-        self.source = source
-        self.root = root
-        self._left = self._most = max(MAX_VALUES, len(source))
-        self.data = self._plain(root, 1)
-
-    def _plain(self, node: Node, depth: int):
-        self._left -= 1
-        if self._left < 0:
-            refuse(
-                self.file, node.line, f"more than {self._most:,} values after aliases are followed"
-            )
-        if node.kind is SCALAR:
-            return node.value
-        if depth > MAX_DEPTH:
-            refuse(self.file, node.line, f"nested deeper than {MAX_DEPTH} levels")
-        if node.kind is LIST:
-            return [self._plain(item, depth + 1) for item in node.value]
-        return {key: self._plain(entry[0], depth + 1) for key, entry in node.value.items()}
+    def __init__(self, file: str, source: bytes, data, lines: Lines, root: int):
+        self.file, self.source, self.data = file, source, data
+        self._lines, self._root = lines, root
 
     def where(self, path: tuple, key: bool = False) -> tuple:
-        """Return (file, line, column) of the value at *path*, or of its key; of the nearest
-        parent when it is missing.
+        """Return (file, line) of the value at *path*, or of its key; of the nearest parent when it
+        is missing.
         """
-        node, spot = self.root, None
+        number, key_line = self._root, 0
         for step in path:
-            spot = None
-            if node.kind is MAP and step in node.value:
-                node, *spot = node.value[step]
-            elif node.kind is LIST and isinstance(step, int) and step < len(node.value):
-                node = node.value[step]
-            else:
+            found = self._lines.member(number, step)
+            if not found:
+                key_line = 0
                 break
-        if key and spot:
-            return self.file, spot[0], spot[1]
-        return self.file, node.line, node.column
+            number, key_line = found
+        return self.file, key_line if key and key_line else self._lines.of(number)
 
 
 class Place:
@@ -79,7 +100,7 @@ class Place:
 
     def where(self, path: tuple = (), key: bool = False) -> tuple:
         """Return (file, line)."""
-        return self.document.where(self.path + path, key)[:2]
+        return self.document.where(self.path + path, key)
 
     def full(self, path: tuple) -> tuple:
         return self.path + path

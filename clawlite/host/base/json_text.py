@@ -8,12 +8,9 @@ import json
 import re
 
 from clawlite.host.base.document import (
-    LIST,
-    MAP,
     MAX_DEPTH,
-    SCALAR,
     Document,
-    Node,
+    Lines,
     decode,
     refuse,
     repeated,
@@ -29,35 +26,37 @@ MAX_INT = 1 << 63
 
 def read(source: bytes, file: str) -> Document:
     """Return the Document in *source*.  Raises ManifestErrors with exactly one problem."""
-    return Document(file, source, _Scanner(decode(source, file), file).document())
+    scanner = _Scanner(decode(source, file), file)
+    data, number = scanner.document()
+    return Document(file, source, data, scanner.lines, number)
 
 
 class _Scanner:
     def __init__(self, text: str, file: str):
         self.text, self.file, self.pos = text, file, 0
-        self.line, self.line_start, self.counted = 1, 0, 0
+        self.line, self.counted = 1, 0
+        self.lines = Lines()
 
-    def document(self) -> Node:
+    def document(self) -> tuple:
+        """Return (data, its number)."""
         self._space()
         if self.pos == len(self.text):
-            return Node(SCALAR, None, 1, 1)
-        node = self._value((), 0)
+            return None, self.lines.add(1)
+        found = self._value((), 0)
         self._space()
         if self.pos < len(self.text):
             self._refuse("there is text after the end of the document")
-        return node
+        return found
 
-    def _spot(self) -> tuple:
-        """Return (line, column) of the position; lines are counted once, as the scan goes on."""
-        last = self.text.rfind("\n", self.counted, self.pos)
-        if last >= 0:
+    def _line(self) -> int:
+        """Return the line of the position; lines are counted once, as the scan goes on."""
+        if self.pos > self.counted:
             self.line += self.text.count("\n", self.counted, self.pos)
-            self.line_start = last + 1
-        self.counted = max(self.counted, self.pos)
-        return self.line, self.pos - self.line_start + 1
+            self.counted = self.pos
+        return self.line
 
     def _refuse(self, message: str, path: tuple = (), hint: str = ""):
-        refuse(self.file, self._spot()[0], message, path, hint)
+        refuse(self.file, self._line(), message, path, hint)
 
     def _space(self) -> None:
         self.pos = _SPACE.match(self.text, self.pos).end()
@@ -71,56 +70,61 @@ class _Scanner:
             self._refuse(f'expected "{char}", found {found}', path)
         self.pos += 1
 
-    def _value(self, path: tuple, depth: int) -> Node:
-        line, column = self._spot()
+    def _value(self, path: tuple, depth: int) -> tuple:
+        number = self.lines.add(self._line())
         char = self._peek()
         if char in ("{", "["):
             if depth >= MAX_DEPTH:
                 self._refuse(f"nested deeper than {MAX_DEPTH} levels")
             self.pos += 1
             if char == "{":
-                return Node(MAP, self._members(path, depth), line, column)
-            return Node(LIST, self._items(path, depth), line, column)
-        if char == '"':
-            return Node(SCALAR, self._string(path), line, column)
-        return Node(SCALAR, self._atom(path), line, column)
+                return self._members(number, path, depth), number
+            return self._items(number, path, depth), number
+        return self._string(path) if char == '"' else self._atom(path), number
 
-    def _members(self, path: tuple, depth: int) -> dict:
-        members = {}
+    def _members(self, number: int, path: tuple, depth: int) -> dict:
+        data: dict = {}
+        members: dict = {}  # key -> (key, its line, number)
         self._space()
         if self._peek() == "}":
             self.pos += 1
-            return members
+            return data
         while True:
             self._space()
-            line, column = self._spot()
+            line = self._line()
             if self._peek() != '"':
                 self._refuse("expected a key in double quotes", path)
             key = self._string(path)
-            if key in members:
+            if key in data:
                 repeated(self.file, line, path + (key,), key, members[key][1])
             self._space()
             self._expect(":", path + (key,))
             self._space()
-            members[key] = (self._value(path + (key,), depth + 1), line, column)
+            data[key], member = self._value(path + (key,), depth + 1)
+            members[key] = (key, line, member)
             self._space()
             if self._peek() == "}":
                 self.pos += 1
-                return members
+                self.lines.close(number, list(members.values()))
+                return data
             self._expect(",", path)
 
-    def _items(self, path: tuple, depth: int) -> list:
-        items = []
+    def _items(self, number: int, path: tuple, depth: int) -> list:
+        items: list = []
+        members: list = []
         self._space()
         if self._peek() == "]":
             self.pos += 1
             return items
         while True:
             self._space()
-            items.append(self._value(path + (len(items),), depth + 1))
+            item, member = self._value(path + (len(items),), depth + 1)
+            items.append(item)
+            members.append((None, 0, member))
             self._space()
             if self._peek() == "]":
                 self.pos += 1
+                self.lines.close(number, members)
                 return items
             self._expect(",", path)
 

@@ -36,10 +36,10 @@ class TOMLDocument:
         self._scan(text.replace("\r\n", "\n").split("\n"))
 
     def where(self, path: tuple, key: bool = False) -> tuple:
-        """Return (file, line, 1) of the nearest key on *path*."""
+        """Return (file, line) of the nearest key on *path*."""
         while path not in self._lines:
             path = path[:-1]
-        return self.file, self._lines[path], 1
+        return self.file, self._lines[path]
 
     def _scan(self, lines: list) -> None:
         table, counts, inside = (), {}, ""

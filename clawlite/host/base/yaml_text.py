@@ -6,7 +6,7 @@ event parser.
    2026-01-01 are strings.
 2. Duplicate keys, keys that are not strings, other tags, merge keys, a second document, .nan and
    .inf are refused.
-3. Nodes are built from events here, never by PyYAML's composer: that one recurses, and the C one
+3. Data are built from events here, never by PyYAML's composer: that one recurses, and the C one
    has no bound.
 4. libyaml is only the fast way to a success.  When it objects, and where the two parsers differ
    (tabs; ":" and "?" in a plain text inside [] or {}), the Python parser decides, so that every
@@ -17,12 +17,10 @@ import re
 import sys
 
 from clawlite.host.base.document import (
-    LIST,
-    MAP,
     MAX_DEPTH,
-    SCALAR,
+    MAX_VALUES,
     Document,
-    Node,
+    Lines,
     decode,
     refuse,
     repeated,
@@ -30,8 +28,9 @@ from clawlite.host.base.document import (
 from clawlite.host.base.problems import quoted
 
 MAX_INT = 1 << 63
-# positions in what is open: a node, the key of its next member and where that stands
-_NODE, _KEY, _LINE, _COLUMN, _IS_FLOW = 0, 2, 3, 4, 5
+_WORDS = 1000  # texts of a file that are one object wherever they stand
+# positions in what is open: data, the key of its next member and the line of that, its number
+_DATA, _KEY, _LINE, _IS_FLOW, _NUMBER, _MEMBERS = 0, 2, 3, 4, 5, 6
 _MARK = 1  # the group of ``_VALUE``
 _CORE = "tag:yaml.org,2002:"
 _NULL = ("", "~", "null", "Null", "NULL")
@@ -103,20 +102,21 @@ def read(source: bytes, file: str) -> Document:
             text.count("\n", 0, bad.start()) + 1,
             f"a control character, U+{ord(bad.group()):04X}",
         )
-    return Document(file, source, _nodes(text, file))
+    built = _built(text, file, max(MAX_VALUES, len(source)))
+    return Document(file, source, built.data, built.lines, built.number)
 
 
-def _nodes(text: str, file: str) -> Node:
+def _built(text: str, file: str, most: int) -> "_Builder":
     import yaml
 
     fast = getattr(yaml, "CSafeLoader", None)
     if fast and "\t" not in text:
         try:
-            return _Builder(file, yaml.YAMLError).build(yaml.parse(text, Loader=fast))
+            return _Builder(file, most, yaml.YAMLError).build(yaml.parse(text, Loader=fast))
         except yaml.YAMLError:
             pass  # the Python parser below gives the sentence
     try:
-        return _Builder(file).build(yaml.parse(text, Loader=yaml.SafeLoader))
+        return _Builder(file, most).build(yaml.parse(text, Loader=yaml.SafeLoader))
     except yaml.YAMLError as e:
         _refuse_syntax(e, file, text)
 
@@ -186,31 +186,37 @@ def _indentation(lines: list) -> str:
 
 
 class _Builder:
-    """Nodes from events, with a stack of open collections: (node, anchor, pending key)."""
+    """Plain data from events, with a stack of open collections.
 
-    def __init__(self, file: str, doubt: type = None):
+    data    the whole, whose number in *lines* is *number*
+    most    values that it may have, aliases followed
+    """
+
+    def __init__(self, file: str, most: int, doubt: type = None):
         self.file = file
         self.doubt = doubt  # raised where the fast parser is not to be believed
-        # [node, anchor, key, key line, key column, flow] of the open collections
+        # [data, anchor, key, key line, flow, number, members] of the open collections
         self.stack = []
-        self.anchors = {}  # name -> finished Node; None while it is open
-        self.root = None
+        self.anchors = {}  # name -> (data, number); None while it is open
+        self.data, self.number = None, None
+        self.lines = Lines()
+        self._words: dict = {}  # the first texts: thousands of rules have some of them again
+        self._left = self._most = most
 
-    def build(self, events) -> Node:
+    def build(self, events) -> "_Builder":
         steps = {}  # type of an event -> method, or None
         for event in events:
             kind = type(event)
             if kind not in steps:
                 steps[kind] = getattr(self, "_" + kind.__name__, None)
             if steps[kind]:
-                mark = event.start_mark
-                steps[kind](event, mark.line + 1, mark.column + 1)
-        if self.root is None:
-            self.root = Node(SCALAR, None, 1, 1)
-        return self.root
+                steps[kind](event, event.start_mark.line + 1)
+        if self.number is None:
+            self.number = self.lines.add(1)
+        return self
 
-    def _DocumentStartEvent(self, event, line, column):
-        if self.root is not None:
+    def _DocumentStartEvent(self, event, line):
+        if self.number is not None:
             refuse(
                 self.file,
                 line,
@@ -218,35 +224,38 @@ class _Builder:
                 hint="one file holds one document; split the file",
             )
 
-    def _MappingStartEvent(self, event, line, column):
-        self._open(Node(MAP, {}, line, column), event, "map")
+    def _MappingStartEvent(self, event, line):
+        self._open({}, line, event, "map")
 
-    def _SequenceStartEvent(self, event, line, column):
-        self._open(Node(LIST, [], line, column), event, "seq")
+    def _SequenceStartEvent(self, event, line):
+        self._open([], line, event, "seq")
 
-    def _open(self, node: Node, event, core_name: str) -> None:
+    def _open(self, data, line: int, event, core_name: str) -> None:
         if event.tag not in (None, "!", _CORE + core_name):
-            self._bad_tag(event, node.line)
-        if len(self.stack) >= MAX_DEPTH:
-            refuse(self.file, node.line, f"nested deeper than {MAX_DEPTH} levels")
+            self._bad_tag(event, line)
+        self._check_depth(len(self.stack) + 1, line)
+        self._count(line)
         if event.anchor:
             self.anchors[event.anchor] = None
-        self.stack.append([node, event.anchor, None, 0, 0, event.flow_style])
+        number = self.lines.add(line)
+        self.stack.append([data, event.anchor, None, 0, event.flow_style, number, []])
 
-    def _MappingEndEvent(self, event, line, column):
-        node, anchor = self.stack.pop()[:2]
+    def _MappingEndEvent(self, event, line):
+        data, anchor, _, _, _, number, members = self.stack.pop()
+        self.lines.close(number, members)
         if anchor:
-            self.anchors[anchor] = node
-        self._place(node)
+            self.anchors[anchor] = data, number
+        self._place(data, number)
 
     _SequenceEndEvent = _MappingEndEvent
 
-    def _ScalarEvent(self, event, line, column):
+    def _ScalarEvent(self, event, line):
+        top = self.stack[-1] if self.stack else None
         if (
             self.doubt
             and event.implicit[0]
-            and self.stack
-            and self.stack[-1][_IS_FLOW]
+            and top
+            and top[_IS_FLOW]
             and (":" in event.value or "?" in event.value)
         ):
             raise self.doubt
@@ -259,84 +268,121 @@ class _Builder:
                 self._path(),
                 "write the whole character, or \\U and its eight digits",
             )
-        node = Node(SCALAR, self._scalar(event, line), line, column)
+        data = self._scalar(event, line)
+        if type(data) is str:
+            known = self._words
+            data = known.setdefault(data, data) if len(known) < _WORDS else known.get(data, data)
+        if not top:
+            line = 1 if data is None else line
+        elif top[_KEY] is not None and event.value == "" and event.implicit[0]:
+            line = top[_LINE]  # nothing has no place; the two parsers invent different ones
+        if not self._is_key():
+            self._count(line)
+        elif not event.anchor:
+            top[_KEY], top[_LINE] = self._key(data, line, event), line
+            return  # what has a number is a value, or has an anchor
+        number = self.lines.add(line)
         if event.anchor:
-            self.anchors[event.anchor] = node
-        self._place(node, event)
+            self.anchors[event.anchor] = data, number
+        self._place(data, number, event)
 
-    def _AliasEvent(self, event, line, column):
+    def _AliasEvent(self, event, line):
         if event.anchor not in self.anchors:
             refuse(
                 self.file,
                 line,
                 f"the alias *{event.anchor} has no anchor &{event.anchor} before it",
             )
-        node = self.anchors[event.anchor]
-        if node is None:
+        found = self.anchors[event.anchor]
+        if found is None:
             refuse(self.file, line, f"the alias *{event.anchor} contains itself")
-        self._place(node)
+        data, number = found
+        self._place(data if self._is_key() else self._copy(*found, len(self.stack) + 1), number)
 
-    def _place(self, node: Node, event=None) -> None:
-        """Put a finished node where it belongs: root, list item, mapping key or mapping value."""
+    def _copy(self, data, number: int, depth: int):
+        """Return a copy of *data*, of what an anchor names, each of whose values counts."""
+        self._count(self.lines.of(number))
+        if not isinstance(data, (list, dict)):
+            return data
+        self._check_depth(depth, self.lines.of(number))
+        steps = data.items() if isinstance(data, dict) else enumerate(data)
+        found = {
+            step: self._copy(one, self.lines.member(number, step)[0], depth + 1)
+            for step, one in steps
+        }
+        return found if isinstance(data, dict) else list(found.values())
+
+    def _count(self, line: int) -> None:
+        self._left -= 1
+        if self._left < 0:
+            refuse(self.file, line, f"more than {self._most:,} values after aliases are followed")
+
+    def _check_depth(self, depth: int, line: int) -> None:
+        if depth > MAX_DEPTH:
+            refuse(self.file, line, f"nested deeper than {MAX_DEPTH} levels")
+
+    def _is_key(self) -> bool:
+        """Return whether what comes next is the key of a member."""
+        return (
+            bool(self.stack)
+            and self.stack[-1][_KEY] is None
+            and isinstance(self.stack[-1][_DATA], dict)
+        )
+
+    def _place(self, data, number: int, event=None) -> None:
+        """Put finished data where they belong: root, list item, mapping key or mapping value."""
         if not self.stack:
-            self.root = node
-            if node.value is None:
-                node.line = node.column = 1
+            self.data, self.number = data, number
             return
         top = self.stack[-1]
-        parent = top[_NODE]
-        if parent.kind is LIST:
-            parent.value.append(node)
+        if isinstance(top[_DATA], list):
+            top[_DATA].append(data)
+            top[_MEMBERS].append((None, 0, number))
         elif top[_KEY] is None:
-            top[_KEY] = self._key(node, parent, event)
-            top[_LINE], top[_COLUMN] = node.line, node.column
+            top[_LINE] = self.lines.of(number)
+            top[_KEY] = self._key(data, top[_LINE], event)
         else:
-            if event is not None and event.value == "" and event.implicit[0]:
-                # nothing has no place; the two parsers invent different ones
-                node.line, node.column = top[_LINE], top[_COLUMN]
-            parent.value[top[_KEY]] = (node, top[_LINE], top[_COLUMN])
+            top[_DATA][top[_KEY]] = data
+            top[_MEMBERS].append((top[_KEY], top[_LINE], number))
             top[_KEY] = None
 
-    def _key(self, node: Node, parent: Node, event) -> str:
+    def _key(self, data, line: int, event) -> str:
         if event is not None and event.value == "<<" and event.tag is None and event.implicit[0]:
             refuse(
                 self.file,
-                node.line,
+                line,
                 "merge keys (<<) are not part of YAML 1.2",
                 self._path(),
                 "write the fields out, or use an alias for a whole value",
             )
-        if node.kind is not SCALAR or not isinstance(node.value, str):
+        if not isinstance(data, str):
             found = (
                 "null"
-                if node.value is None
+                if data is None
                 else "a list or mapping"
-                if node.kind is not SCALAR
+                if isinstance(data, (list, dict))
                 else "not text"
             )
             refuse(
                 self.file,
-                node.line,
+                line,
                 f"this key is {found}; keys are text",
                 self._path(),
                 "put the key in quotes",
             )
-        if node.value in parent.value:
-            repeated(
-                self.file,
-                node.line,
-                self._path() + (node.value,),
-                node.value,
-                parent.value[node.value][1],
-            )
-        return sys.intern(node.value)  # thousands of rules have the same few
+        if data in self.stack[-1][_DATA]:
+            members = self.stack[-1][_MEMBERS]
+            first = next(at for key, at, _ in members if key == data)
+            repeated(self.file, line, self._path() + (data,), data, first)
+        return sys.intern(data)  # thousands of rules have the same few
 
     def _path(self) -> tuple:
         """Return the path of the collection that is open now; inside a key that is no text, of
         what that key is for.
         """
         steps = [
-            len(node.value) if node.kind is LIST else key for node, _, key, *_ in self.stack[:-1]
+            len(one[_DATA]) if isinstance(one[_DATA], list) else one[_KEY]
+            for one in self.stack[:-1]
         ]
         return tuple(step for step in steps if step is not None)
 

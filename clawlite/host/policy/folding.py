@@ -19,7 +19,7 @@ _GLOB = re.compile(r"[*?[]")
 PATH_NAMES = ("path", "file", "directory", "dir", "folder")
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(slots=True)  # a manifest may have 100,000
 class FlatRule:
     """One rule of the concatenated list.
 
@@ -213,10 +213,12 @@ def unreached(rules: list[FlatRule], tools: list, entries: list) -> tuple[list, 
     used = set()
     for entry in entries:
         used.update([entry] if isinstance(entry, int) else entry or [])
-    rest = [flat for flat in rules if flat.number not in used]
-    dead = [flat for flat in rest if not any(matches(flat.rule, tool) for tool in tools)]
-    numbers = {flat.number for flat in dead}
-    return dead, [flat for flat in rest if flat.number not in numbers]
+    dead, shadowed = [], []
+    for flat in rules:
+        if flat.number not in used:
+            is_shadowed = any(matches(flat.rule, tool) for tool in tools)
+            (shadowed if is_shadowed else dead).append(flat)
+    return dead, shadowed
 
 
 def nano(dollars: float) -> int:
