@@ -77,14 +77,28 @@ def test_a_heap_that_grew_fails_until_it_is_recorded_with_a_reason(record, capsy
     assert gate.main(["--heap"], record) == 0
 
 
-def test_the_heap_of_another_micropython_is_not_compared_and_that_is_said(record, capsys):
+def test_the_heap_of_another_micropython_is_not_compared_and_that_is_said(
+    record, monkeypatch, capsys
+):
     changed(record, gate.HEAPS[0][0], 0.5)
-    assert gate.main(["--heap"], record) == 1
+    found, version = gate.measured("asked for heap alone")
+    found["instructions of a decision"] = 1000
     kept = json.loads(record.read_text())
+    kept["numbers"]["instructions of a decision"] = {"count": 1000, "reason": "as measured"}
+    record.write_text(json.dumps(kept))
+    monkeypatch.setattr(gate, "measured", lambda reason: (dict(found), version))
+    assert gate.main([], record) == 1
     record.write_text(json.dumps({**kept, "micropython": "MicroPython 1.20.0"}))
     capsys.readouterr()
-    assert gate.main(["--heap"], record) == 0
+    assert gate.main([], record) == 0
     assert "recorded for MicroPython 1.20.0" in capsys.readouterr().err
+
+
+def test_a_gate_that_compared_nothing_fails(record, capsys):
+    kept = json.loads(record.read_text())
+    record.write_text(json.dumps({**kept, "micropython": "MicroPython 1.20.0"}))
+    assert gate.main(["--heap"], record) == 1
+    assert "bench-gate: nothing was compared: " in capsys.readouterr().err
 
 
 def test_instructions_are_left_out_with_a_reason():
