@@ -4,7 +4,8 @@ IMAGE ROUNDS [IMAGE ...]``.
 Prints one JSON line, ``{"core": "pure", "cases": {name: [nanoseconds, ...]}}``; ``clawlite bench``
 makes rows of it.
 
-    load      an image file to the tables that a call needs: names, policy entries
+    load      an image file to the tables that a call needs: names, policy entries; the schema of
+              web-fetch compiled, and arguments checked against it
     decision  which rule decides 32 requests, one image for each number of rules
     call      a line with a claw.tool.call until the bytes of its answer, through the real shell
     turn      a console line until its turn has ended: replay, one tool call, replay
@@ -94,9 +95,30 @@ def load(image: str, rounds: int, many: str = None) -> dict:
     names = ["open the file", "from memory", "and decode all 20 tools"]
     if many:
         assert len(files.open_image(many).names) == len(opened.names) + 180
-        functions.append(lambda: files.open_image(many))
-        names.append("open the file, 200 tools")
+        functions += [lambda: files.open_image(many), *web_fetch()]
+        names += [
+            "open the file, 200 tools",
+            "compile the schema of web-fetch",
+            "check a web-fetch",
+        ]
     return dict(zip(names, blocks(functions, rounds)))
+
+
+def web_fetch() -> list:
+    """Return [its schema compiled, arguments with a url alone checked]."""
+    from clawlite.core.formats import schema
+    from clawlite.host.documents import registry
+    from clawlite.host.schema import compile as compiler
+
+    source, pool = registry.schemas("web-fetch")[0], None  # it has no pattern to add
+    program = compiler.compile_schema(source, pool)
+    arguments = {"url": "https://example.com/reports/2026.html"}
+    assert schema.check(program, arguments, None) is None
+    assert "at arguments.url: " in schema.check(program, {"url": ""}, None)
+    return [
+        lambda: compiler.compile_schema(source, pool),
+        lambda: schema.check(program, arguments, None),
+    ]
 
 
 def decision(images: list, rounds: int) -> dict:

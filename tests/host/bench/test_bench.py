@@ -22,7 +22,14 @@ ROOT = Path(__file__).resolve().parents[3]
 HAS_BROKER = brokers.command()[0] is not None
 CASES = {  # the first words of each suite's cases
     "build": ["20 tools, 30 rules", "greenhouse", "20 tools, 10,000 rules, memory"],
-    "load": ["open the file", "from memory", "and decode all", "open the file, 200 tools"],
+    "load": [
+        "open the file",
+        "from memory",
+        "and decode all",
+        "open the file, 200 tools",
+        "compile the schema of web-fetch",
+        "check a web-fetch",
+    ],
     "ready": [
         "bare",
         "with tools.py",

@@ -13,7 +13,7 @@ from clawlite.host.targets import targets
 ROOT = Path(__file__).resolve().parents[3]
 KEYS = {"id", "what", "suite", "row", "core", "limit", "unit", "needs", "adr"}
 UNITS = {"ms", "us", "ns", "MiB", "KiB", "B", "ratio", "%", "count"}
-HOT = "P1 P2 P3 P4 D1 D2 D3 S1 S2 M1 T1 T3 T4 C1 Q1 J1 A1".split()
+HOT = "P1 P2 P3 P4 D1 D2 D3 S1 S2 M1 V1 T1 T3 T4 C1 Q1 J1 A1".split()
 
 
 def test_ids_are_unique_and_the_hot_paths_are_all_there():
