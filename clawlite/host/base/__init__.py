@@ -1,5 +1,5 @@
-"""What every room of the host needs: problems with their file and line, text formats, paths and
-data files.
+"""What every room of the host needs: problems with their file and line, text formats, paths, data
+files and the progress of a long run.
 
 Imports: no other room.
 Used by: bench, boards, build, channels, cli, documents, firmware, fit, flash, gateway, manifest,

@@ -14,6 +14,7 @@ import tempfile
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import did_you_mean
+from clawlite.host.base.progress import Progress
 from clawlite.host.bench.run import Bench
 from clawlite.host.targets import targets
 
@@ -36,6 +37,36 @@ SUITES = (
     "boards",
 )
 ELSEWHERE = ("peers", "swarm")  # suites that need more: make bench-peers, make bench-swarm
+# About how many seconds parts, "suite: function", take where that is more than _SHORT_S: 31 rounds
+# on two cores that other programs use too.  Once a part is done, only how they compare counts.
+RECORDED_S: dict[str, float] = {
+    "build: build": 49,
+    "provider: provider": 20,
+    "proxy: proxy": 10,
+    "ready: ready": 10,
+    "ready: cost": 12,
+    "decision: decision": 10,
+    "memory: memory": 30,
+    "triggers: triggers": 30,
+    "sandbox: sandbox": 20,
+    "mcp: mcp": 12,
+    "micropython: calls": 154,
+    "micropython: turns": 21,
+    "micropython: grows": 6,
+    "micropython: grows_asked": 58,
+    "micropython: refused": 39,
+    "micropython: words32": 34,
+    "micropython: stores": 6,
+    "micropython: stack": 354,
+    "boards: promises": 100,
+}
+# The same with --long, by how much more they do.
+RECORDED_LONG_S: dict[str, float] = {
+    "build: build": 120,
+    "micropython: grows_asked": 580,
+    "boards: promises": 600,
+}
+_SHORT_S = 5
 
 
 def run(suites: list[str], rounds: int, took, is_long: bool = False, is_here: bool = False) -> None:
@@ -49,24 +80,40 @@ def run(suites: list[str], rounds: int, took, is_long: bool = False, is_here: bo
     functions = _functions()
     if is_here:
         functions["turn"] = functions["turn"][:1]  # without MicroPython
-    with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:
+    parts = [(suite, function) for suite in suites or SUITES for function in functions[suite]]
+    names = [f"{suite}: {function.__name__}" for suite, function in parts]
+    failed, hints = [], ["their errors stand above"]
+    with (
+        tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder,
+        Progress([(name, recorded_s(name, is_long)) for name in names]) as progress,
+    ):
         bench = Bench(folder, rounds, is_long, is_here)
-        failed, hints = [], ["their errors stand above"]
-        for suite in suites or SUITES:
-            for function in functions[suite]:
-                try:
-                    for row in function(bench):
-                        took(row)
-                except (ClawError, ImportError) as e:
-                    error = e if isinstance(e, ClawError) else _lacking(suite, e)
-                    failed.append(f"{suite}: {function.__name__}")
-                    if error.hint and error.hint not in hints:
-                        hints.append(error.hint)
-                    sys.stderr.write(f"clawlite: {failed[-1]}: {error.message}\n")
+        for at, (suite, function) in enumerate(parts):
+            progress.begin(at)
+            try:
+                for row in function(bench):
+                    progress.show(took, row)
+            except (ClawError, ImportError) as e:
+                error = e if isinstance(e, ClawError) else _lacking(suite, e)
+                failed.append(names[at])
+                if error.hint and error.hint not in hints:
+                    hints.append(error.hint)
+                progress.show(sys.stderr.write, f"clawlite: {names[at]}: {error.message}\n")
     if len(failed) > 1:
         raise ClawError("parts of this run failed: " + ", ".join(failed), "; ".join(hints))
     if failed:
         raise error
+
+
+def recorded_s(name: str, is_long: bool = False) -> float:
+    """Return the seconds that were recorded of *name*: "suite: function", or a suite, with all of
+    its parts.
+    """
+    recorded = {**RECORDED_S, **RECORDED_LONG_S} if is_long else RECORDED_S
+    return (
+        sum(seconds for part, seconds in recorded.items() if name in (part, part.partition(":")[0]))
+        or _SHORT_S
+    )
 
 
 def _functions() -> dict:
@@ -135,12 +182,13 @@ def suites_of(names: list, is_sim: bool) -> list:
     ]
 
 
-def show(measure, as_json: bool, output: str = None, suites: tuple = ()) -> list:
+def show(measure, as_json: bool, output: str = None, suites: tuple = (), before: list = ()) -> list:
     """Print the rows that ``measure(took)`` gives as a table, or with *as_json* as JSON lines;
     return those that missed their target.
 
     output  a file that gets JSON lines too
     suites  whose targets are told below the table, measured or not; (): those that gave rows
+    before  rows that were measured already: they come first
     What was missed is listed on stderr at the end.  Raises ``ClawError``.
     """
     missed, goals, rows = [], 0, []
@@ -163,6 +211,8 @@ def show(measure, as_json: bool, output: str = None, suites: tuple = ()) -> list
     try:
         if not as_json:
             print(HEADER, flush=True)
+        for row in before:
+            took(row)
         measure(took)
     finally:
         if file:
@@ -237,7 +287,7 @@ def compare(before: str, after: str, as_json: bool) -> list:
     Less is better in every row.  A case is better or worse when its medians differ by more than
     3 % and its samples do not overlap; "noise" when they do.  Raises ``ClawError``.
     """
-    old, new = _rows(before), _rows(after)
+    old, new = _last(before), _last(after)
     found = [_compared(key, old.get(key), new.get(key)) for key in {**old, **new}]
     if not as_json:
         print(COMPARED)
@@ -246,19 +296,42 @@ def compare(before: str, after: str, as_json: bool) -> list:
     return [row for row in found if row["verdict"] == "worse"]
 
 
-def _rows(path: str) -> dict:
+def _last(path: str) -> dict:
     """Return {(suite, case, core): row} of a file of rows; the last one of a case counts."""
+    return {(row["suite"], row["case"], row["core"]): row for row in read(path) if row["p50"] >= 0}
+
+
+def read(path: str) -> list:
+    """Return the rows of the file *path*.  Raises ``ClawError``."""
     try:
         with open(path, encoding="utf-8") as file:
             rows = [json.loads(line) for line in file if line.strip()]
-        return {(row["suite"], row["case"], row["core"]): row for row in rows if row["p50"] >= 0}
     except OSError as e:
-        raise ClawError(f"{path}: {e.strerror}") from None
-    except (ValueError, KeyError, TypeError):
-        raise ClawError(
-            f"{path}: expected rows of a benchmark, one JSON object a line",
-            "write them with: clawlite bench -o FILE.jsonl",
-        ) from None
+        raise ClawError(f"{path}: {e.strerror}", "name a file that -o wrote") from None
+    except ValueError:
+        rows = [None]
+    for row in rows:
+        if not _is_row(row):
+            raise ClawError(
+                f"{path}: expected rows of a benchmark, one JSON object a line",
+                "write them with: clawlite bench -o FILE.jsonl",
+            )
+    return rows
+
+
+_TEXTS = ("suite", "case", "unit", "core")
+_NUMBERS = ("n", "min", "p50", "p90", "max", "value")
+
+
+def _is_row(row) -> bool:
+    """Return whether *row* has what is compared and shown; older rows lack other keys."""
+    return (
+        isinstance(row, dict)
+        and all(isinstance(row.get(key), str) for key in _TEXTS)
+        and all(isinstance(row.get(key), (int, float)) for key in _NUMBERS)
+        and isinstance(row.get("target", ""), (int, float, type(None)))
+        and row.get("met", "") in (True, False, None)
+    )
 
 
 def _compared(key: tuple, old, new) -> dict:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base import data
+from clawlite.host.base.progress import Progress
 from clawlite.host.bench import bench
 from clawlite.host.bench.run import Bench
 
@@ -53,33 +54,41 @@ def here(suites: list, rounds: int, took) -> None:
 
 
 def over_ssh(host: str, suites: list, rounds: int, took) -> None:
-    """Measure the machine *host*, as ssh names it.  Raises ``ClawError``: it cannot be reached,
-    or the run failed there.
+    """Measure the machine *host*, as ssh names it; ``took(row)`` gets each row as it is there.
+    Raises ``ClawError``: it cannot be reached, or the run failed there.
     """
     from clawlite.host.flash.ssh import Failed, Remote
 
-    words = [
-        "bench",
-        "--here",
-        "--json",
-        "--no-fail",
-        "--rounds",
-        str(rounds),
-        *_only(suites, HERE, "--ssh"),
-    ]
+    chosen = _only(suites, HERE, "--ssh")
+    words = ["bench", "--here", "--json", "--no-fail", "--rounds", str(rounds), *chosen]
     archive = _archive()
-    with Remote(host) as there, tempfile.TemporaryDirectory() as folder:
+    with (
+        Remote(host) as there,
+        tempfile.TemporaryDirectory() as folder,
+        _progress(chosen) as progress,
+    ):
         commit = Bench(folder, rounds).commit
-        code, said, errors = there.bench(archive, words)
-        for line in said.splitlines():
+
+        def said(line: str) -> None:
             if line.startswith('{"suite":'):  # an error comes as a document, too
-                took(dict(json.loads(line), commit=commit))
+                row = dict(json.loads(line), commit=commit)
+                progress.begin(chosen.index(row["suite"]))
+                progress.show(took, row)
+
+        code, errors = there.bench(archive, words, said)
         if code:
             last = (errors.strip().splitlines() or ["nothing"])[-1]
             raise Failed(
                 f"{host}: the benchmarks failed there; the last that they said: {last}",
                 "try it on that machine: clawlite bench --here",
             )
+
+
+def _progress(suites: list) -> Progress:
+    """Return the progress of a run of *suites* elsewhere; the first one begins."""
+    found = Progress([(suite, bench.recorded_s(suite)) for suite in suites])
+    found.begin(0)
+    return found
 
 
 def _archive() -> bytes:
@@ -137,8 +146,10 @@ def on_port(port: str, suites: list, rounds: int, took) -> None:
                 )
             try:
                 _write(board, files)
-                for row in _rows(run, board, facts, chosen):
-                    took(row)
+                with _progress(chosen) as progress:
+                    for row in _rows(run, board, facts, chosen):
+                        progress.begin(chosen.index(row["suite"]))
+                        progress.show(took, row)
             finally:
                 board.remove_all(FOLDER)
 

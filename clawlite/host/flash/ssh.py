@@ -209,12 +209,16 @@ class Remote:
             )
         return reply["ok"]
 
-    def bench(self, archive: bytes, words: list) -> list:
-        """Run the clawlite in *archive*, a tar, with *words* there; return [exit code or None,
-        stdout, stderr].  Raises ``ClawError``.
+    def bench(self, archive: bytes, words: list, said) -> list:
+        """Run the clawlite in *archive*, a tar, with *words* there; ``said(line)`` gets each line
+        of its stdout as it comes.  Return [exit code or None, stderr].  Raises ``ClawError``.
         """
         self._send(json.dumps(["bench", len(archive), words]).encode() + b"\n" + archive)
-        return self._reply()
+        while True:
+            reply = self._reply()
+            if not isinstance(reply, str):
+                return reply
+            said(reply)
 
     # -- what flash.py asks of a target
 

@@ -3,7 +3,8 @@ Python, kept nowhere.
 
 1. The standard library alone, and nothing of this package: none of it need be there.
 2. A request is one line of JSON [verb, arguments...]; a write's bytes follow it.  A reply is one
-   line: {"ok": value} or {"error": text, "errno": number or null}.
+   line: {"ok": value} or {"error": text, "errno": number or null}.  Before the reply of "bench",
+   which is a list, each line that its clawlite prints comes as {"ok": text}.
 3. All paths are relative to one folder, an agent's.  ``current`` there is a link to the slot that
    runs, and is replaced whole.
 """
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 
 GREETING = b"clawlite there 1\n"
 OURS = ("a", "b", "current", "current.new")
@@ -32,7 +34,7 @@ def serve(source, target) -> None:
     """Answer requests from *source* on *target*, two binary files, until *source* ends."""
     target.write(GREETING)
     target.flush()
-    there = Remote(source)
+    there = Remote(source, target)
     while True:
         line = source.readline()
         if not line.endswith(b"\n"):
@@ -47,15 +49,19 @@ def serve(source, target) -> None:
                 else str(e),
                 "errno": getattr(e, "errno", None),
             }
-        target.write(json.dumps(reply).encode() + b"\n")
-        target.flush()
+        _tell(target, reply)
+
+
+def _tell(target, reply: dict) -> None:
+    target.write(json.dumps(reply).encode() + b"\n")
+    target.flush()
 
 
 class Remote:
     """The requests of the local side, one method each."""
 
-    def __init__(self, source):
-        self._source = source
+    def __init__(self, source, target):
+        self._source, self._target = source, target
         self._base = ""
 
     def facts(self) -> dict:
@@ -172,36 +178,49 @@ class Remote:
         return [code, said.decode("utf-8", "replace")[-_SAID:]]
 
     def bench(self, size: int, words: list) -> list:
-        """Unpack the archive of *size* bytes that follows, run its clawlite with *words*; return
-        [exit code or None, stdout, stderr].
+        """Unpack the archive of *size* bytes that follows, run its clawlite with *words*, and send
+        each line of its stdout at once; return [exit code or None, stderr].
 
         Nothing of it stays.
         """
         data = self._source.read(size)
         if len(data) < size:
             raise OSError("the line broke off")
-        with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:
+        with (
+            tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder,
+            tempfile.TemporaryFile() as errors,
+        ):
             with tarfile.open(fileobj=io.BytesIO(data)) as archive:
                 archive.extractall(
                     folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {})
                 )
-            try:
-                done = subprocess.run(
-                    [
-                        sys.executable,
-                        "-I",
-                        "-S",
-                        os.path.join(folder, "clawlite", "__main__.py"),
-                        *words,
-                    ],
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    text=True,
-                    timeout=_BENCH_S,
-                )
-            except subprocess.TimeoutExpired:
-                return [None, "", "they took more than %d s" % _BENCH_S]
-        return [done.returncode, done.stdout, done.stderr[-_SAID:]]
+            main = os.path.join(folder, "clawlite", "__main__.py")
+            code = self._lines_of([sys.executable, "-I", "-S", main, *words], errors)
+            if code is None:
+                return [None, "they took more than %d s" % _BENCH_S]
+            errors.seek(0)
+            return [code, errors.read().decode("utf-8", "replace")[-_SAID:]]
+
+    def _lines_of(self, command: list, errors):
+        """Run *command*, its stderr in the file *errors*, and send what it prints; return its exit
+        code, None when it took too long.
+        """
+        running = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True
+        )
+        clock = threading.Timer(_BENCH_S, running.kill)
+        clock.start()
+        try:
+            with running:  # waits for its end
+                try:
+                    for line in running.stdout:
+                        _tell(self._target, {"ok": line})
+                except OSError:  # nobody is there any more: it ends, and removes its files
+                    running.send_signal(signal.SIGINT)
+                    raise
+            return running.returncode if clock.is_alive() else None
+        finally:
+            clock.cancel()
 
     def switch(self, slot: str):
         """Make *slot* the one that runs: what it holds is on the disk before the link is

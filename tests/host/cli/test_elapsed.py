@@ -1,12 +1,12 @@
 """``build`` tells a person how long it has taken, once that is more than a second."""
 
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from terminals import on_terminal
 
 from clawlite.host.bench import agent
 
@@ -15,26 +15,11 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def built(folder: Path) -> tuple:
     """Return (what ``clawlite build`` writes to a terminal that is its stderr, its stdout)."""
-    ours, theirs = pty.openpty()
-    try:
-        with subprocess.Popen(
-            [sys.executable, "-m", "clawlite", "build", str(folder)],
-            env=dict(os.environ, PYTHONPATH=str(ROOT)),
-            stdout=subprocess.PIPE,
-            stderr=theirs,
-        ) as running:
-            os.close(theirs)
-            said, part = b"", b"-"
-            while part:
-                try:
-                    part = os.read(ours, 4096)
-                except OSError:  # on Linux: the other end of the terminal is closed
-                    part = b""
-                said += part
-            out = running.stdout.read()
-        assert running.returncode == 0, (said, out)
-    finally:
-        os.close(ours)
+    code, said, out = on_terminal(
+        [sys.executable, "-m", "clawlite", "build", str(folder)],
+        env=dict(os.environ, PYTHONPATH=str(ROOT)),
+    )
+    assert code == 0, (said, out)
     return said, out
 
 
