@@ -244,19 +244,28 @@ soak: $(STAMP) strace accel ## the long campaigns; repeat one with SEED=N
 kernels:                ## the sandbox on other kernels, in virtual machines: hours; some of them: make kernels VARIANTS="all armhf"
 	@nice -n 10 $(PYTHON) tests/kernels/run.py $(VARIANTS)
 
-bench: $(STAMP)         ## measure this machine: rows, then each target reached or missed
-	@mkdir -p build
-	@$(BIN)/clawlite bench -o build/bench.jsonl
+# Other engines are measured by programs of their own; their rows count in the table of the run.
+# What cannot be installed or built here leaves its rows out, and is told.
+PEERS  := build/peers
+OTHERS := build/bench-others.jsonl
+bench: $(STAMP) compiler strace words32 redis nats mosquitto ## measure this machine: rows, then each target reached or missed
+	@rc=0; mkdir -p build; rm -rf build/accel; : >$(OTHERS); \
+	if $(COMPILER); then $(MAKE) -s accel || rc=1; else echo "No C compiler or no Python.h: the rows of the compiled core are left out." >&2; fi; \
+	{ $(MAKE) -s peers-requirements && \
+		PYTHONPATH="$(CURDIR)" $(BIN)/python benchmarks/peers/policies.py \
+		$(PEERS)/requirements/bin/python -o $(OTHERS); } || rc=1; \
+	$(BIN)/python benchmarks/swarm_tasks.py -o $(OTHERS) || rc=1; \
+	$(BIN)/clawlite bench --long --rows $(OTHERS) -o build/bench.jsonl || rc=1; exit $$rc
 
-PEERS := build/peers
-bench-peers: $(STAMP) accel     ## a decision and a turn beside those of others
-	@for needs in requirements agents.requirements; do \
-		cmp -s benchmarks/peers/$$needs.txt $(PEERS)/$$needs/made-from || { \
-		echo "Installing what benchmarks/peers/$$needs.txt names into $(PEERS)/$$needs"; \
-		rm -rf $(PEERS)/$$needs; $(PYTHON) -m venv $(PEERS)/$$needs && \
-		$(PEERS)/$$needs/bin/pip install --quiet --disable-pip-version-check \
-			-r benchmarks/peers/$$needs.txt && \
-		cp benchmarks/peers/$$needs.txt $(PEERS)/$$needs/made-from; } || exit 1; done
+# Each set of peers has an environment of its own, made anew when its list changes.
+peers-%:
+	@cmp -s benchmarks/peers/$*.txt $(PEERS)/$*/made-from || { \
+		echo "Installing what benchmarks/peers/$*.txt names into $(PEERS)/$*"; \
+		rm -rf $(PEERS)/$*; $(PYTHON) -m venv $(PEERS)/$* && \
+		$(PEERS)/$*/bin/pip install --quiet --disable-pip-version-check -r benchmarks/peers/$*.txt && \
+		cp benchmarks/peers/$*.txt $(PEERS)/$*/made-from; }
+
+bench-peers: $(STAMP) accel peers-requirements peers-agents.requirements ## a decision and a turn beside those of others
 	@rc=0; export PYTHONPATH="$(CURDIR)"; \
 	$(BIN)/python benchmarks/peers/policies.py $(PEERS)/requirements/bin/python \
 		$(if $(OUT),-o $(OUT)) || rc=1; \

@@ -188,7 +188,14 @@ def _bench() -> _Parser:
         "--long",
         action="store_true",
         dest="is_long",
-        help="also what takes minutes: cut power, gateways that break, a newcomer's script",
+        help="also what takes minutes: 100,000 rules, cut power, gateways that break, a newcomer's "
+        "script",
+    )
+    parser.add_argument(
+        "--rows",
+        metavar="FILE.jsonl",
+        help="rows that were measured already count, too: those of other programs, as make bench "
+        "has them",
     )
     parser.add_argument(
         "--no-fail", action="store_true", help="exit code 0 although a target was missed"
@@ -216,6 +223,7 @@ def _measure(found) -> int:
         return 1 if worse and not found.no_fail else 0
     cache.on_miss = ui.compiling
     suites = bench.suites_of(found.suites, found.sim)
+    before = bench.read(found.rows) if found.rows else []
     if found.here or found.ssh is not None or found.port is not None:
         from clawlite.host.bench import device
 
@@ -240,5 +248,5 @@ def _measure(found) -> int:
         if found.here or found.ssh is not None or found.port is not None
         else (*bench.SUITES, *bench.ELSEWHERE)
     )
-    missed = bench.show(measure, found.as_json, found.output, suites or whole)
+    missed = bench.show(measure, found.as_json, found.output, suites or whole, before)
     return 1 if missed and not found.no_fail else 0

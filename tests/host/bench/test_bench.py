@@ -5,6 +5,7 @@ time is judged here.
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import brokers
 import pytest
+from agents import clawlite
 from run_core_micropython import command
 
 from clawlite.core.base.errors import ClawError
@@ -308,6 +310,40 @@ def test_a_file_that_has_no_rows_is_refused(tmp_path):
     for path, said in (("other", "expected rows"), ("missing", "No such file")):
         with pytest.raises(ClawError, match=said):
             bench.compare(str(tmp_path / path), str(tmp_path / path), True)
+
+
+def test_rows_that_were_measured_already_count(tmp_path):
+    made = run.Bench(str(tmp_path), 2)
+    over = ("peers", "clawlite over the fastest peer, 10 rules", "ratio")
+    written = tmp_path / "written"
+    for value, code in ((9, 1), (0.001, 0)):
+        (tmp_path / "others").write_text(json.dumps(made.row(*over, [value])) + "\n")
+        words = ["bench", "netrules", "--rounds", "2", "--rows", "others", "-o", written]
+        # the time of netrules itself is not judged here
+        done = clawlite(*words, cwd=tmp_path)
+        (verdict,) = [line for line in done.stdout.splitlines() if line.startswith("P3-10 ")]
+        assert done.returncode >= code and verdict.endswith("reached") == (code == 0)
+        assert done.stdout.splitlines()[1].startswith("peers ")
+        rows_of = bench.read(str(written))
+        assert [row["suite"] for row in rows_of[:2]] == ["peers", "netrules"]
+
+
+def test_rows_that_are_none_are_refused_before_anything_is_measured(tmp_path):
+    (tmp_path / "others").write_text('{"suite": "peers"}\n')
+    for name, said in (("others", "expected rows of a benchmark"), ("none", "No such file")):
+        done = clawlite("bench", "--rows", name, cwd=tmp_path)
+        assert done.returncode == 2 and said in done.stderr and done.stdout == ""
+
+
+def test_make_bench_has_what_each_target_needs():
+    _, _, rest = (ROOT / "Makefile").read_text().partition("\nbench: ")
+    rule = rest.partition("\n\n")[0]
+    needed = " ".join(target.get("needs", "") for target in targets.table())
+    for name in re.findall(r"make ([a-z0-9-]+)", needed):
+        assert name == "bench" or name in re.findall(r"[a-z0-9-]+", rule), name
+    assert "--long" in needed and "--long" in rule
+    for program in ("peers/policies.py", "swarm_tasks.py"):  # a suite of ELSEWHERE each
+        assert f"benchmarks/{program}" in rule
 
 
 def test_output_that_cannot_be_written(tmp_path):
