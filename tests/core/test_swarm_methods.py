@@ -3,7 +3,12 @@
 from clawlite.core.base.effect import LOG, SEND
 from clawlite.core.base.errors import ClawError, InvalidParams
 from clawlite.core.swarm.swarm import Swarm
-from clawlite.core.swarm.swarm_methods import MAX_DESCRIPTION, MOST_SENT, SwarmMethods
+from clawlite.core.swarm.swarm_methods import (
+    MAX_DESCRIPTION,
+    MOST_OWED,
+    MOST_SENT,
+    SwarmMethods,
+)
 
 ID = "C1A00000-0000-4000-8000-000000000001"
 MEMBERS = [
@@ -276,15 +281,47 @@ def test_a_report_that_is_not_acknowledged_is_sent_to_the_next_session_and_when_
     assert not one.owes
 
 
-def test_reports_that_nobody_acknowledges_are_not_kept_without_end():
-    one, bus = methods()
-    one.opened(True)
-    for number in range(MOST_SENT + 2):
+def delegated(one, bus, numbers):
+    for number in numbers:
         bus.put_tasks = []
         task_id = "c1a00000-0000-4000-8000-%012d" % number
         one.begin("claw.swarm.delegate", delegation(task_id=task_id))
-        assert len(send_reports(one, ended=())) == 1
-    assert len(one._owed) == len(one._sent) == MOST_SENT
+
+
+def test_no_more_reports_are_under_way_than_may_be_and_none_is_lost():
+    one, bus = methods()
+    one.opened(True)
+    delegated(one, bus, range(MOST_SENT + 2))
+    first = send_reports(one, ended=())
+    assert len(first) == MOST_SENT and send_reports(one, ended=()) == [] and bus.looks == 0
+    one.notified({"id": first[0]["id"], "result": {"acknowledged": True}})
+    assert bus.looks == 1 and len(send_reports(one, ended=())) == 1
+    one.notified({"id": first[1]["id"], "result": {"acknowledged": False}})
+    last = send_reports(one, ended=())
+    assert len(last) == 1 and len(one._owed) == MOST_SENT + 1
+    for message in first[2:] + last:  # one of an earlier call counts as well
+        one.notified({"id": message["id"], "result": {"acknowledged": True}})
+    assert bus.looks == 2
+    one.opened(True)
+    assert len(send_reports(one, ended=())) == 2, "the one refused, and the one not answered"
+
+
+def test_a_report_that_is_asked_for_again_leaves_room_for_others():
+    one, bus = methods()
+    one.opened(True)
+    for _ in range(2):
+        delegated(one, bus, range(MOST_SENT))
+        assert len(send_reports(one, ended=())) == MOST_SENT
+
+
+def test_reports_that_nobody_acknowledges_are_not_kept_without_end():
+    one, bus = methods()
+    one.opened(True)
+    delegated(one, bus, range(MOST_OWED - 1))
+    one._agent.effects = []
+    delegated(one, bus, range(MOST_OWED - 2, MOST_OWED + 1))
+    assert len(one._owed) == MOST_OWED
+    assert one._agent.events() == ["swarm.delegate"] * 3 + ["swarm.refused"]
 
 
 def test_9_3_3_broadcasts_of_peers_reach_an_operator_that_declares_swarm():

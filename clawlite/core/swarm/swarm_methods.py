@@ -25,7 +25,8 @@ swarm.report     ready  swarm  -        9.3.3  task_id status result token_usage
 swarm.broadcast  -      swarm  -        9.3.3  swarm message
 swarm.discover   ready  swarm  -        9.3.3  swarm?
 """
-MOST_SENT = 256  # reports that wait for their acknowledgement
+MOST_SENT = 256  # reports at once that wait for an answer
+MOST_OWED = 10000  # that wait to be acknowledged: a bus keeps no more tasks that have ended
 _BROADCAST, _REPORT = "claw.swarm.broadcast", "claw.swarm.report"
 
 
@@ -52,13 +53,14 @@ class SwarmMethods:
         self._is_peer = False  # the operator is sent reports and broadcasts
         self._owed = {}  # id of a task -> the id as the operator wrote it, until it acknowledges
         self._due = set()  # ids of those whose report may be there and is not sent
-        self._sent = set()  # ids of those that the operator has not acknowledged
+        self._sent = set()  # ids of those that this session was sent, and has not acknowledged
+        self._unanswered = set()  # ids of those of them that it has not answered
 
     def opened(self, is_peer: bool):
         """A session begins; *is_peer*: its operator takes part in the swarm."""
         self._is_peer = is_peer
         self._due.update(self._owed)
-        self._sent = set()
+        self._sent, self._unanswered = set(), set()
         if self.owes:
             self._bus.look_again()
 
@@ -110,13 +112,14 @@ class SwarmMethods:
             if task_id in self._owed:
                 self._due.add(task_id)
         for task_id in list(self._due):
+            if len(self._unanswered) >= MOST_SENT:
+                return  # the next answer makes room
             found = outcome(task_id)
             self._due.discard(task_id)
             if found is None or task_id in self._sent:
                 continue
-            if len(self._sent) >= MOST_SENT:
-                self._forget(self._sent.pop())
             self._sent.add(task_id)
+            self._unanswered.add(task_id)
             status, result, tokens, duration_ms = found
             params = {"task_id": self._owed[task_id], "status": status, "result": result}
             if tokens is not None:
@@ -132,18 +135,18 @@ class SwarmMethods:
         task_id, answer = message.get("id"), message.get("result")
         if not isinstance(task_id, str) or task_id not in self._sent:
             return
+        self._unanswered.discard(task_id)
+        if self._due:
+            self._bus.look_again()
         if isinstance(answer, dict) and answer.get("acknowledged") is True:
-            self._forget(task_id)
+            for held in (self._sent, self._due):
+                held.discard(task_id)
+            self._owed.pop(task_id, None)
             return
         error = message.get("error")
         said = error.get("message") if isinstance(error, dict) else None
         reason = said[:200] if isinstance(said, str) else "it was not acknowledged"
         self._log("refused", method=_REPORT, task_id=task_id, reason=reason)
-
-    def _forget(self, task_id: str):
-        for held in (self._sent, self._due):
-            held.discard(task_id)
-        self._owed.pop(task_id, None)
 
     def ask(self, description: str, to: str, data, call=None):
         """A generator, for the tool ``delegate``: it yields milliseconds to wait until the report
@@ -200,13 +203,22 @@ class SwarmMethods:
                 )
             self._log("delegate", task_id=task_id, request_id=request_id)
             if self._is_peer:
-                self._owed[task_id] = params["task_id"]
-                self._due.add(task_id)
-                self._sent.discard(task_id)
+                self._owe(task_id, params["task_id"])
             return {"acknowledged": True}
 
         given = Task(task_id, description, task.get("input"), own, recipient)
         return _with(self._bus.put(given), acknowledged)
+
+    def _owe(self, task_id: str, written: str):
+        """The operator, who has *written* the id of a task so, is to be sent its report."""
+        if task_id not in self._owed and len(self._owed) >= MOST_OWED:
+            reason = "its report is not sent: %d wait to be acknowledged" % MOST_OWED
+            self._log("refused", method=_REPORT, task_id=task_id, reason=reason)
+            return
+        self._owed[task_id] = written
+        self._due.add(task_id)
+        for held in (self._sent, self._unanswered):
+            held.discard(task_id)
 
     def _report(self, params: dict):
         task_id = _id(params)
