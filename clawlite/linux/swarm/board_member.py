@@ -66,8 +66,6 @@ class BoardMember(Member):
         super().__init__(agent, swarm, folder, now_ms, wall_ms, os.urandom, bus)
         if end:
             bus.member = self
-        if bus:
-            bus.refused = lambda reason: self._log("refused", reason=reason)
         self.methods = SwarmMethods(agent, swarm, self)
 
     compares = False  # a gateway has a thousand of them

@@ -38,9 +38,11 @@ MOST_TASKS = 10000  # that are kept: older ones that have ended make room
 VERSION = 6  # of the tables: 2: reserved, 3: tries, 4: who asks, 5: accounts, 6: declared
 # the events of no task are those of the whole swarm; the last one says whether it is stopped
 _WHOLE, _STOPPED, _RESUMED = "", "stopped", "resumed"
-# in one transaction: each of its own would write the same pages of the file once more
+_DROPPED = "dropped"
+# In one transaction: each of its own would write the same pages of the file once more.  It writes
+# from the beginning: SQLite lets nobody wait for the file who has begun to read it.
 SCHEMA = """
-begin;
+begin immediate;
 create table if not exists peers (process text primary key, identity text, at_once int);
 create table if not exists tasks (
     id text primary key, description text, input text, sender text, recipient text, state text,
@@ -281,10 +283,11 @@ class Bus:
             ).fetchone()
             if known:
                 return known == row[:2]
+            if task.parent:  # it is no turn's, whoever said so before it was there
+                reserve.forget(db, task.id)
             above = db.execute(
-                "select root from tasks where id = ? or "
-                "id = (select account from accounts where task = ?)",
-                (task.parent, task.id),
+                "select root from tasks where id = ?",
+                (task.parent or reserve.account_of(db, task.id),),
             ).fetchone()
             root = above[0] if above else task.id
             db.execute(
@@ -298,23 +301,35 @@ class Bus:
     def asks(self, asker: str, task_id: str) -> bool:
         """The turn of the task *asker* waits for another task from now on, which it is about to
         ``put``: that one counts to what *asker* may use.  With *asker* "", it waits for that one no
-        longer.  Return False when this process is not at *asker* any more: nothing may be put.
+        longer.  Return False when this process is not at *asker* any more, or somebody else has the
+        task already: nothing may be put.
         """
         with _Change(self, lasts=False) as db:
             mine = "select id from tasks where state = ? and process = ?"
-            db.execute(
+            waited = db.execute(
                 "delete from asks where task = ? and asker in (%s)" % mine,
                 (task_id, RUNNING, self.process),
-            )
-            if asker:
-                is_at_it = db.execute(
-                    "insert or ignore into asks select ?, id from (%s) where id = ?" % mine,
-                    (task_id, RUNNING, self.process, asker),
-                ).rowcount
-                if not is_at_it:
-                    return False
-                reserve.share(db, task_id, asker)
+            ).rowcount
+            is_there = reserve.is_known(db, task_id)
+            if waited and not is_there:
+                reserve.forget(db, task_id)
+            if not asker:
+                return True
+            insert = "insert or ignore into asks select ?, id from (%s) where id = ?" % mine
+            values = task_id, RUNNING, self.process, asker
+            if is_there or not db.execute(insert, values).rowcount:
+                return False
+            reserve.share(db, task_id, asker)
         return True
+
+    def _waits_no_longer(self, db, asker: str):
+        """The turn of the task *asker* has ended, and with it what it waited for: who is at it next
+        has another turn.
+        """
+        for (task_id,) in db.execute("select task from asks where asker = ?", (asker,)).fetchall():
+            if not reserve.is_known(db, task_id):
+                reserve.forget(db, task_id)
+        db.execute("delete from asks where asker = ?", (asker,))
 
     def why_stuck(self, task_id: str, swarm) -> str:
         """Return why the task, which a turn here waits for, can never begin or end, or ""."""
@@ -367,9 +382,8 @@ class Bus:
             row = db.execute("select state, process from tasks where id = ?", (task_id,)).fetchone()
             if row is None:
                 return False
-            ends = row == (RUNNING, self.process)
-            if not held:
-                ends = row[0] in (WAITING, RUNNING) or self._gave_up_on(db, task_id, by)
+            ends = row == (RUNNING, self.process) if held else row[0] in (WAITING, RUNNING)
+            ends = ends or self._gave_up_on(db, task_id, by)
             report = by, status, dumps(result), tokens, duration_ms
             if not ends and db.execute(_SAME_REPORT, (task_id, *report)).fetchone():
                 return True
@@ -394,16 +408,16 @@ class Bus:
         return [task_id for _, task_id in rows]
 
     def _gave_up_on(self, db, task_id: str, by: str) -> bool:
-        """Return whether a task was given up because the process of *by* that was at it ended: its
-        report, which comes now, says what became of it after all.
+        """Return whether a task was given up because the process of *by* that was at it ended, and
+        no person has dropped it: its report, which comes now, says what became of it after all.
         """
         row = db.execute(
-            "select who from events where task = ? and what = 'taken' and exists (select 1 from "
-            "tasks join reports on reports.rowid = tasks.report where id = ? and who = '') "
-            "order by rowid desc limit 1",
-            (task_id, task_id),
+            "select what, who from events where task = ? and what in ('taken', ?) and exists "
+            "(select 1 from tasks join reports on reports.rowid = tasks.report where id = ? and "
+            "who = '') order by rowid desc limit 1",
+            (task_id, _DROPPED, task_id),
         ).fetchone()
-        return row == (by,)
+        return row == ("taken", by)
 
     def broadcast(self, sender: str, message):
         """Send *message* to all members that are there."""
@@ -450,11 +464,14 @@ class Bus:
         ]
         return self.present(), paused
 
-    def declare(self, terms: str):
-        """Say which version of the swarm this process has: a digest of ``Swarm.terms``."""
+    def declare(self, terms: str) -> bool:
+        """Say which version of the swarm this process has: a digest of ``Swarm.terms``.  Return
+        False when that cannot be said now.
+        """
         with _Change(self, lasts=False) as db:
             db.execute("delete from declared where process not in (select process from peers)")
             db.execute("insert or replace into declared values (?, ?)", (self.process, terms))
+        return True
 
     def declared(self) -> list:
         """Return [(process, identity, what it has declared), ...]."""
@@ -574,11 +591,13 @@ class Bus:
     def release(self, task_id: str):
         """Give a task back that has done nothing yet: this process ends in order."""
         with _Change(self) as db:
-            db.execute(
+            was_here = db.execute(
                 "update tasks set state = ?, process = '', tries = tries - 1 where id = ? and "
                 "state = ? and process = ? and began = 0",
                 (WAITING, task_id, RUNNING, self.process),
-            )
+            ).rowcount
+            if was_here:
+                self._waits_no_longer(db, task_id)
 
     def reclaim(self, retries, keeps_dead: bool) -> list:
         """Take back what processes that have ended were at; return [(id, state, why), ...] of it.
@@ -649,12 +668,9 @@ class Bus:
         return found
 
     def late(self, timeout_ms: int) -> list:
-        """Return the ids of what waited longer than *timeout_ms*, parts not counted.  One that was
-        given in a turn has waited since the whole task was delegated.
-        """
+        """Return the ids of what waited longer than *timeout_ms*, parts not counted."""
         rows = self._rows(
-            "select id from tasks where state = ? and parent = '' and coalesce((select created_ms "
-            "from tasks as whole where whole.id = tasks.root), created_ms) <= ?",
+            "select id from tasks where state = ? and created_ms <= ? and parent = ''",
             WAITING,
             self._wall_ms() - timeout_ms,
         )
@@ -670,12 +686,14 @@ class Bus:
                 reserve.give_back(db, task_id)
                 self._event(task_id, "withdrawn", "its sender")
 
-    def again(self, task_id: str):
+    def again(self, task_id: str) -> bool:
         """Let a task that was given up begin once more, as if for the first time, and with it its
         parts that have no answer.  One that was given in a turn is a whole task then: nobody waits
-        for it there any more.
+        for it there any more.  Return False when it is not given up: its report may have come.
         """
         with _Change(self) as db:
+            if not self._is_dead(db, task_id):
+                return False
             if db.execute("delete from accounts where task = ?", (task_id,)).rowcount:
                 db.execute(
                     _PARTS_OF + "update tasks set root = ? where id in those", (task_id,) * 2
@@ -689,13 +707,26 @@ class Bus:
             db.execute(
                 "delete from tries where exists (select 1 from tasks where id = task and tries = 0)"
             )
+            begun = _PARTS_OF + "select id from those join tasks using (id) where tries = 0"
+            for (one,) in db.execute(begun, (task_id,)).fetchall():
+                self._waits_no_longer(db, one)
             self._event(task_id, "delegated again", "a person")
+        return True
 
-    def drop(self, task_id: str):
-        """Let go of a task that was given up: it has failed."""
+    def _is_dead(self, db, task_id: str) -> bool:
+        row = db.execute("select state from tasks where id = ?", (task_id,)).fetchone()
+        return row == (DEAD,)
+
+    def drop(self, task_id: str) -> bool:
+        """Let go of a task that was given up: it has failed.  Return False when it is not given
+        up.
+        """
         with _Change(self) as db:
+            if not self._is_dead(db, task_id):
+                return False
             db.execute("update tasks set state = ? where id = ?", (FAILED, task_id))
-            self._event(task_id, "dropped", "a person")
+            self._event(task_id, _DROPPED, "a person")
+        return True
 
     def stop(self, who: str):
         """From now on, tools with side effects are refused in the whole swarm, until ``resume``."""
@@ -860,6 +891,7 @@ class Bus:
             (state, number, task_id),
         )
         reserve.give_back(self._db, task_id)
+        self._waits_no_longer(self._db, task_id)
         self._event(task_id, state, why)
 
     def _event(self, task_id: str, what: str, who: str):

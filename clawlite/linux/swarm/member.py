@@ -86,11 +86,14 @@ class Member:
         self._reports = {}  # id of a task -> its report, which is not on record yet
         self._look_ms = 0  # when something is to be looked at whatever comes
         self._wrong = ""
+        self._declare_ms = 0  # when it may say again which version it has
         self._differ: set | None = None  # agents that have another version of the swarm
         self._folder = folder
         self._stopped = None  # who stopped the swarm, and when
         self._changes = 0  # how often something has changed
         self.methods: Any = None  # ``SwarmMethods`` of its operator's session
+        if swarm.engine:
+            self._bus.refused = lambda reason: self._log("refused", reason=reason)
         self._bus.join(self.swarm.own.identity, 0 if self.swarm.leads else self.swarm.at_once)
 
     @property
@@ -157,17 +160,13 @@ class Member:
 
     def ask(self, description: str, to: str, data, call=None):
         task = Task(str(uuid.uuid4()), description, data, self.swarm.own.identity, to)
-        asker = self._task_of(call)
-        if asker and not (yield from _waited(self._bus.asks(asker, task.id))):
-            raise InvalidRequest(GONE)
-        put = self._bus.put(task)
-        while isinstance(put, Later) and not put.is_done:
-            yield WAIT_MS
-        self._log("delegate", task_id=task.id)
-        seen = None
+        asker, put, seen = self._task_of(call), None, None
         try:
-            if isinstance(put, Later):
-                put.value()
+            if asker and not (yield from _waited(self._bus.asks(asker, task.id))):
+                raise InvalidRequest(GONE)
+            put = self._bus.put(task)
+            yield from _waited(put)
+            self._log("delegate", task_id=task.id)
             while True:
                 if seen != self._changes:
                     seen = self._changes
@@ -176,13 +175,21 @@ class Member:
                     if asker:
                         self._refuse_stuck(task.id)
                 yield WAIT_MS
-        except (GeneratorExit, Stuck):  # its call has ended: nobody would hear of it
-            self._bus.withdraw(task.id)
-            if asker:
-                self._bus.asks("", task.id)
+        except (GeneratorExit, ClawError):  # its call has ended: nobody would hear of it
+            self._take_back(task.id, put is not None, asker)
             raise
         by, status, result, *_ = outcome_of(self._bus, task.id)
         return status, by, result
+
+    def _take_back(self, task_id: str, is_put: bool, asker: str):
+        """Nobody waits any longer for a task that was to be given here."""
+        try:
+            if is_put:
+                self._bus.withdraw(task_id)
+            if asker:
+                self._bus.asks("", task_id)
+        except ClawError:  # the bus cannot be used: it is given up in its time
+            pass
 
     def _refuse_stuck(self, task_id: str):
         """Raises ``Stuck``: the task, which a turn here waits for, can never be done."""
@@ -246,12 +253,14 @@ class Member:
         self._look_ms = self._now_ms() + LOOK_MS if bus.is_open() else None
 
     def _compare(self):
-        """See which agents have another version of the swarm, and say so once of each."""
+        """See which agents have another version of the swarm, and say so when one appears."""
         if not self.compares:
             return
-        own, there = digest(self.swarm), self._bus.declared()
-        if not any(process == self._bus.process for process, _, _ in there):
-            self._bus.declare(own)
+        own, there, now = digest(self.swarm), self._bus.declared(), self._now_ms()
+        is_said = any(process == self._bus.process for process, _, _ in there)
+        # others that take this process for gone do not list it, and each change wakes all
+        if not is_said and now >= self._declare_ms and self._bus.declare(own):
+            self._declare_ms = now + LOOK_MS
         differ = {identity for _, identity, terms in there if terms != own}
         if differ == self._differ:
             return
@@ -444,6 +453,11 @@ class Member:
         return result
 
     def _report(self, task_id: str, status: str, result, tokens, duration_ms: int):
+        if status == FAILED and isinstance(result, dict) and result.get("error") == GONE:
+            # It was ended because the task is not this process' any more.  What its tool did is
+            # not known here: others, or a person, decide what becomes of the task.
+            self._log("task", task_id=task_id, state="lost", reason=GONE)
+            return
         self._reports[task_id] = status, result, tokens, duration_ms
         try:
             self._send_reports()
@@ -488,8 +502,6 @@ def member_of(agent, memory=None) -> Member:
 
         bus = bus_of(swarm, agent.image, wall_ms, now_ms, os.urandom)
     member = Member(agent, swarm, folder, now_ms, wall_ms, os.urandom, bus)
-    if swarm.engine:
-        bus.refused = lambda reason: member._log("refused", reason=reason)
     keep = StopFile(swarm_folder(swarm.name))  # of a swarm in one process, for an agent alone
     agent.image.stop = StopGate(swarm, lambda: member._bus if swarm.is_shared else keep)
     member.methods = agent.swarm = SwarmMethods(agent, swarm, member)  # for the tool ``delegate``

@@ -46,6 +46,18 @@ def share(db, task: str, caller: str):
     db.execute("insert or ignore into accounts values (?, ?)", (task, account_of(db, caller)))
 
 
+def forget(db, task: str):
+    """*task* is given in nobody's turn."""
+    db.execute("delete from asks where task = ?", (task,))
+    db.execute("delete from accounts where task = ?", (task,))
+
+
+def is_known(db, task: str) -> bool:
+    """Return whether *task* is there, or will be: it has a share already."""
+    known = "select 1 from tasks where id = ? union select 1 from reserved where task = ?"
+    return db.execute(known, (task, task)).fetchone() is not None
+
+
 def budget(db, task: str, process: str) -> list:
     """Return [(used, reserved, own), ...] of tokens and of nano-dollars: what the whole task has
     used, what is reserved of it, and what of that is a share that *process* may use for *task*.
@@ -76,8 +88,9 @@ def allot(db, task: str, process: str, parts: list, decides: bool, limits: list)
 
     decides  *task* itself has a turn when they have ended, and keeps as much for it
     """
-    known = "select 1 from tasks where id = ? union select 1 from reserved where task = ?"
-    parts = [one for one in parts if not db.execute(known, (one, one)).fetchone()]
+    parts = [one for one in parts if not is_known(db, one)]
+    for one in parts:
+        forget(db, one)
     if not parts:
         return
     mine = "select 1 from reserved where task = ? and process = ''"

@@ -286,13 +286,12 @@ def _look(verb: str, words: list, as_json: bool) -> int:
     try:
         if change:
             task_id = _found(bus, wanted)
-            if bus.state(task_id) != DEAD:
+            decide = bus.again if change == "retry" else bus.drop
+            if bus.state(task_id) != DEAD or not bus.wait(decide(task_id)):
                 raise ClawError(
                     "task %s is %s: it was not given up" % (task_id, bus.state(task_id)),
                     "see those that were with: clawlite swarm dead",
                 )
-            done = (bus.again if change == "retry" else bus.drop)(task_id)
-            bus.wait(done)
             said(_DONE[change] % task_id)
         elif verb in ("stop", "resume"):
             bus.wait((bus.stop if verb == "stop" else bus.resume)(_PERSON))

@@ -3,6 +3,7 @@
 import os
 import select
 import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -326,6 +327,33 @@ def test_a_file_of_an_older_version_gets_the_tables_that_it_lacks(place):
     one.put(task(0))
     one._db.executescript("drop table tries; pragma user_version = 2;")
     assert place.bus("two").take("two", True, None).id == IDS[0]
+
+
+def test_a_file_of_an_older_version_is_upgraded_while_somebody_writes(place, monkeypatch):
+    """A process of that version writes without the lock on the folder, at any moment."""
+    one = place.bus("one")
+    one._db.executescript("drop table accounts; pragma user_version = 4;")
+    other = sqlite3.connect(place.folder / "swarm.db", timeout=0, isolation_level=None)
+    written, connect = [], sqlite3.connect
+
+    def meddle(statement: str):
+        if statement.startswith("create table"):
+            try:
+                other.execute("insert into messages values (null, 'one', '1', 1)")
+                written.append(statement)
+            except sqlite3.OperationalError:  # it waits
+                pass
+
+    def connected(*place, **more):
+        db = connect(*place, **more)
+        db.set_trace_callback(meddle)
+        return db
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", connected)
+        two = place.bus("two")
+    other.close()
+    assert written == [] and two.budget(IDS[0]) == [(0, 0, 0), (0, 0, 0)]
 
 
 @pytest.mark.parametrize("replaced", [False, True], ids=["removed", "replaced"])

@@ -8,6 +8,11 @@ import pytest
 from agents import Agent, eventually, linux
 from swarm_team import MEMBERS, SWARM, UUID, delegate, ended, look_on, project, start, swarm
 
+from clawlite.core.base.errors import ClawError
+from clawlite.core.swarm.swarm import Task
+from clawlite.linux.swarm.bus import Bus
+from clawlite.linux.swarm_commands import commands
+
 
 @pytest.fixture
 def images(tmp_path):
@@ -110,6 +115,23 @@ def test_what_was_given_up_waits_for_a_person(tmp_path, images):
         assert swarm(tmp_path, "dead", "retry", UUID % 1, images[0]) == (0, told, "")
         with start(tmp_path, images[1]):
             eventually(lambda: look_on(tmp_path).state(UUID % 1) == "completed")
+
+
+def test_a_report_that_comes_while_a_person_decides_is_told(tmp_path, images, monkeypatch):
+    monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "state"))
+    bus, state, seen = look_on(tmp_path), Bus.state, []
+    bus.put(Task(UUID % 1, "look at 1", None, "lead", ""))
+    bus.report(UUID % 1, "completed", {}, None, 1, "hand")
+    bus.leave()
+
+    def looked(bus, task_id: str):
+        seen.append(task_id)
+        return "dead" if len(seen) == 1 else state(bus, task_id)
+
+    monkeypatch.setattr(Bus, "state", looked)
+    with pytest.raises(ClawError, match="is completed: it was not given up"):
+        commands._look("dead", ["retry", UUID % 1, str(images[0])], False)
+    assert len(seen) == 2
 
 
 def test_up_starts_all_again_when_they_end_and_one_ctrl_c_ends_them(tmp_path, images):

@@ -258,9 +258,39 @@ def test_only_who_is_at_a_task_says_what_it_waits_for(any_world):
     world, team = any_world, Swarm(RECORD)
     hand, other = circle_of_two(world)
     hand.asks("", IDS[2])  # it is not the turn of hand that waits for it
-    hand.asks(IDS[1], IDS[0])
+    assert world.done(hand.asks(IDS[1], IDS[3])) is False
     world.settle()
     assert other.why_stuck(IDS[2], team)
+
+
+def test_what_a_turn_waited_for_does_not_bind_who_has_its_task_next(any_world):
+    world, team = any_world, Swarm(RECORD)
+    hand, other = circle_of_two(world)
+    hand.release(IDS[0])
+    world.until(lambda: other.state(IDS[0]) == WAITING)
+    assert world.take(hand).id == IDS[0]
+    world.settle()
+    # the turn of hand ends by itself now, and hand has its place again
+    assert hand.why_stuck(IDS[1], team) == other.why_stuck(IDS[2], team) == ""
+
+
+def test_a_person_decides_only_about_what_is_given_up(any_world):
+    """Its report may have come meanwhile: to begin it again would do all of it twice."""
+    world = any_world
+    lead, hand, person = world.bus("lead", 0), world.bus("hand"), world.bus()
+    world.done(lead.put(task()))
+    assert world.take(hand).id == IDS[0]
+    hand.report(IDS[0], "completed", 1, None, 1, "hand", True)
+    world.until(lambda: person.state(IDS[0]) == "completed")
+    for decide in (person.again, person.drop):
+        assert world.done(decide(IDS[0])) is False and world.done(decide(IDS[1])) is False
+    assert person.state(IDS[0]) == "completed" and person.outcome(IDS[0])[2] == 1
+    world.done(lead.put(task(1)))
+    world.until(lambda: lead.expire(1, True) or person.state(IDS[1]) == DEAD)
+    assert world.done(person.again(IDS[1])) is True
+    world.until(lambda: lead.expire(1, True) or person.state(IDS[1]) == DEAD)
+    assert world.done(person.drop(IDS[1])) is True
+    assert person.state(IDS[1]) == FAILED
 
 
 def test_one_peer_is_asked_and_its_answer_comes_back(any_world):
@@ -366,6 +396,69 @@ def test_parts_of_a_part_share_what_it_has_and_give_it_back(any_world):
     for number in (3, 4):
         hand.report(IDS[number], "completed", 1, None, 1, "hand", True)
     world.until(lambda: budget(hand, 1) == (10, 90, 40))
+
+
+def eve_at_a_task(world):
+    """Return the end of "eve", which is at the task 5."""
+    eve = world.bus("eve")
+    world.done(eve.put(task(5, "eve", sender="eve")))
+    assert world.take(eve, "eve").id == IDS[5]
+    return eve
+
+
+def test_a_task_that_is_there_is_not_given_in_a_turn(any_world):
+    world = any_world
+    lead, hand = divided(world)
+    eve = eve_at_a_task(world)
+    assert world.done(eve.asks(IDS[5], IDS[1])) is False
+    assert budget(hand, 1) == (0, 100, 50)
+    assert world.done(hand.hold(IDS[1], [50, 0], LIMITS))
+    for _ in range(2):
+        assert not world.done(hand.hold(IDS[1], [51, 0], LIMITS))
+
+
+@pytest.mark.parametrize("has_share", [False, True])
+def test_a_part_is_given_in_no_turn_whoever_said_so_before(any_world, has_share):
+    """The id of a part follows from that of its task: somebody may speak of it first."""
+    world = any_world
+    lead, hand = world.bus("lead", 0), world.bus("hand")
+    world.done(lead.put(task()))
+    world.take(lead, "lead")
+    lead.divide(IDS[0])
+    eve = eve_at_a_task(world)
+    assert world.done(eve.asks(IDS[5], IDS[1])) is True
+    if has_share:
+        lead.allot(IDS[0], IDS[1:3], False, LIMITS)
+        world.settle()
+        assert world.done(eve.asks(IDS[5], IDS[2])) is False, "it has a share already"
+    world.done(lead.put(Task(IDS[1], "Look.", None, "lead", "", IDS[0])))
+    taken = world.take(hand)
+    assert (taken.id, taken.root) == (IDS[1], IDS[0])
+    assert world.done(hand.hold(IDS[1], [50, 0], LIMITS))
+    assert world.done(hand.hold(IDS[1], [51, 0], LIMITS)) is not has_share
+    hand.use(IDS[1], 40, 0)
+    world.until(lambda: lead.used(IDS[0])[0] == 40)
+    assert lead.used(IDS[5]) == (0, 0)
+
+
+def asked_in_turns(world) -> list:
+    """Return the tasks that count to the turn of another one, and those that a turn waits for."""
+    db = getattr(world.ends[0], "_replica", world.ends[0])
+    return db._rows("select task from accounts union all select task from asks")
+
+
+@pytest.mark.parametrize("ends", ["its call", "its turn"])
+def test_nothing_is_kept_of_a_task_that_a_turn_never_gave(any_world, ends):
+    world = any_world
+    world.bus("lead", 0)
+    eve = eve_at_a_task(world)
+    assert world.done(eve.asks(IDS[5], IDS[1])) is True
+    world.until(lambda: len(asked_in_turns(world)) == 2)
+    if ends == "its call":
+        world.done(eve.asks("", IDS[1]))
+    else:
+        eve.release(IDS[5])
+    world.until(lambda: asked_in_turns(world) == [])
 
 
 def test_a_request_is_refused_of_who_is_not_at_the_task(any_world):

@@ -8,8 +8,10 @@ import pytest
 from swarm_world import IDS, Turns, World, task, wall_ms
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.swarm.swarm import CHAIN, COMPLETED, FAILED, MERGE
+from clawlite.core.protocol.group_session import Later
+from clawlite.core.swarm.swarm import CHAIN, COMPLETED, DEAD, FAILED, MERGE
 from clawlite.linux.swarm.bus import Bus
+from clawlite.linux.swarm.member import GONE
 from clawlite.linux.swarm.replicated_bus import MAX_ENTRY
 from clawlite.linux.swarm_commands import run_task
 
@@ -78,6 +80,70 @@ def test_a_part_that_is_too_long_ends_its_task_alone(world):
         does(world, lead, name, name)
     assert outcome(world, lead, 1) == (COMPLETED, {"text": "eve"})
     lead.close()
+
+
+def test_a_turn_that_ended_because_its_task_was_taken_back_reports_nothing(tmp_path):
+    """What its tool did is not known: the task waits for a person, as the others left it."""
+    bus = Bus(str(tmp_path / "team"), wall_ms, os.urandom)
+    member = Turns(bus)
+    bus.put(task(sender="other"))
+    member.poll()
+    bus.begins(IDS[0])
+    bus._set(IDS[0], DEAD, "its process ended", True)  # as the others do
+    del member._runs[IDS[0]]
+    member.turns.pop(IDS[0])(FAILED, {"text": "", "error": GONE}, None, 5)
+    assert bus.state(IDS[0]) == DEAD and len(bus.history(IDS[0])[1]) == 1
+    assert [one["state"] for _, one in member.effects if "state" in one] == ["running", "lost"]
+    member.close()
+
+
+class _Full(Bus):
+    def put(self, task):
+        raise ClawError("there is no room")
+
+
+class _Slow(Bus):
+    def asks(self, asker: str, task_id: str):
+        done = super().asks(asker, task_id)
+        return Later() if asker else done
+
+
+@pytest.mark.parametrize("kind", [_Full, _Slow])
+def test_a_call_that_ends_before_its_task_is_there_leaves_nothing(tmp_path, kind):
+    bus = kind(str(tmp_path / "team"), wall_ms, os.urandom)
+    member = Turns(bus)
+    Bus.put(bus, task(sender="other"))
+    member.poll()
+    member._runs[IDS[0]], member.tasks = 7, {}  # the number of its turn
+    call = member.ask("Look.", "other", None, 7)
+    if kind is _Full:
+        with pytest.raises(ClawError, match="no room"):
+            next(call)
+    else:
+        next(call)
+        call.close()
+    assert bus._rows("select task from asks union all select task from accounts") == []
+    member.close()
+
+
+class _Counted(Bus):
+    said = 0
+
+    def declare(self, terms: str) -> bool:
+        self.said += 1
+        return super().declare(terms)
+
+
+def test_who_is_taken_for_gone_says_its_version_no_more_than_each_second(tmp_path):
+    bus, now = _Counted(str(tmp_path / "team"), wall_ms, os.urandom), [0]
+    member = Turns(bus, clock=lambda: now[0])
+    member.poll()
+    bus._db.execute("delete from peers")  # as another process does
+    for now[0] in (0, 1, 999, 1000, 1001, 1999, 2000):
+        bus.broadcast("hand", "wake")
+        member.poll()
+    assert bus.said == 3, "at 0, 1000 and 2000"
+    member.close()
 
 
 class _Gone(Bus):
