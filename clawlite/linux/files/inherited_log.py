@@ -68,9 +68,12 @@ class InheritedLog:
         finally:
             self._log.close()
 
-    def left_behind(self) -> list:
+    def left_behind(self, told) -> list:
         """Return the rows of processes of this owner that have ended: they are of this process from
         now on.
+
+        told  function(OSError), called for a file that cannot be read or moved here: what was read
+              of it is returned, too, and the next process finds the file again
         """
         try:
             names = sorted(os.listdir(self._folder))
@@ -82,14 +85,14 @@ class InheritedLog:
             stem = name[: -len(self._end)]
             is_of_owner = name.endswith(self._end) and stem.rpartition(".")[0] == self._owner
             if is_of_owner and path != self._log.path:
-                found += self._taken_over(path)
+                found += self._taken_over(path, told)
         return found
 
-    def _taken_over(self, path: str) -> list:
+    def _taken_over(self, path: str, told) -> list:
         """Move the rows of a file here, unless its process lives; return them."""
-        log = RecordLog(path, self._what)
-        log.open()
+        log, rows = RecordLog(path, self._what), []
         try:
+            log.open()
             fcntl.flock(log.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not leads_to_inode(path, log.inode):
                 return []  # another process was faster
@@ -97,11 +100,13 @@ class InheritedLog:
             for row in rows:
                 self.keep(row, True)
             os.unlink(path)
-            return rows
-        except BlockingIOError:
-            return []
+        except BlockingIOError:  # its process lives
+            pass
+        except OSError as e:
+            told(e)
         finally:
             log.close()
+        return rows
 
     def _open(self):
         """Open the file and lock it.  Who takes files over may have taken it before the lock."""

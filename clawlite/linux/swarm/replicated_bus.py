@@ -227,11 +227,22 @@ class ReplicatedBus:
 
     def _send_again(self, file: InheritedLog):
         """Send what processes of this agent have not sent that ended: what became of its tasks."""
+        wrong: list = []
+        rows = []
         try:
-            for task_id, *report in file.left_behind():
+            rows = file.left_behind(wrong.append)
+        except OSError as e:
+            wrong.append(e)
+        for task_id, *report in rows:
+            try:
                 self._append("report", task_id, *report, self._identity, False)
-        except (OSError, ClawError) as e:
-            self.refused("reports of a process that ended cannot be sent: %s" % e)
+            except TooLong as e:  # it would be for each process that comes
+                wrong.append(e)
+                self._on_disk(file.done, task_id)
+            except ClawError as e:  # the next process sends it
+                wrong.append(e)
+        for why in dict.fromkeys(map(str, wrong)):
+            self.refused("reports of a process that ended cannot be sent: %s" % why)
 
     def speak_as(self, process: str, identity: str):
         """What is asked from now on is asked for this member."""
@@ -473,9 +484,10 @@ class ReplicatedBus:
             self._check()
         return self._append("asks", asker, task_id, ms=ACK_MS)
 
-    def declare(self, terms: str):
+    def declare(self, terms: str) -> bool:
         if self._is_up and self._is_synced:
             self._once("declare", terms)
+        return self._is_up and self._is_synced
 
     def report(self, task_id: str, status: str, result, tokens, duration_ms, by: str, held=False):
         if not held:
@@ -485,13 +497,9 @@ class ReplicatedBus:
         report = task_id, status, result, tokens, duration_ms
         file = self._reports.get(self._identity) if held else None
         if file:
+            self._entry("report", (*report, by, False))  # what is too long for others is not kept
             self._on_disk(file.keep, list(report), not self._is_up)
-        try:
-            later = self._append("report", *report, by, held)
-        except TooLong:
-            if file:
-                self._on_disk(file.done, task_id)
-            raise
+        later = self._append("report", *report, by, held)
         return True if held else later
 
     def _on_disk(self, act, *values):
@@ -579,6 +587,17 @@ class ReplicatedBus:
     def _append(self, name: str, *values, ms=None) -> Later:
         if len(self._waiting) >= MOST_WAITING:
             raise self._away("%d entries wait for it" % MOST_WAITING, "see why it does not answer")
+        data = self._entry(name, values)
+        self._number += 1
+        due_ms = None if ms is None else self._now_ms() + ms
+        one = _Waiting((self.process, self._identity), data, name, values, due_ms)
+        self._waiting[self._number] = one
+        if self._is_up:
+            self._engine.append(self._identity, data)
+        return one.later
+
+    def _entry(self, name: str, values: tuple) -> bytes:
+        """Return the next entry.  Raises ``TooLong``."""
         entry = [VERSION, self.process, self._number + 1, self._identity, name, values]
         data = dumps(entry).encode()
         if len(data) > MAX_ENTRY:
@@ -587,13 +606,7 @@ class ReplicatedBus:
                 % (MAX_ENTRY, len(data)),
                 "put what is long into a file, and say where it is",
             )
-        self._number += 1
-        due_ms = None if ms is None else self._now_ms() + ms
-        one = _Waiting((self.process, self._identity), data, name, values, due_ms)
-        self._waiting[self._number] = one
-        if self._is_up:
-            self._engine.append(self._identity, data)
-        return one.later
+        return data
 
     # -- reading
 

@@ -2,6 +2,7 @@
 next process of the same agent sends it again.
 """
 
+import errno
 import json
 import os
 
@@ -10,10 +11,12 @@ from agents import eventually
 from swarm_team import SWARM, UUID, delegate, project, start
 from swarm_world import ENGINES, IDS, World, settings, task
 
-from clawlite.core.swarm.swarm import COMPLETED, DEAD
+from clawlite.core.swarm.swarm import COMPLETED, DEAD, FAILED
 from clawlite.linux.files.inherited_log import InheritedLog
+from clawlite.linux.files.record_log import RecordLog
 from clawlite.linux.io.jsontext import dumps, loads
-from clawlite.linux.swarm.replicated_bus import REPORTS
+from clawlite.linux.swarm.bus import TooLong
+from clawlite.linux.swarm.replicated_bus import MAX_ENTRY, REPORTS
 
 ROWS = [[IDS[number], COMPLETED, {"text": "Bed %d." % number}, None, 5] for number in range(3)]
 
@@ -35,10 +38,11 @@ def log_of(folder: str, identity: str, process: str) -> InheritedLog:
     return InheritedLog(folder, identity, process, REPORTS, dumps, loads)
 
 
-def left_by_a_kill(world, row: list):
-    """Write what a process of "hand" leaves that had not heard of the report *row*."""
+def left_by_a_kill(world, *rows: list):
+    """Write what a process of "hand" leaves that had not heard of the reports *rows*."""
     file = log_of(world.keep, "hand", "killed")
-    file.keep(row, True)
+    for row in rows:
+        file.keep(row, True)
     file._log.close()
 
 
@@ -49,21 +53,47 @@ def test_a_file_is_taken_over_once_and_only_when_its_process_has_ended(tmp_path)
     folder = str(tmp_path / "team")
     one, other = (log_of(folder, "hand", process) for process in ("a1", "a2"))
     stranger = log_of(folder, "hand.two", "a3")
-    assert one.left_behind() == []
+    assert one.left_behind(pytest.fail) == []
     for row in (*ROWS, ROWS[0]):
         one.keep(row, False)
     one.sync()
-    assert other.left_behind() == [], "its process lives"
+    assert other.left_behind(pytest.fail) == [], "its process lives"
     one._log.close()  # as a kill does
-    assert stranger.left_behind() == [], "it is another agent's"
+    assert stranger.left_behind(pytest.fail) == [], "it is another agent's"
     with open(one._log.path, "ab") as file:
         file.write(b'["half a li')
-    assert other.left_behind() == ROWS and other.left_behind() == []
+    assert other.left_behind(pytest.fail) == ROWS and other.left_behind(pytest.fail) == []
     assert kept(folder) == ["hand.a2.reports"]
     for row in ROWS:
         other.done(row[0])
     other.close()
     assert kept(folder) == []
+
+
+def test_what_cannot_be_moved_is_sent_and_found_again(tmp_path, monkeypatch):
+    """A disk that is full after the first row: its file stays, and what was read is returned."""
+    folder, wrong = str(tmp_path / "team"), []
+    one, two, other = (log_of(folder, "hand", process) for process in ("a1", "a2", "a3"))
+    for file, rows in ((one, ROWS[:2]), (two, ROWS[2:])):
+        for row in rows:
+            file.keep(row, False)
+        file._log.close()  # as a kill does
+    append, room = RecordLog.append, [True, False, True]
+
+    def appended(log, *values):
+        if not room.pop(0):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        append(log, *values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RecordLog, "append", appended)
+        assert other.left_behind(wrong.append) == ROWS
+    assert [e.errno for e in wrong] == [errno.ENOSPC]
+    assert sorted(kept(folder)) == ["hand.a1.reports", "hand.a3.reports"]
+    for row in ROWS:
+        other.done(row[0])
+    other.close()
+    assert log_of(folder, "hand", "a4").left_behind(pytest.fail) == ROWS[:2]
 
 
 def test_what_is_acknowledged_is_not_kept(world):
@@ -80,7 +110,51 @@ def test_what_is_acknowledged_is_not_kept(world):
     assert kept(world.keep) == []
 
 
+def test_a_report_that_is_too_long_is_not_kept(world):
+    lead, hand = world.bus("lead", 0), world.bus("hand")
+    world.done(lead.put(task()))
+    assert world.take(hand).id == IDS[0]
+    with pytest.raises(TooLong):
+        hand.report(IDS[0], COMPLETED, "x" * MAX_ENTRY, None, 5, "hand", True)
+    assert kept(world.keep) == []
+    hand.report(*ROWS[0], "hand", True)
+    world.until(lambda: lead.state(IDS[0]) == COMPLETED)
+
+
 # -- the swarm
+
+
+def test_a_report_that_is_too_long_keeps_no_other_one_back(world):
+    """A version before this one has left it: it goes once the others are acknowledged."""
+    lead, hand = world.bus("lead", 0), world.bus("hand")
+    world.done(lead.put(task()))
+    assert world.take(hand).id == IDS[0]
+    too_long = [IDS[1], COMPLETED, "x" * MAX_ENTRY, None, 5]
+    left_by_a_kill(world, too_long, ROWS[0])
+    again = world.bus("hand")
+    world.until(lambda: lead.state(IDS[0]) == COMPLETED and not again._waiting)
+    assert [os.path.getsize(os.path.join(world.keep, name)) for name in kept(world.keep)] == [0]
+    assert "cannot be sent: a task or a report of a swarm has at most" in world.refused[0]
+
+
+def test_a_process_that_was_only_cut_off_says_what_its_task_came_to(world):
+    """The others gave it up; its own report comes when it is back, and a person's word holds."""
+    lead, hand = world.bus("lead", 0), world.bus("hand")
+    for number in (0, 1):
+        world.done(lead.put(task(number)))
+        assert world.take(hand).id == IDS[number] and world.done(hand.begins(IDS[number]))
+    world.ends.remove(hand)  # it hears nothing
+    lead._append("gone", hand.process)
+    world.until(lambda: lead.reclaim(2, True) or lead.state(IDS[1]) == DEAD)
+    assert world.done(world.bus().drop(IDS[1]))
+    world.ends.append(hand)
+    for row in ROWS[:2]:
+        hand.report(*row, "hand", True)
+    world.until(lambda: not hand._waiting)
+    assert hand.outcome(IDS[0])[:3] == ("hand", COMPLETED, {"text": "Bed 0."})
+    assert hand.state(IDS[0]) == COMPLETED
+    assert hand.state(IDS[1]) == FAILED and hand.outcome(IDS[1])[0] == ""
+    assert [row[1] for row in hand.history(IDS[1])[1]] == ["", "hand"]
 
 
 @pytest.mark.parametrize("was_given_up", [False, True])
