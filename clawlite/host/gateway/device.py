@@ -16,6 +16,7 @@ import time
 
 from clawlite.core.base.errors import ClawError, InvalidRequest, ProviderError
 from clawlite.core.image.image import STOPPED_WITH, SWARM
+from clawlite.core.mcp.mcp_client import OUTCOME_UNKNOWN
 from clawlite.core.policy.ledger import add
 from clawlite.core.policy.meter import Meter
 from clawlite.core.providers.provider import Provider
@@ -299,8 +300,9 @@ class Device:
         is_again = seen > 0 or params.get("again") is True  # it may have run
         try:
             if is_again:
+                hint = OUTCOME_UNKNOWN if begin == self._call else "send it again"
                 raise ProviderError(
-                    "the gateway was started anew and knows this request no more", "send it again"
+                    "the gateway was started anew and knows this request no more", hint
                 )
             if self._image is None:
                 self._identify()  # it may be known meanwhile

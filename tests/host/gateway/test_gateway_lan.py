@@ -175,7 +175,8 @@ def test_a_connection_that_breaks_loses_nothing_and_asks_nothing_twice(tmp_path)
         )
         # the board was reset: nobody knows that request any more
         other.begin("count", id, seen=1)
-        assert "knows this request no more" in (await other.end(id))["error"]["message"]
+        message = (await other.end(id))["error"]["message"]
+        assert message.endswith("knows this request no more - send it again")
 
     end = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
     with Server([{"stream": [*deltas("One, "), go_on, *deltas("two."), end]}]) as server:

@@ -223,6 +223,8 @@ def test_a_gateway_that_ends_in_the_middle_of_a_call_calls_nothing_twice(world, 
         with world.gateway("executor", TRADING_API_TOKEN=TOKEN):
             result = json.loads(agent.message()["result"]["content"][0]["text"])
             assert result["error"]["code"] == "unreachable"
-            assert "knows this request no more" in result["error"]["message"]
+            message = result["error"]["message"]
+            assert "knows this request no more" in message and "send it again" not in message
+            assert message.endswith("what the call did is not known: look before it is made again")
     gate.set()
     assert len(desk.requests) == 1
