@@ -114,7 +114,8 @@ class Servers:
         self._codecs, self._programs, self._warn, self._secret = codecs, programs, warn, secret
         # (device, name of a server) -> its _Server, and what of the image made it so
         self._servers: dict = {}
-        self._ending: set = set()  # tasks that end a server
+        self._ending: set = set()  # tasks that end a server, or renew a token
+        self._is_closing = False
 
     async def called(
         self, image, name: str, tool: str, arguments: dict, device: str, find, ms: int, most: int
@@ -175,7 +176,8 @@ class Servers:
 
     def _server(self, device: str, image, row: list):
         key = device, row[_NAME]
-        rules = row, image.section(SANDBOX), image.section(LOCAL)
+        agent = image.agent.name  # whose tokens it sends
+        rules = agent, row, image.section(SANDBOX), image.section(LOCAL)
         server, known = self._servers.get(key, (None, rules))
         if server is not None and known != rules:  # the device runs another image
             server.end("its agent was built anew")
@@ -187,7 +189,7 @@ class Servers:
                 server = _Program(row, self._codecs, self._later, warn, start)
             else:
                 server = _Remote(row, self._codecs, self._later, warn)
-            server.tokens = self._tokens(device, row[_TOKENS], image.agent.name)
+            server.tokens = self._tokens(device, row[_TOKENS], agent)
             self._servers[key] = server, rules
         return server
 
@@ -197,7 +199,9 @@ class Servers:
         *_, place = row
         if place is None:
             return _Tokens(row, self._codecs)
-        return _PersonTokens(row, self._codecs, self._secret, agent, device, self._later)
+        return _PersonTokens(
+            row, self._codecs, self._secret, agent, device, self._later, lambda: self._is_closing
+        )
 
     def _later(self, work):
         """Carry out the coroutine *work*, and return its task; ``close`` waits for it."""
@@ -208,6 +212,7 @@ class Servers:
 
     async def close(self) -> None:
         """End all of them."""
+        self._is_closing = True
         for server, _ in self._servers.values():
             server.end("the gateway ends")
         while self._ending:
@@ -271,30 +276,40 @@ class _PersonTokens(_Tokens):
     1. One renews at a time, of this process and others: a server may end a sign-in whose refresh
        token comes twice.
     2. A renewal comes to its end, though the call that wanted it was given up: the server may have
-       given another refresh token, which must not be lost.
+       given another refresh token, which must not be lost.  Calls that come meanwhile wait for it.
+    3. Another process that renews is waited for until the gateway ends.
     """
 
-    def __init__(self, row: list, codecs: tuple, secret, agent: str, device: str, later):
+    def __init__(
+        self, row: list, codecs: tuple, secret, agent: str, device: str, later, is_closing
+    ):
         super().__init__(row, codecs)
         *_, place = row
         *_, self._client = place  # the name of the client's own secret, or ""
         self._loads = codecs[0]
-        self._secret, self._agent, self._later = secret, agent, later
+        self._secret, self._agent = secret, agent
+        self._later, self._is_closing = later, is_closing
         self._names = own_name(self._name, device), self._name
-        self._unkept = ""  # a refresh token that could not be written
+        self._renewing: asyncio.Task | None = None
+        # a refresh token that could not be written: {(name of the secret, its value): token}
+        self._unkept: dict = {}
 
     async def _another(self) -> Token:
-        task = self._later(self._renewed_alone())
-        task.add_done_callback(lambda task: task.cancelled() or task.exception())
-        return await asyncio.shield(task)
+        if self._renewing is None or self._renewing.done():
+            self._renewing = self._later(self._renewed_alone())
+            self._renewing.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return await asyncio.shield(self._renewing)
 
     async def _renewed_alone(self) -> Token:
         name, _ = await self._signed_in()
         renewal = self._secret.renewal(self._agent, name)
         try:
             while not await _in_thread(renewal.take):
+                if self._is_closing():
+                    raise ClawError(f"{name} was not renewed: the gateway ends")
                 await asyncio.sleep(AGAIN_S)
-            return await self._renewed()
+            self._token = await self._renewed()  # the call that wanted it may be gone
+            return self._token
         except OSError as e:
             raise ClawError(f"{name} cannot be renewed: {e.strerror}") from None
         finally:
@@ -311,22 +326,22 @@ class _PersonTokens(_Tokens):
         raise ClawError(f"a person has to sign in first, {self._how()}")
 
     async def _renewed(self) -> Token:
-        name, used = await self._signed_in()
-        used = self._unkept or used
+        name, written = await self._signed_in()
+        used = self._unkept.get((name, written), written)
         own = await self._find(self._client) if self._client else ""
         work = renewed(self._row, used, self._codec, self._loads, self, self._resource, own)
         try:
             found, refresh = await carried_out(work)
         except Ended as e:
-            self._unkept = ""
+            self._unkept = {}
             message = f"{e.message}: the person has to sign in again, {self._how()}"
             raise ClawError(message) from None
-        if refresh != used:
+        self._unkept = {}
+        if refresh != written:
             try:
                 await _in_thread(self._secret.keep, self._agent, name, refresh)
-                self._unkept = ""
             except (OSError, ClawError):  # no room: it is tried again with the next one
-                self._unkept = refresh
+                self._unkept = {(name, written): refresh}
         return found
 
     def _how(self) -> str:

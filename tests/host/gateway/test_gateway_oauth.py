@@ -3,6 +3,7 @@
 """
 
 import asyncio
+import errno
 import json
 
 import pytest
@@ -85,10 +86,14 @@ def test_without_a_token_nothing_is_called(tmp_path, published, find, said):
     assert published.tell("")[0] == 1, "the build's"
 
 
-def mediated(tmp_path, published) -> str:
+def mediated(tmp_path, published, name="") -> str:
     """Return the image of an agent whose gateway calls a server in the name of a person."""
     more = '[mcp.t]\nmode = "mediated"\n' + person(published) + "[gateway]\n"
     agent = agent_of(tmp_path, published, more)
+    if name:
+        claw = agent / "claw.yaml"
+        text = claw.read_text()
+        claw.write_text(text.replace("name: served", "name: " + name))
     published.tell("agree")
     signed_in_build(tmp_path, agent)
     return build_beside(str(agent))
@@ -96,6 +101,113 @@ def mediated(tmp_path, published) -> str:
 
 def said(result: dict) -> str:
     return json.dumps(result["data"] if result["ok"] else result["error"])
+
+
+class Gateway:
+    """``async with Gateway(tmp_path)``: its servers, with the secrets of *tmp_path*/state."""
+
+    def __init__(self, tmp_path, secrets=None):
+        self._path = tmp_path
+        secrets = secrets or command._Secrets()
+        self.servers = mcp_servers.Servers((loads, json.dumps), Programs(), secret=secrets)
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        await self.servers.close()
+
+    async def call(self, image, device="shed", ms=60000) -> dict:
+        given = {"text": "x"}
+        return await self.servers.called(image, "t", "echo", given, device, missing, ms, 16384)
+
+    def kept(self, name="SIGNED_IN") -> str:
+        (file,) = self._path.rglob("secrets/" + name)
+        return file.read_text()
+
+
+@pytest.fixture
+def signed_in(tmp_path, published, monkeypatch):
+    """The image of an agent as whose person somebody has signed in for all devices."""
+    path = mediated(tmp_path, published)
+    monkeypatch.setenv("CLAWLITE_STATE", environment(tmp_path)["CLAWLITE_STATE"])
+    assert login(tmp_path, path).returncode == 0
+    return inspection.opened(path)
+
+
+def test_a_device_that_runs_another_agent_has_none_of_the_tokens(tmp_path, published, signed_in):
+    (tmp_path / "b").mkdir()
+    other = mediated(tmp_path / "b", published, "another")
+    other = inspection.opened(other)
+    assert other.agent.name == "another" != signed_in.agent.name
+
+    async def work():
+        async with Gateway(tmp_path) as gateway:
+            assert (await gateway.call(signed_in))["ok"]
+            assert "has to sign in first" in said(await gateway.call(other))
+
+    asyncio.run(work())
+
+
+def test_a_renewal_that_outlives_its_call_is_the_next_ones(tmp_path, published, signed_in):
+    """However many calls are given up meanwhile, the server is asked once."""
+
+    async def work():
+        async with Gateway(tmp_path) as gateway:
+            before, _ = published.tell("hold")
+            for _ in range(3):
+                result = await gateway.call(signed_in, ms=200)
+                assert result["error"]["code"] == "timeout"
+            assert len(gateway.servers._ending) == 1, "the renewal, and nothing that waits for it"
+            published.tell("go")
+            assert (await gateway.call(signed_in))["ok"]
+            assert published.tell("")[0] == before + 1
+
+    asyncio.run(work())
+
+
+def test_a_gateway_that_ends_waits_for_no_other_process(tmp_path, published, signed_in):
+    async def work():
+        with command._Secrets().renewal(signed_in.agent.name, "SIGNED_IN") as another:
+            assert another.take()
+            async with Gateway(tmp_path) as gateway:
+                result = await gateway.call(signed_in, ms=200)
+                assert result["error"]["code"] == "timeout"
+                async with asyncio.timeout(60):
+                    await gateway.servers.close()
+
+    asyncio.run(work())
+
+
+class Full(command._Secrets):
+    """The store of secrets on a disk that may be full."""
+
+    is_full = True
+
+    def keep(self, *args):
+        if self.is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().keep(*args)
+
+
+def test_a_token_that_could_not_be_written_counts_until_another_one_is(
+    tmp_path, published, signed_in
+):
+    secrets = Full()
+
+    async def work():
+        async with Gateway(tmp_path, secrets) as gateway:
+            first = gateway.kept()
+            for _ in range(2):
+                published.tell("revoke")
+                assert (await gateway.call(signed_in))["ok"] and gateway.kept() == first
+            published.tell("forget")  # it ends the sign-in, and a person signs in again
+            assert login(tmp_path, str(tmp_path / "agent")).returncode == 0
+            published.tell("revoke")
+            secrets.is_full = False
+            assert (await gateway.call(signed_in))["ok"], "with what was signed in for last"
+
+    asyncio.run(work())
 
 
 def test_a_person_signs_in_for_the_devices_of_a_gateway(tmp_path, published, monkeypatch):
