@@ -563,7 +563,9 @@ class _Server(abc.ABC):
 
 
 class _Program(_Server):
-    """A server on stdio; *start* returns its ``program.Program``, or raises ``ClawError``."""
+    """A server on stdio; *start* returns its ``program.Program``, or raises ``ClawError`` or
+    ``OSError``.
+    """
 
     def __init__(self, row: list, codecs: tuple, later, warn, start):
         super().__init__(row, codecs, later, warn)
@@ -593,6 +595,8 @@ class _Program(_Server):
                     self._fail("it ended")
         except ClawError as e:
             self._fail(e.message + (f" - {e.hint}" if e.hint else ""))
+        except OSError as e:  # its folder, its sandbox or its pipes
+            self._fail(f"{e.filename or self.row[_ARGV][0]}: {e.strerror or e}")
         finally:
             if program is not None:
                 self._later(program.end())

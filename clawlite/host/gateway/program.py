@@ -1,4 +1,4 @@
-"""Programs that are MCP servers on stdio, and how far a gateway contains them (docs/adr/0126).
+"""Programs that are MCP servers on stdio, and how far a gateway contains them (docs/adr/0204).
 
 1. On Linux each runs in a sandbox (linux/tools/gateway_server.py), as the image of its device says.
 2. Where the machine can contain nothing, no program is started.  Who runs the gateway may name
@@ -36,7 +36,7 @@ class Programs:
 
     def of(self, image, name: str, *rules) -> "Program":
         """Return the program of the server *name*, to be opened; *rules*: as ``Sandboxes.start``
-        has them after the image.  Raises ``ClawError``.
+        has them after the image.  Raises ``ClawError`` or ``OSError``.
         """
         if name in self.uncontained:
             argv, names, *_ = rules

@@ -1,5 +1,5 @@
 """The program of an MCP server that a gateway starts for one of its devices, in a sandbox of its
-own (docs/adr/0126).
+own (docs/adr/0204).
 
 1. The gateway belongs to the host, which may not import this: command.py hands it ``Sandboxes``.
 2. The Sandbox of the device's image says what the program may do, as if the agent ran here: its
@@ -49,7 +49,7 @@ class Sandboxes:
         hosts  that it may reach, of those that the Sandbox allows; None: all of them
         cpu_s  seconds of processor time, with all that it starts; 0: no limit
         folders  [[path, writable], ...] in place of the Sandbox's, or None
-        Raises ``ClawError``.
+        Raises ``ClawError``, or ``OSError``: nothing is left of it then.
         """
         relaxed, profile, namespaces = _rules(image, folders)
         env = {name: os.environ[name] for name in names if name in os.environ}
@@ -77,27 +77,27 @@ class GatewayServer:
     def __init__(self, state: str, profile, hosts, relaxed: list, namespaces: str, job: tuple):
         top = os.path.join(state, "servers")
         os.makedirs(top, 0o700, exist_ok=True)
-        with _locked(top):
-            self._home = tempfile.mkdtemp(dir=top)
-            self._lock: int | None = _lock(self._home)
-        workspace = folder(profile, self._home)
-        self._engine = Engine(
-            workspace,
-            hidden(profile, state, workspace),
-            _proxy(profile, hosts),
-            relaxed=frozenset(relaxed),
-            bubblewrap=namespaces == "bubblewrap",
-        )
-        argv, env, cpu_s = job
-        rules = narrowed(profile, hosts)
-        try:
+        self._lock: int | None = None
+        with contextlib.ExitStack() as undone:  # what has begun, when a later step fails
+            with _locked(top):
+                self._home = tempfile.mkdtemp(dir=top)
+                undone.callback(self._remove_home)
+                self._lock = _lock(self._home)
+            workspace = folder(profile, self._home)
+            self._engine = Engine(
+                workspace,
+                hidden(profile, state, workspace),
+                _proxy(profile, hosts),
+                relaxed=frozenset(relaxed),
+                bubblewrap=namespaces == "bubblewrap",
+            )
+            undone.callback(self._engine.close)
+            argv, env, cpu_s = job
+            rules = narrowed(profile, hosts)
             self._process = SandboxedServer(
                 self._engine, rules, _NUMBER, argv, env, cpu_s, now_ms()
             )
-        except ClawError:
-            self._engine.close()
-            self._remove_home()
-            raise
+            undone.pop_all()
         self.stream = self._process.stream
 
     def fileno(self) -> int:
@@ -124,10 +124,12 @@ class GatewayServer:
         self._remove_home()
 
     def _remove_home(self) -> None:
-        remove(self._home)
-        lock, self._lock = self._lock, None
-        if lock is not None:
-            os.close(lock)
+        try:
+            remove(self._home)
+        finally:
+            lock, self._lock = self._lock, None
+            if lock is not None:
+                os.close(lock)
 
 
 def _lock(path: str) -> int:
@@ -165,8 +167,10 @@ def _remove_left(top: str) -> None:
             path = os.path.join(top, name)
             with contextlib.suppress(OSError):  # its gateway lives, or it is gone already
                 fd = _lock(path)
-                remove(path)
-                os.close(fd)
+                try:
+                    remove(path)
+                finally:
+                    os.close(fd)
 
 
 def _rules(image, folders) -> tuple:

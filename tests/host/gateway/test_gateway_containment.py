@@ -1,11 +1,12 @@
 """A gateway contains the programs of MCP servers that it starts for its devices (docs/mcp.md,
-"Through a gateway"; ADR 0126): real servers that try to get out, in the sandbox and without one.
+"Through a gateway"; ADR 0204): real servers that try to get out, in the sandbox and without one.
 """
 
 import asyncio
 import json
 import os
 import re
+import resource
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -15,6 +16,7 @@ import pytest
 from gateways import gateway, says
 from mcp_calls import Calls, Clock, gone, image_of, message, run
 
+from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.gateway import mcp_servers
 from clawlite.host.gateway.program import Programs
@@ -170,6 +172,42 @@ def test_a_gateway_removes_the_folders_of_one_that_was_killed(tmp_path):
             assert (await call(text="x"))["ok"]
 
     run(work())
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_of_the_call(tmp_path):
+    """At once, with the path and what is wrong with it."""
+    found = image(tmp_path)
+
+    async def work():
+        async with Calls(found) as call:
+            top = Path(call.state, "gateway", "servers")
+            top.parent.mkdir()
+            top.touch()
+            text = message(await call(), "unreachable")
+            assert f"{top}: File exists; nothing was called" in text
+
+    run(work())
+
+
+def test_a_start_that_fails_leaves_nothing(tmp_path):
+    """Whichever descriptor is one too many."""
+    found = image(tmp_path)
+    sandboxes = Sandboxes(str(tmp_path / "gateway"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    rules = ["/bin/true"], [], None, 0, None
+    sandboxes.start(found, *rules).end()  # what is loaded once is loaded
+    before = os.listdir("/proc/self/fd")
+    free = os.dup(0)
+    os.close(free)
+    for more in range(1, 8):
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (free + more, hard))
+            with pytest.raises((OSError, ClawError)):
+                sandboxes.start(found, *rules)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert os.listdir(tmp_path / "gateway/servers") == [], more
+        assert os.listdir("/proc/self/fd") == before, more
 
 
 def test_idle_s_and_life_s(tmp_path, monkeypatch):
