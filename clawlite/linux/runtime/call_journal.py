@@ -100,10 +100,11 @@ class Journal:
             found, mark = None, b" %s " % key.encode()
             at = data.find(mark)
             while at >= 0:
-                record = parse(data[data.rfind(b"\n", 0, at) + 1 : data.find(b"\n", at)])
+                end = data.find(b"\n", at)
+                record = parse(data[data.rfind(b"\n", 0, at) + 1 : end])
                 if record and record[_KEY] == key and record[_KIND] in (BEGIN, END):
                     found = record[_KIND], loads(record[_TEXT].encode())
-                at = data.find(mark, at + 1)
+                at = data.find(mark, end) if end >= 0 else end
             return found
         except (OSError, ClawError) as e:
             self._say("cannot be opened: %s" % (getattr(e, "strerror", None) or e))
@@ -119,10 +120,11 @@ class Journal:
             key = "%s.%s" % (self._own, key)
         try:
             text = dumps(payload)
-            text.encode()
+            size = len(text.encode())
         except ValueError as e:  # a handler's error may contain a value that JSON does not have
             text = dumps([payload[0], {"code": -32603, "message": "no JSON: %s" % e}])
-        if kind == WAIT and len(text) > MAX_ARGUMENTS:
+            size = len(text)
+        if kind == WAIT and size > MAX_ARGUMENTS:
             text = dumps([payload[0], None, payload[2]])
         try:
             self._open()
@@ -176,6 +178,8 @@ class Journal:
         self._read = 0  # bytes of the file that this process has read
         self._open_at: dict = {}  # {key: position} of the records in them that have no end
         self._checkpoint = 0  # position of the last checkpoint in them
+        # a start that trusted a checkpoint behind a damaged record would not tell of the damage
+        self._is_damaged = False
 
     def _note(self, record: tuple, at: int):
         """Note that the *record* stands at the position *at*."""
@@ -226,7 +230,9 @@ class Journal:
         data, found = self._log.contents(self._read), []
         for text in data.split(b"\n")[:-1]:
             record = parse(text)
-            if record:
+            if record is None:
+                self._is_damaged = True
+            else:
                 self._note(record, self._read)
                 if record[_OWNER] != self._slot:
                     found.append(record)
@@ -234,10 +240,10 @@ class Journal:
         return self._about(found)
 
     def _about(self, records) -> list:
-        now = self._now()
+        now, last = self._now(), {record[_KEY]: record for record in records}
         found = [
             (key, age_s(when, now) if kind == END else 0, len(text))
-            for kind, when, _, key, text in records
+            for kind, when, _, key, text in last.values()
             if kind in (BEGIN, END)
         ]
         return [about for about in found if about[1] < KEPT_S]
@@ -258,7 +264,7 @@ class Journal:
             self._append_checkpoint()
 
     def _append_checkpoint(self):
-        if len(self._open_at) <= MAX_OPEN:
+        if len(self._open_at) <= MAX_OPEN and not self._is_damaged:
             places = dumps([self._log.size, *self._open_at.values()])
             try:
                 self._append((GONE, self._now(), self._slot, _OPEN, places))
@@ -347,7 +353,7 @@ def _checkpoint(fd: int, size: int, now: int) -> tuple:
             found = [parse(os.pread(fd, _LINE, one).partition(b"\n")[0]) for one in places]
             if place == first + begin and None not in found:
                 return place, found
-        at = data.rfind(mark, 0, at)
+        at = data.rfind(mark, 0, begin)  # a text in a record may hold the mark many times
     return 0, []
 
 

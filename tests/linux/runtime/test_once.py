@@ -620,6 +620,76 @@ def test_behind_a_damaged_checkpoint_or_open_record_all_is_read(past, what):
     second.close()
 
 
+def test_what_a_tool_returned_is_looked_at_once_for_a_checkpoint(past, monkeypatch):
+    """Its text may hold what a checkpoint begins with, and the id of a call, many times."""
+    from clawlite.core.idempotency.idempotency import BEGIN, END
+
+    first = past.Journal("once")
+    first.keep(BEGIN, UUID % 1, ["f"])
+    text = " open [ %s " % (UUID % 1) * 1000
+    first.keep(END, UUID % 2, ["f", text, False, len(text)])
+    first.keep(END, UUID % 1, ["f", "x", False, 1])
+    first.close()
+    parse, tried = past.parse, []
+    monkeypatch.setattr(past, "parse", lambda data: tried.append(len(data)) or parse(data))
+    second = past.Journal("once")
+    assert len(second.calls()) == 2 and second.one(UUID % 1) == (END, ["f", "x", False, 1])
+    assert sum(size > len(text) for size in tried) == 3, "a checkpoint, all records, one"
+    second.close()
+
+
+def test_a_call_that_another_process_ended_long_ago_is_none_that_has_begun(past):
+    from clawlite.core.idempotency.idempotency import BEGIN, END
+
+    one, two = slot(past, 1), slot(past, 2)
+    assert one.keep(BEGIN, UUID % 1, ["f"]) == (True, [])
+    for number in (2, 3):
+        two.keep(BEGIN, UUID % number, ["f"])
+    two.keep(END, UUID % 2, ["f", "x", False, 1])
+    past.up += 301
+    assert one.keep(BEGIN, UUID % 4, ["f"]) == (True, [(UUID % 3, 0, len('["f"]'))])
+    assert one.keep(BEGIN, UUID % 2, ["f"]) == (True, []), "it is forgotten, and may run"
+    one.close()
+    two.close()
+
+
+def test_a_record_of_another_process_that_was_damaged_is_told_of_at_a_start(past, monkeypatch):
+    """No checkpoint behind it hides it."""
+    from clawlite.core.idempotency.idempotency import BEGIN, END
+
+    monkeypatch.setattr(past, "CHECKPOINT", 600)
+    one, two = slot(past, 1), slot(past, 2)
+    one.keep(BEGIN, UUID % 1, ["f"])
+    two.keep(BEGIN, UUID % 2, ["f"])
+    with open(one._path, "r+b") as file:
+        file.seek(file.read().rindex(b'["f"]'))
+        file.write(b"?")
+    for number in range(3, 9):
+        one.keep(BEGIN, UUID % number, ["f"])
+        one.keep(END, UUID % number, ["f", "x" * 300, False, 300])
+    one.close()
+    two.close()
+    past.up += 301
+    third = past.Journal("once")
+    assert third.waiting() == [] and os.path.exists(one._path + ".damaged")
+    third.close()
+
+
+def test_arguments_of_a_waiting_call_are_measured_in_bytes(past):
+    from clawlite.core.idempotency.idempotency import WAIT
+
+    empty = len('["t",{"a":""},null]')
+    for size, is_kept in ((past.MAX_ARGUMENTS, True), (past.MAX_ARGUMENTS + 1, False)):
+        text = "\N{SEEDLING}" * ((size - empty) // 4) + "x" * ((size - empty) % 4)
+        it = past.Journal("once")
+        it.keep(WAIT, UUID % 1, ["t", {"a": text}, None])
+        it.close()
+        it = past.Journal("once")
+        kept = {"a": text} if is_kept else None
+        assert it.waiting() == [(UUID % 1, ["t", kept, None])]
+        it.close()
+
+
 def test_a_file_that_is_written_anew_hides_no_call_of_another_process(past, monkeypatch):
     from clawlite.core.idempotency.idempotency import BEGIN, END
 
