@@ -64,8 +64,8 @@ class MCPClient:
     is_stateless  bool, the newer era is spoken, or tried
     version       str, what an ``initialize`` has settled, or None
     may_change    bool, the server says that it tells when its tools change
-    is_often_ended  bool, the server has ended ``MANY_ENDS`` subscriptions in a row; the caller, who
-                  tells a person of it, sets it to False, and it is True no second time
+    is_often_ended  bool, the server has ended ``MANY_ENDS`` subscriptions in a row; it stays True,
+                  and the caller tells a person of it once for each server, which outlives clients
     progress      {key: (progress, total or None, message)}, what the server told last of calls that
                   wanted it; the caller takes it out
     keep          None, or function(media type or "", base64) -> where an image, a sound or a blob

@@ -359,6 +359,7 @@ class _Server(abc.ABC):
 
     _has_gone = False  # a program has closed its stdout: nothing is sent any more
     _asks = False  # for a token, before which nothing is sent
+    _has_warned = False  # that it often ends its subscriptions
 
     def __init__(self, row: list, codecs: tuple, later, warn):
         self.row, self.name, self.pins = row, row[_NAME], dict(row[_PINS])
@@ -467,8 +468,8 @@ class _Server(abc.ABC):
             return
         try:
             client.tick(_now_ms())
-            if client.is_often_ended:
-                client.is_often_ended = False
+            if client.is_often_ended and not self._has_warned:
+                self._has_warned = True
                 self._warn(often_ended(self.name))
             if client.is_stale and client.state == READY:
                 client.ask_for_tools()

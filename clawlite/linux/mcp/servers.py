@@ -110,6 +110,7 @@ class _Server:
         self.is_writing = False
         self.is_silent = True  # nothing has come from it yet
         self.is_due = False  # a remote one has something to send
+        self.has_warned = False  # that it often ends its subscriptions
 
     @property
     def is_waiting(self) -> bool:
@@ -542,8 +543,8 @@ class Servers:
             return
         if not server.is_waiting:
             server.client.tick(now_ms)
-        if server.client.is_often_ended:
-            server.client.is_often_ended = False
+        if server.client.is_often_ended and not server.has_warned:
+            server.has_warned = True
             self._seam.warn(often_ended(server.name))
         if server.client.out or server.is_remote:
             self._write(server, now_ms)
