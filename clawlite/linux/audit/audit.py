@@ -9,7 +9,7 @@ a chain (chain.py).
    (linux/runtime/startup.py).
 4. No secret stands in a record, whatever else policies say of secrets.
 5. The record of a call that a service or an MCP server answered says which one, its own name for
-   the tool, who called it, how, and how much came back (served.py).
+   the tool, who called it, how, and the size of what came back (served.py).
 """
 
 import time

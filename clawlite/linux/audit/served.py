@@ -15,7 +15,8 @@ class Served:
     def of(self, event: dict) -> dict:
         """Return what the record of *event* says more: server, server_tool, mode ("native" or
         "mediated"), protocol ("http", "mcp 2026-07-28" or "mcp handshake", as the build found it),
-        and result_bytes, where something came back; {} for another tool.
+        and, where something came back, result_bytes: the size of the text in the event, which
+        of a long result is a part; {} for another tool.
         """
         name = event.get("tool")
         if event["event"] != "tool.call" or not isinstance(name, str):
