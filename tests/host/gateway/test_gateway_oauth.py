@@ -12,6 +12,7 @@ from mcp_oauth import SECRET, agent_of, login, person, servers, signed_in_build 
 
 from clawlite import command
 from clawlite.core.base.errors import ClawError
+from clawlite.core.mcp.mcp_client import LISTEN
 from clawlite.host.build.build import build_beside
 from clawlite.host.gateway import mcp_servers
 from clawlite.host.gateway.gateway import loads
@@ -210,6 +211,15 @@ def test_a_token_that_could_not_be_written_counts_until_another_one_is(
     asyncio.run(work())
 
 
+async def listed(servers) -> None:
+    """Return when each server has listed its tools again, as it does once it is told that it
+    listens: a request that came after ``revoke`` would renew its token.
+    """
+    clients = [server._client for server, _ in servers._servers.values()]
+    while any(one._next < 5 or list(one._waiting.values()) != [LISTEN] for one in clients):
+        await asyncio.sleep(0.01)
+
+
 def test_a_person_signs_in_for_the_devices_of_a_gateway(tmp_path, published, monkeypatch):
     """RFC 8628: the refresh token lies where the gateway's secrets do, and is renewed there."""
     path = mediated(tmp_path, published)
@@ -234,6 +244,7 @@ def test_a_person_signs_in_for_the_devices_of_a_gateway(tmp_path, published, mon
             assert login(tmp_path, path).returncode == 0
             first = kept("SIGNED_IN")
             assert (await call("shed"))["ok"] and (await call("barn"))["ok"]
+            await listed(servers)
             shared = kept("SIGNED_IN")
             assert shared != first, "the server gave another one, and the old one counts no more"
             assert login(tmp_path, path, "SIGNED_IN.shed").returncode == 0
