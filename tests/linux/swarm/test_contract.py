@@ -422,10 +422,10 @@ def test_a_part_is_given_in_no_turn_whoever_said_so_before(any_world, has_share)
     """The id of a part follows from that of its task: somebody may speak of it first."""
     world = any_world
     lead, hand = world.bus("lead", 0), world.bus("hand")
+    eve = eve_at_a_task(world)
     world.done(lead.put(task()))
     world.take(lead, "lead")
     lead.divide(IDS[0])
-    eve = eve_at_a_task(world)
     assert world.done(eve.asks(IDS[5], IDS[1])) is True
     if has_share:
         lead.allot(IDS[0], IDS[1:3], False, LIMITS)
@@ -434,6 +434,7 @@ def test_a_part_is_given_in_no_turn_whoever_said_so_before(any_world, has_share)
     world.done(lead.put(Task(IDS[1], "Look.", None, "lead", "", IDS[0])))
     taken = world.take(hand)
     assert (taken.id, taken.root) == (IDS[1], IDS[0])
+    world.until(lambda: asked_in_turns(world) == [])
     assert world.done(hand.hold(IDS[1], [50, 0], LIMITS))
     assert world.done(hand.hold(IDS[1], [51, 0], LIMITS)) is not has_share
     hand.use(IDS[1], 40, 0)
