@@ -1,11 +1,11 @@
 """core/swarm: the methods of CKP 9.3.3, with a bus that only notes what it is asked."""
 
+import clawlite.core.swarm.swarm_methods as swarm_methods
 from clawlite.core.base.effect import LOG, SEND
 from clawlite.core.base.errors import ClawError, InvalidParams
 from clawlite.core.swarm.swarm import Swarm
 from clawlite.core.swarm.swarm_methods import (
     MAX_DESCRIPTION,
-    MOST_OWED,
     MOST_SENT,
     SwarmMethods,
 )
@@ -315,12 +315,17 @@ def test_a_report_that_is_asked_for_again_leaves_room_for_others():
 
 
 def test_reports_that_nobody_acknowledges_are_not_kept_without_end():
+    """With 20 in the place of 10,000: a board's heap has no room for those."""
     one, bus = methods()
     one.opened(True)
-    delegated(one, bus, range(MOST_OWED - 1))
-    one._agent.effects = []
-    delegated(one, bus, range(MOST_OWED - 2, MOST_OWED + 1))
-    assert len(one._owed) == MOST_OWED
+    most, swarm_methods.MOST_OWED = swarm_methods.MOST_OWED, 20
+    try:
+        delegated(one, bus, range(19))
+        one._agent.effects = []
+        delegated(one, bus, range(18, 21))
+    finally:
+        swarm_methods.MOST_OWED = most
+    assert len(one._owed) == 20
     assert one._agent.events() == ["swarm.delegate"] * 3 + ["swarm.refused"]
 
 
