@@ -118,7 +118,11 @@ def run(device, ready) -> int:
 
 def main(args: list) -> int:
     """Return the exit code: that of ``run``, or 2 when the image cannot be opened here."""
-    device = _prepared(args)
+    try:
+        device = _prepared(args)
+    except RuntimeError as e:  # the linker loads it here, and first what it imports
+        sys.stderr.write("clawlite: %s\n" % ran_out(e))
+        return 2
     return run(device, None) if device else 2
 
 
