@@ -121,7 +121,9 @@ def _parse(source: bytes, file: str, problems: Problems):
         problems.add(
             LinePlace(file, e.lineno or 0), (), f"not Python: {e.msg}", hint="mend that line"
         )
-    except (ValueError, RecursionError, MemoryError) as e:
+    except ValueError as e:  # a NUL, before Python 3.11.4
+        problems.add(LinePlace(file), (), f"not Python: {e}", hint="mend that line")
+    except (RecursionError, MemoryError) as e:
         problems.add(
             LinePlace(file), (), f"not Python: {e or 'too deeply nested'}", hint="nest it less"
         )

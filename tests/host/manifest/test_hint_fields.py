@@ -29,6 +29,11 @@ ELSEWHERE = {
     "the log and the audit name rules by their ids: give each its own": "names no field",
     "name the manifest, or make one with: clawlite new NAME": "tests/host/projects",
     "name claw.yaml or its folder: tools.py beside it is read by itself": "an argument, no field",
+    "name the file that has kind: Claw": "an argument, no field",
+    "write no path, user or password into it: [mqtt] has fields for those": (
+        "needs a broker's URL: tests/host/channels/test_channels.py has those that are refused"
+    ),
+    "shorten or change it: MQTT takes no other topics": "names no field",
     "remove this one: its callers say who they are": "a whole Channel goes",
     "add annotations: { readOnlyHint: true } to it if it has none": (
         "tests/linux/tools/test_world_model.py builds with one"
@@ -39,9 +44,6 @@ ELSEWHERE = {
     "reflex rules are [[rule]] tables": "all rows with reflex rules write such a table",
     "name it under [[credentials]], with the server's host": (
         "needs a server: tests/linux/mcp/test_remote.py builds with one"
-    ),
-    'use flow = "client_credentials"': (
-        "needs a server: tests/host/gateway/test_gateway_oauth.py builds with one"
     ),
     'remove trust, or use flow = "client_credentials"': (
         "needs a server: tests/linux/mcp/test_sign_in.py builds with one"
