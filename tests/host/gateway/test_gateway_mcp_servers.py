@@ -94,7 +94,7 @@ def test_the_official_sdk_on_stdio_changes_a_tool_while_the_gateway_runs(tmp_pat
 
     async def work():
         async with Calls(image) as call:
-            assert (await call())["ok"] and (await call("grow"))["ok"]
+            assert (await call.until_ok())["ok"] and (await call("grow"))["ok"]
             result = await call()
             until = time.monotonic() + 60
             while result["ok"] and time.monotonic() < until:  # it may tell after its answer

@@ -153,6 +153,7 @@ def test_what_waits_for_a_minute_of_the_provider_ends_with_its_tools_time(world,
             assert error["code"] == -32014 and error["data"] == {
                 "tool": "impatient",
                 "timeout_ms": 300,
+                "hint": "give it less to do, or raise timeout_ms in the manifest",
             }, error
             assert len(server.requests) == 1 and agent.is_serving()
 
