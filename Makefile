@@ -248,9 +248,10 @@ kernels:                ## the sandbox on other kernels, in virtual machines: ho
 # What cannot be installed or built here leaves its rows out, and is told.
 PEERS  := build/peers
 OTHERS := build/bench-others.jsonl
-bench: $(STAMP) compiler strace words32 redis nats mosquitto ## measure this machine: rows, then each target reached or missed
+bench: $(STAMP) compiler strace words32 redis nats mosquitto ## measure all targets here
 	@rc=0; mkdir -p build; rm -rf build/accel; : >$(OTHERS); \
-	if $(COMPILER); then $(MAKE) -s accel || rc=1; else echo "No C compiler or no Python.h: the rows of the compiled core are left out." >&2; fi; \
+	if $(COMPILER); then $(MAKE) -s accel || rc=1; \
+	else echo "No C compiler or no Python.h: no rows of the compiled core." >&2; fi; \
 	{ $(MAKE) -s peers-requirements && \
 		PYTHONPATH="$(CURDIR)" $(BIN)/python benchmarks/peers/policies.py \
 		$(PEERS)/requirements/bin/python -o $(OTHERS); } || rc=1; \
@@ -265,7 +266,8 @@ peers-%:
 		$(PEERS)/$*/bin/pip install --quiet --disable-pip-version-check -r benchmarks/peers/$*.txt && \
 		cp benchmarks/peers/$*.txt $(PEERS)/$*/made-from; }
 
-bench-peers: $(STAMP) accel peers-requirements peers-agents.requirements ## a decision and a turn beside those of others
+# A decision and a turn, beside those of others.
+bench-peers: $(STAMP) accel peers-requirements peers-agents.requirements ## measure others, too
 	@rc=0; export PYTHONPATH="$(CURDIR)"; \
 	$(BIN)/python benchmarks/peers/policies.py $(PEERS)/requirements/bin/python \
 		$(if $(OUT),-o $(OUT)) || rc=1; \

@@ -192,8 +192,8 @@ def _described(names: list) -> tuple:
     agents = [] if os.path.exists(path) else _agents_in(name)
     if agents:
         raise ClawError(
-            "%s: expected an agent, found a folder with %d" % (name, len(agents)),
-            "name any of them: %s" % ", ".join(agents[:_NAMED]),
+            "%s: expected an agent, found a folder of agents" % name,
+            "name one of them: %s" % ", ".join(agents[:_NAMED]),
         )
     image = files.open_image(path)
     if not image.size_of(SWARM):

@@ -211,7 +211,7 @@ def _children(pid: int) -> list:
         (
             ["status"],
             1,
-            ".: expected an agent, found a folder with 2 - name any of them: hand, lead\n",
+            ".: expected an agent, found a folder of agents - name one of them: hand, lead\n",
         ),
         (["trace"], 2, "trace: expected the ID of a task"),
         (["trace", "ffff", "lead"], 1, "0 tasks have an id that begins with ffff"),
