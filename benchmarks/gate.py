@@ -5,9 +5,9 @@
    than 3 % fails.
 2. Each is compared only where it must be the same: bytes of heap with the recorded version of
    MicroPython, on whatever machine; instructions with the recorded build of Python and C library,
-   where valgrind is installed.  What the gate leaves out it says, with the cause; it fails when
-   nothing is left.
-3. Who runs it makes no difference: READY is that of an agent without a tools.py, which root alone
+   where valgrind is installed.  The gate says what it leaves out, and why; it fails when it can
+   compare nothing.
+3. The user makes no difference: READY is that of an agent without a tools.py, which only root
    compiles at each start (docs/adr/0180).
 4. A number is changed with a reason, in the commit that changes it:
    ``python benchmarks/gate.py --record "why it is worth it"``.

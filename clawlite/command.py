@@ -152,7 +152,7 @@ def _line_editor(limit: int, columns: int):
 
 
 class _Secrets:
-    """The secrets of agents; the host's gateway asks, and may not import what knows."""
+    """The secrets of agents, for the host's gateway, which may not import linux/secrets."""
 
     def __call__(self, agent: str, name: str) -> str:
         """Return a secret of *agent*."""
@@ -174,8 +174,8 @@ class _Secrets:
 
 
 def _sandboxes(state: str):
-    """Return what contains programs, or None where nothing does; the host's gateway starts some,
-    and may not import it.
+    """Return what contains programs (``Sandboxes``), or None where nothing can.  The host's gateway
+    needs it, and may not import it.
     """
     if sys.platform != "linux":
         return None

@@ -2,10 +2,10 @@
 board-profile`` prints it, and writes what it counted into groups.json.
 
 The tables "rare" and "seldom" (clawlite/host/firmware/groups.json) name the functions that a board
-loads only when they are called, with those that only they call.  This command makes the second:
+loads only when they are called.  This command writes "seldom":
 
-    seldom    functions that every board would hold although no transcript calls them; those that
-              take fewer than _LEAST bytes stay, and those in "kept", which has the reasons
+    seldom    functions that no transcript calls and that every board would otherwise hold, without
+              those shorter than _LEAST bytes and those in "kept", which has the reasons
 
 Beside them stands what it counts:
 

@@ -8,9 +8,9 @@ import importlib
 
 
 class Later:
-    """``anthropic = Later("anthropic")`` stands for the module: its names are those of the module.
+    """``anthropic = Later("anthropic")`` stands for the module, and imports it at the first use.
 
-    Not importlib.util.LazyLoader: this imports nothing of a package that lies above the module.
+    importlib.util.LazyLoader would not do: it imports the packages above the module at once.
     """
 
     def __init__(self, name: str):

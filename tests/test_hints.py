@@ -1,9 +1,9 @@
 """Each error that reaches a person says the next step.
 
-Every making of a ``ClawError`` (or of a subclass) in the product has a hint, and every ``Problem``
-of a manifest has a hint or says what was expected.  A ``RequestError`` that says what was expected
-has its next step in that: the program that asked sends it.  ``EXCEPTIONS`` has the rest, each with
-its reason; an exception that covers nothing fails.
+Every ``ClawError`` (or subclass) that the product makes has a hint. Every ``Problem`` of a manifest
+has a hint or says what was expected. A ``RequestError`` may also say what was expected: its reader
+is the program that sent the request. ``EXCEPTIONS`` lists the others, each with its reason; an
+exception that covers nothing fails.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""A command from the process that has imported what it needs does as one that is started anew."""
+"""A command forked from a warm process (warm.py) behaves like one that is started anew."""
 
 import os
 import subprocess

@@ -1,7 +1,7 @@
-"""Commands of clawlite in processes that have imported before what they need.
+"""Commands of clawlite, forked from a process that has already imported what they need.
 
-A start of ``clawlite build`` takes 0.2 s of processor time, nine tenths of it for imports. So one
-process for each process of a run imports the host's part, and forks for every command.
+A start of ``clawlite build`` takes 0.2 s of processor time, nine tenths of it for imports. So each
+process of a run has one helper process, which imports the host's part and forks for every command.
 
 1. The command is a process of its own, with the arguments, environment, folder, umask and stdio
    that it was started with; it ends as any Python program does.
@@ -10,7 +10,7 @@ process for each process of a run imports the host's part, and forks for every c
    another that has not ended.
 3. Commands of a device, which import little and by themselves, are started as usual.
 
-``test_warm.py`` holds that both ways give the same.
+``test_warm.py`` checks that both ways give the same.
 """
 
 import array

@@ -22,7 +22,7 @@ from clawlite.host.bench.run import Bench
 from clawlite.host.targets import targets
 
 HERE = Path(__file__).resolve().parent
-# naive comes last: no engine, but what everybody would write first
+# naive comes last: it is no engine, but the code that everybody would write first
 PEERS = ("cel", "regorus", "cedarpy", "casbin", "naive")
 BLOCK_NS = 5000000
 ROUNDS = 15
@@ -141,8 +141,8 @@ def rows(bench: Bench, python: str, rounds: int, sizes=suites.SIZES):
 
 
 def fastest(found: dict) -> str:
-    """Return the name of the fastest engine of *found*, {name: samples}; naive is none, and counts
-    alone where no other was measured.
+    """Return the name of the fastest engine of *found*, {name: samples}.  naive is no engine, so it
+    counts only when no engine was measured.
     """
     engines = [name for name in PEERS if name != "naive"] or PEERS
     return min(engines, key=lambda name: statistics.median(found[name]))

@@ -34,14 +34,14 @@ MAX_KEPT = 8  # files that are made of one result
 MAX_INPUTS = 4  # questions of a server that are shown
 ELICIT = "elicitation/create"
 PROBE_MS = 3000
-PAUSE_MS, LONGEST_PAUSE_MS = 1000, 60000  # before a subscription that has ended is asked for again
-MANY_ENDS = 8  # in a row: somebody is told
+PAUSE_MS, LONGEST_PAUSE_MS = 1000, 60000  # between the end of a subscription and the next request
+MANY_ENDS = 8  # subscriptions that end in a row before a person is told
 ASKED = object()  # of an outcome: the server asks a person
 DISCOVER, INITIALIZE, LIST, READY = range(4)  # states
 LISTEN = "listen"  # what the client calls its own subscription
 # in the message, for a model sees no hints
 _UNANSWERED = "clawlite answers no questions of a server: give all that it needs in the arguments"
-# the next step where a call was sent and no answer came
+# the hint of an error after which nobody knows whether a call was carried out
 OUTCOME_UNKNOWN = "what the call did is not known: look before it is made again"
 
 
@@ -64,8 +64,8 @@ class MCPClient:
     is_stateless  bool, the newer era is spoken, or tried
     version       str, what an ``initialize`` has settled, or None
     may_change    bool, the server says that it tells when its tools change
-    is_often_ended  bool, the server has ended ``MANY_ENDS`` subscriptions in a row; it stays True,
-                  and the caller tells a person of it once for each server, which outlives clients
+    is_often_ended  bool, the server has ended ``MANY_ENDS`` subscriptions in a row.  It stays True.
+                  A new client begins at False; the caller notes which servers it has told of
     progress      {key: (progress, total or None, message)}, what the server told last of calls that
                   wanted it; the caller takes it out
     keep          None, or function(media type or "", base64) -> where an image, a sound or a blob
@@ -93,10 +93,10 @@ class MCPClient:
         self.version = None
         self.may_change = False
         self._listens = True  # the server lets it listen, as far as is known
-        self._listen_ms, self._pause_ms = 0, PAUSE_MS  # when it may subscribe, and its next pause
-        self._since_ms = None  # since when it listens
+        self._listen_ms, self._pause_ms = 0, PAUSE_MS  # when it may subscribe; the next pause
+        self._since_ms = None  # when the subscription was first seen to be open
         self._has_ended = False  # the server ended the subscription; ``tick`` begins the pause
-        self._ends = 0  # subscriptions in a row
+        self._ends = 0  # subscriptions that ended in a row
         self.is_often_ended = False
         self._probe_until = now_ms + PROBE_MS
         self.state = DISCOVER
@@ -140,7 +140,7 @@ class MCPClient:
             self._since_ms = now_ms
 
     def _paused(self, now_ms: int, least_ms: int = 0):
-        """The subscription has ended: it is asked for again later, not before *least_ms*."""
+        """Begin the pause, of at least *least_ms*, between two subscriptions."""
         if self._since_ms is not None and now_ms - self._since_ms >= LONGEST_PAUSE_MS:
             self._pause_ms, self._ends = PAUSE_MS, 0
         self._since_ms = None
@@ -148,7 +148,7 @@ class MCPClient:
         self._pause_ms = min(self._pause_ms * 2, LONGEST_PAUSE_MS)
         self._ends += 1
         self.is_often_ended = self.is_often_ended or self._ends == MANY_ENDS
-        self.is_stale = True  # a change announced meanwhile would be missed
+        self.is_stale = True  # until it subscribes again, nobody tells it of changes
 
     def begin(self, now_ms: int):
         """Nothing could be sent before now: the time for the newer era begins."""

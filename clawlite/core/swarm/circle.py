@@ -1,14 +1,14 @@
-"""Tasks that wait for each other: a turn that delegates a task keeps its place until the report has
-come, so two agents that delegate to each other can wait for ever.
+"""Tasks that wait for each other.  A turn that delegates a task keeps its place in its process
+until the report has come, so two agents that delegate to each other could wait for ever.
 
-1. A task goes on when nothing that it waits for is stuck: a turn, when all that it asked for go
-   on; a task that is divided, when all of its parts do; one that nobody has taken, when a process
-   that may take it has a place, or a place whose task goes on.
-2. What does not go on by these rules is stuck.  It was delegated in a circle, or two circles share
-   agents, or ``max_parallel`` leaves no place.
-3. A task for which nobody is there waits for somebody to come, and is not stuck.
-4. Of several stuck tasks the newest is refused, by whoever asked for it.  The others go on then, or
-   are looked at again.
+1. A task goes on when it can still end.  A task whose turn delegates goes on when all tasks that
+   the turn asked for go on; a divided task, when all of its parts do.  A task that nobody has taken
+   goes on when a process that may take it has a free place, or a place whose task goes on.
+2. All other tasks are stuck: they were delegated in a circle, or two circles share agents, or
+   ``max_parallel`` leaves no place.
+3. A task is not stuck when no process is there that may take it: one may still come.
+4. Of several stuck tasks, the newest is refused, by the process that asked for it.  Then the others
+   go on, or are checked again.
 """
 
 from collections import namedtuple
@@ -16,13 +16,13 @@ from collections import namedtuple
 from clawlite.core.swarm.swarm import PEER_TO_PEER, PIPELINE, RUNNING
 
 Peer = namedtuple("Peer", "process identity at_once")  # at_once: 0 of one that does no tasks
-# id, state, process, recipient, parent: as the tables of ``bus`` have them;  divided: 0 or 1
+# id, state, process, recipient, parent: columns of the tables of ``bus``;  divided: 0 or 1
 # asker: id of the task whose turn asked for this one, or ""
 Open = namedtuple("Open", "id state process recipient parent divided asker")
 
 
 class Circle:
-    """What waits for what in a swarm.
+    """Which tasks wait for which in a swarm, and which of them can never end.
 
     tasks  list of ``Open``, in the order in which they were delegated
     peers  list of ``Peer``, the processes that are there
@@ -35,9 +35,9 @@ class Circle:
             swarm.topology == PEER_TO_PEER and swarm.to_all
         )
         self._there = {process for process, _, _ in peers}
-        self._below: dict = {}  # id -> ids of what it waits for
-        self._at: dict = {}  # process -> ids of the tasks that have its places
-        self._busy: set = set()  # the same of all processes
+        self._below: dict = {}  # id of a task -> ids of the tasks that it waits for
+        self._at: dict = {}  # process -> ids of the tasks that take its places
+        self._busy: set = set()  # ids of the tasks that take a place in any process
         for one in tasks:
             for above in filter(None, (one.parent, one.asker)):
                 self._below.setdefault(above, []).append(one.id)
@@ -70,15 +70,15 @@ class Circle:
             found.update(more)
 
     def _goes(self, one: Open, known: set) -> bool:
-        """Return whether a task goes on, when those in *known* do."""
+        """Return whether the task *one* goes on, given that the tasks *known* do."""
         if one.state == RUNNING:
-            if one.process not in self._there:  # another process takes it back
+            if one.process not in self._there:  # the others will take the task back
                 return True
             return all(below in known for below in self._below.get(one.id, ()))
         able = self._able(one)
         if not able or self._all_divide and not one.parent:
             return True
-        if any(not at_once for _, _, at_once in able):  # who leads divides it, or passes it on
+        if any(not at_once for _, _, at_once in able):  # a leader divides it or passes it on
             return True
         if self._is_full(known):
             return False
@@ -89,7 +89,7 @@ class Circle:
         return False
 
     def _is_full(self, known: set) -> bool:
-        """Whether ``max_parallel`` leaves no place until a task outside of *known* ends."""
+        """Return whether ``max_parallel`` leaves no place until a task outside of *known* ends."""
         return self._most is not None and len(self._busy) >= self._most and not self._busy & known
 
     def _able(self, one: Open) -> list:

@@ -69,8 +69,8 @@ class Swarm:
     is_board      bool, the agent is a board that reaches the engine itself, and a process elsewhere
                   speaks for it
     shares        [name of a store of the agent's Memory that all agents share, ...]
-    terms         what has to be the same for all of its agents: everything but what an agent has of
-                  its own
+    terms         the part of the section that must be the same for all of its agents: everything
+                  except the agent's own fields
     """
 
     def __init__(self, record: list):

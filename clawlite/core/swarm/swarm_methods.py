@@ -25,8 +25,8 @@ swarm.report     ready  swarm  -        9.3.3  task_id status result token_usage
 swarm.broadcast  -      swarm  -        9.3.3  swarm message
 swarm.discover   ready  swarm  -        9.3.3  swarm?
 """
-MOST_SENT = 256  # reports at once that wait for an answer
-MOST_OWED = 10000  # that wait to be acknowledged: a bus keeps no more tasks that have ended
+MOST_SENT = 256  # reports that may wait for the operator's answer at once
+MOST_OWED = 10000  # tasks whose report is not acknowledged; a bus keeps no more ended tasks
 _BROADCAST, _REPORT = "claw.swarm.broadcast", "claw.swarm.report"
 
 
@@ -39,9 +39,9 @@ class SwarmMethods:
            report(task_id, status, result, token_usage, duration_ms, by) -> bool, False for an
            unknown task
            broadcast(sender, message)
-           ask(description, to, data, call), a generator of milliseconds to wait that returns
-           (status, by, result) of a report
-           look_again(): ``send_reports`` has something to do
+           ask(description, to, data, call), a generator of milliseconds to wait, which returns
+           (status, by, result) of the report
+           look_again(), called when ``send_reports`` has something to do
            statuses() -> {identity: "ready" | "busy" | "unavailable"}
            Its methods raise ``ClawError`` only.  put and report may return a ``Later``.
     """
@@ -51,13 +51,14 @@ class SwarmMethods:
     def __init__(self, agent, swarm, bus):
         self._agent, self.swarm, self._bus = agent, swarm, bus
         self._is_peer = False  # the operator is sent reports and broadcasts
-        self._owed = {}  # id of a task -> the id as the operator wrote it, until it acknowledges
-        self._due = set()  # ids of those whose report may be there and is not sent
-        self._sent = set()  # ids of those that this session was sent, and has not acknowledged
-        self._unanswered = set()  # ids of those of them that it has not answered
+        # id of a task whose report is not acknowledged -> the id as the operator wrote it
+        self._owed = {}
+        self._due = set()  # ids of tasks whose report has to be looked for and sent
+        self._sent = set()  # ids of tasks whose report went to this session, not yet acknowledged
+        self._unanswered = set()  # those of ``_sent`` to which no answer of any kind has come
 
     def opened(self, is_peer: bool):
-        """A session begins; *is_peer*: its operator takes part in the swarm."""
+        """Begin a session; *is_peer*: its operator declares the capability ``swarm``."""
         self._is_peer = is_peer
         self._due.update(self._owed)
         self._sent, self._unanswered = set(), set()
@@ -98,11 +99,11 @@ class SwarmMethods:
 
     @property
     def owes(self) -> bool:
-        """Whether ``send_reports`` may have something to do."""
+        """Whether the operator is still to be sent a report, now or later."""
         return self._is_peer and bool(self._owed)
 
     def send_reports(self, ended, outcome):
-        """Send the operator the reports that are there of its tasks.
+        """Send the operator the reports of its tasks that have ended.
 
         ended    ids of tasks that have a new report
         outcome  function(id) -> (status, result, tokens or None, duration ms or None) of the report
@@ -127,7 +128,7 @@ class SwarmMethods:
             if duration_ms is not None:
                 params["duration_ms"] = duration_ms
             message = notification(_REPORT, params)
-            message["id"] = task_id  # which makes it a request
+            message["id"] = task_id  # a message with an id is a request
             self._agent.effects.append((SEND, message))
 
     def _acknowledged(self, message: dict):
@@ -154,7 +155,7 @@ class SwarmMethods:
         else with its "result".
 
         to    identity of the agent that should do it, "" for any that is free
-        call  number of the agent's task that asks
+        call  number of the agent's task whose turn delegates, or None
         Raises ``ClawError`` when no agent may do it, or it has failed.
         """
         swarm = self.swarm
@@ -210,7 +211,7 @@ class SwarmMethods:
         return _with(self._bus.put(given), acknowledged)
 
     def _owe(self, task_id: str, written: str):
-        """The operator, who has *written* the id of a task so, is to be sent its report."""
+        """Note that the operator wants the report of a task whose id it wrote as *written*."""
         if task_id not in self._owed and len(self._owed) >= MOST_OWED:
             reason = "its report is not sent: %d wait to be acknowledged" % MOST_OWED
             self._log("refused", method=_REPORT, task_id=task_id, reason=reason)

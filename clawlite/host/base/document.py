@@ -1,6 +1,6 @@
 """A text file as plain data, with the line of everything in it.
 
-1. A reader (``yaml_text``, ``json_text``) makes plain data, and says where each value stands.
+1. A reader (``yaml_text``, ``json_text``) makes plain data, and notes the line of each value.
 2. Bounds hold after aliases are followed, so that a file does not become larger than it is:
    MAX_VALUES, or a value for each of its bytes where it has more of them, and MAX_DEPTH.
 3. A ``Place`` is a document and a path in it: what a problem is reported against.
@@ -16,15 +16,15 @@ MAX_DEPTH = 32  # the deepest CKP document with a JSON Schema in it is about 14
 
 
 class Lines:
-    """The line of each value in a file, and of each key.  A value is known by its number.
+    """The lines of the values and keys of a file.  A number stands for each value.
 
-    Arrays and no objects: a file of 100,000 rules has a million values, and an object for each
-    takes six times as much memory.
+    The lines are kept in arrays, not in objects: a file of 100,000 rules has a million values, and
+    one object for each would take six times as much memory.
     """
 
     def __init__(self):
         self._values = array("I")  # the line of each value
-        self._starts = array("I")  # of each value, where in the following its members begin
+        self._starts = array("I")  # for each value: where its members begin in the next three
         self._ends = array("I")
         self._keys: list = []  # the key of each member; None in a list
         self._key_lines = array("I")
@@ -38,7 +38,7 @@ class Lines:
         return len(self._values) - 1
 
     def close(self, number: int, members: list) -> None:
-        """Say that *members*, [(key or None, its line, number)], are all that a value has."""
+        """Set the members of a value to *members*, [(key or None, its line, number)]."""
         self._starts[number] = len(self._keys)
         for key, line, member in members:
             self._keys.append(key)

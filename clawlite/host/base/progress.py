@@ -1,10 +1,9 @@
-"""How far a long run is, such as ``clawlite bench``: one line on a terminal that is stderr,
-overwritten as the run goes on.  Elsewhere nothing is shown.
+"""The progress of a long run, such as ``clawlite bench``: one line on a terminal that is stderr,
+overwritten as the run goes on.  Where stderr is no terminal, nothing is shown.
 
-1. No thread draws it, so that nothing else runs in the process that measures: the line changes when
-   a part begins and after what is printed.
-2. The cursor stays at the start of the line, so that what others write to the terminal does not
-   follow it.
+1. No thread draws the line, because nothing else may run in a process that measures.  The line
+   changes when a part begins and after something was printed.
+2. The cursor stays at the start of the line, so that the output of others overwrites it.
 """
 
 import sys
@@ -17,7 +16,7 @@ _ERASED = "\r\x1b[K"
 class Progress:
     """The progress of one run; ``with`` removes the line at the end.
 
-    parts  [(name, seconds that it took where that was recorded)] in the order of the run
+    parts  [(name, recorded seconds of that part)] in the order of the run
     """
 
     def __init__(self, parts: list[tuple[str, float]]):
@@ -33,13 +32,13 @@ class Progress:
         self._write(_ERASED)
 
     def begin(self, at: int) -> None:
-        """Part number *at*, from 0, is what is measured from now on."""
+        """Say that part number *at*, counted from 0, begins."""
         if at != self._at:
             self._at, self._begun = at, time.monotonic()
         self._draw()
 
     def show(self, write, what) -> None:
-        """Call ``write(what)``, which prints, while the line is removed."""
+        """Call ``write(what)``, which prints, with the line removed; then draw the line again."""
         self._write(_ERASED)
         write(what)
         self._draw()
@@ -53,16 +52,16 @@ class Progress:
 
     def _write(self, text: str) -> None:
         if self._is_shown:
-            sys.stdout.flush()  # of the same terminal
+            sys.stdout.flush()  # it may be the same terminal
             sys.stderr.write(text)
             sys.stderr.flush()
 
 
 def left(parts: list[tuple[str, float]], at: int, before_s: float, now_s: float) -> float:
-    """Return about how many seconds a run still takes: what was recorded of the parts that are not
-    done, times how much longer than recorded the others took.
+    """Return about how many seconds the run still takes: the recorded seconds of the parts that are
+    not done, scaled by how much slower than recorded the parts before were.
 
-    before_s, now_s  seconds that the parts before number *at* took, and that this one has taken
+    before_s, now_s  seconds that the parts before number *at* took, and that this part took so far
     """
     done, rest = (sum(seconds for _, seconds in some) for some in (parts[:at], parts[at:]))
     return max(0.0, rest * (before_s / done if done else 1) - now_s)

@@ -6,8 +6,8 @@ event parser.
    2026-01-01 are strings.
 2. Duplicate keys, keys that are not strings, other tags, merge keys, a second document, .nan and
    .inf are refused.
-3. Data are built from events here, never by PyYAML's composer: that one recurses, and the C one
-   has no bound.
+3. Data are built from events here, never by PyYAML's composer: it recurses, and the C version has
+   no limit of depth.
 4. libyaml is only the fast way to a success.  When it objects, and where the two parsers differ
    (tabs; ":" and "?" in a plain text inside [] or {}), the Python parser decides, so that every
    machine gives the same answer and sentence.
@@ -28,8 +28,8 @@ from clawlite.host.base.document import (
 from clawlite.host.base.problems import quoted
 
 MAX_INT = 1 << 63
-_WORDS = 1000  # texts of a file that are one object wherever they stand
-# positions in what is open: data, the key of its next member and the line of that, its number
+_WORDS = 1000  # at most so many texts of a file are shared by all values that are equal to them
+# positions in an open collection (``_Builder.stack``)
 _DATA, _KEY, _LINE, _IS_FLOW, _NUMBER, _MEMBERS = 0, 2, 3, 4, 5, 6
 _MARK = 1  # the group of ``_VALUE``
 _CORE = "tag:yaml.org,2002:"
@@ -188,8 +188,8 @@ def _indentation(lines: list) -> str:
 class _Builder:
     """Plain data from events, with a stack of open collections.
 
-    data    the whole, whose number in *lines* is *number*
-    most    values that it may have, aliases followed
+    data    the data of the whole document; its number in *lines* is *number*
+    most    how many values the data may have after aliases are followed
     """
 
     def __init__(self, file: str, most: int, doubt: type = None):
@@ -275,7 +275,7 @@ class _Builder:
         if not top:
             line = 1 if data is None else line
         elif top[_KEY] is not None and event.value == "" and event.implicit[0]:
-            line = top[_LINE]  # nothing has no place; the two parsers invent different ones
+            line = top[_LINE]  # an empty value has no place; the two parsers invent different ones
         if not self._is_key():
             self._count(line)
         elif not event.anchor:

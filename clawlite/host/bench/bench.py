@@ -37,8 +37,8 @@ SUITES = (
     "boards",
 )
 ELSEWHERE = ("peers", "swarm")  # suites that need more: make bench-peers, make bench-swarm
-# About how many seconds parts, "suite: function", take where that is more than _SHORT_S: 31 rounds
-# on two cores that other programs use too.  Once a part is done, only how they compare counts.
+# Recorded seconds of each part, "suite: function", that takes more than _SHORT_S, with 31 rounds on
+# two busy cores.  After the first part only the ratios count (host/base/progress.py).
 RECORDED_S: dict[str, float] = {
     "build: build": 49,
     "provider: provider": 20,
@@ -60,7 +60,7 @@ RECORDED_S: dict[str, float] = {
     "micropython: stack": 354,
     "boards: promises": 500,
 }
-# The same with --long, by how much more they do.
+# Seconds of these parts with --long, where they differ.
 RECORDED_LONG_S: dict[str, float] = {
     "build: build": 120,
     "micropython: grows_asked": 580,

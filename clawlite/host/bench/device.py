@@ -54,7 +54,7 @@ def here(suites: list, rounds: int, took) -> None:
 
 
 def over_ssh(host: str, suites: list, rounds: int, took) -> None:
-    """Measure the machine *host*, as ssh names it; ``took(row)`` gets each row as it is there.
+    """Measure the machine *host*, as ssh names it; ``took(row)`` gets each row as soon as it comes.
     Raises ``ClawError``: it cannot be reached, or the run failed there.
     """
     from clawlite.host.flash.ssh import Failed, Remote
@@ -85,7 +85,7 @@ def over_ssh(host: str, suites: list, rounds: int, took) -> None:
 
 
 def _progress(suites: list) -> Progress:
-    """Return the progress of a run of *suites* elsewhere; the first one begins."""
+    """Return the progress of a run of *suites* on another machine, with the first suite begun."""
     found = Progress([(suite, bench.recorded_s(suite)) for suite in suites])
     found.begin(0)
     return found

@@ -175,8 +175,8 @@ def _ran(pid: int):
 
 def journal(bench):
     """Yield rows: how much more time until READY, and how much more memory, an agent takes with a
-    large journal, which an agent has written some minutes before, than with no journal.  Starts
-    with it and without it alternate.
+    large journal than without one.  An agent wrote that journal some minutes before.  Starts with
+    it and without it alternate.
     """
     image, environment = bench.agent(), bench.environment()
     kept = os.path.join(bench.folder, "large.journal")

@@ -21,20 +21,20 @@ from clawlite.host.firmware.trees import uncollected, walk
 
 GROUPS = pathlib.Path(__file__).parent / "groups.json"
 _GROUPS = json.loads(GROUPS.read_text(encoding="utf-8"))
-# What every agent needs stands together; the rest is loaded when an image or a moment needs it.
-# ``base`` is what opens an image: tools.py is compiled before ``core`` is there, while the heap is
-# empty.  What only a unit imports follows (``units``).
+# Which modules become one file.  Every agent needs ``base`` and ``core``.  ``base`` opens an image:
+# tools.py is compiled before ``core`` is loaded, while the heap is empty.  ``units`` adds modules
+# that only one unit imports.
 UNITS = _GROUPS["units"]
 # Functions that most runs never call, grouped with those that are called together:
 # {group: {module: [function or Class.method]}} (outline.py).  A group is a file, which takes a
-# block of flash, or a part of a module that is loaded then anyway.  Its members are of one unit,
-# where base and core are two.  Those that only they call follow (``outlined``).
+# block of flash, or a part of a module that is loaded then anyway.  Its members are of one unit;
+# base and core count as two.  ``outlined`` adds the functions that only members call.
 RARE = _GROUPS["rare"]
-if _GROUPS["seldom"]:  # every board would hold them, and no transcript calls them
+if _GROUPS["seldom"]:  # functions that no transcript calls and every board would hold
     RARE["seldom"] = _GROUPS["seldom"]
-# Once loaded, groups stay: what some lines of a person need, and each of some people.  No
-# transcript has enough of them to count.  Groups with classes that others name follow
-# (``outlined.with_classes``).
+# These groups stay in memory once they are loaded: some typed lines need them, and all lines of
+# some people, and transcripts have too few of both.  ``outlined.with_classes`` finds more groups
+# that must stay.
 STAY = ("escaping", "utf8")
 FIRST = ("base", "core")  # what every board loads before all else
 STAGES = ("request", "incoming", "calling")  # one at a time is in memory (overlays.py)
@@ -53,7 +53,7 @@ def rooms() -> list[pathlib.Path]:
 
 
 def sources() -> dict[str, pathlib.Path]:
-    """Return {module: path of its source} of what goes on a board: what its start comes to load."""
+    """Return {module: path of its source} of the modules that a board can come to load."""
     core = pathlib.Path(clawlite.core.__file__).parent
     folders = core.glob("*/*.py"), (core.parent / "scan").glob("*.py")
     shell = (path for room in rooms() for path in room.glob("*.py"))
@@ -70,7 +70,7 @@ def _reached(paths: tuple) -> list[str]:
 
 @functools.cache
 def entrances() -> tuple:
-    """Return the modules from which others import what is in a third one (link.py)."""
+    """Return the modules that re-export names: others import from them what a third one defines."""
     return tuple(from_sources.entrances(_texts()))
 
 
@@ -86,14 +86,14 @@ def _texts() -> dict[str, str]:
 
 @functools.cache
 def outlined() -> dict[str, dict[str, list]]:
-    """Return ``RARE`` with all that only its functions call."""
+    """Return ``RARE`` with the functions that only its members mention."""
     of = {name: unit for unit, names in units().items() for name in names}
     return with_companions(RARE, _trees(), of, FIRST, ENTRIES + CALLED_BY_NAME)
 
 
 @functools.cache
 def _trees() -> dict[str, ast.Module]:
-    """Return {module: its source}, which nobody changes."""
+    """Return {module: the syntax tree of its source}; nobody may change the trees."""
     return {name: ast.parse(text) for name, text in _texts().items() if name not in entrances()}
 
 
@@ -181,8 +181,8 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict, dict]:
 
 
 def delegate(trees: dict) -> None:
-    """Hand the generators of *trees*, {module: ``ast.Module``}, that others wait for to
-    ``Agent.drive``, which resumes each from its own loop; those that loops go through stay.
+    """Let ``Agent.drive`` resume the generators of *trees*, {module: ``ast.Module``}, from its own
+    loop, in place of ``yield from``.  Generators that a loop iterates are left as they are.
 
     With ``yield from``, each level takes some 200 bytes of a board's stack whenever the innermost
     is resumed.  Raises ``LinkError`` for a module that has both kinds.

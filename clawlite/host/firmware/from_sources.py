@@ -1,12 +1,12 @@
-"""What the linker reads in the sources, so that nobody keeps a list of modules beside them.
+"""What the linker derives from the sources, so that nobody has to maintain lists of modules.
 
-    reached    which modules a board can come to load
-    entrances  from which of them others import what is in a third one
-    joined     which of them become one file with what imports them
-    iterated   whose generators are for loops (docs/adr/0080)
+    reached    the modules that a board can come to load
+    entrances  the modules from which others import what a third one defines
+    joined     the modules that become one file with those that import them
+    iterated   the generators that loops iterate (docs/adr/0080)
 
-The first three follow from the import statements.  They are found in the text, because parsing all
-sources takes a second and every build asks.
+The first three follow from the import statements.  They are found by searching the text, because
+parsing all sources takes a second, and every build needs them.
 """
 
 import ast
@@ -23,7 +23,7 @@ _IMPORT = re.compile(
 _BY_NAME = re.compile(r"""\b(?:__import__|stage)\(["'](\w+)["']\)""")
 _REMARK = re.compile(r"#[^\n]*")
 _FUNCTIONS = (ast.FunctionDef, ast.Lambda)
-# builtins and methods that go through what they are given, as a loop does
+# builtins and methods that iterate their arguments, as a loop does
 _TAKERS = tuple(
     "all any dict enumerate extend filter join list map max min next reversed set sorted sum tuple "
     "zip".split()
@@ -31,11 +31,11 @@ _TAKERS = tuple(
 
 
 class Import(NamedTuple):
-    """What one module imports of another.
+    """One import of a module by another.
 
-    is_first  it does so when it is loaded, and not in a function
-    name      what it imports of *module*, or "": the module itself
-    alias     what it calls that, or "": by its name
+    is_first  bool, it runs when the importing module is loaded, not later in a function
+    name      the name that is imported from *module*, or "" for the module itself
+    alias     the name after ``as``, or ""
     """
 
     is_first: bool
@@ -59,8 +59,8 @@ def imports(text: str, modules) -> list[Import]:
 
 
 def reached(texts: dict[str, str], starts) -> list[str]:
-    """Return which of *texts*, {module: its source}, the modules *starts* come to load, in the
-    order of *texts*.
+    """Return those of *texts*, {module: its source}, that are loaded when the modules *starts* are,
+    then or later, in the order of *texts*.
     """
     found, todo = set(), list(starts)
     while todo:
@@ -72,7 +72,7 @@ def reached(texts: dict[str, str], starts) -> list[str]:
 
 
 def entrances(texts: dict[str, str]) -> list[str]:
-    """Return the modules from which another one imports what they have imported themselves."""
+    """Return the modules that re-export: another one imports from them what they have imported."""
     of = {module: imports(text, texts) for module, text in texts.items()}
     asked = {(one.module, one.name) for found in of.values() for one in found if one.name}
     return [
@@ -83,11 +83,11 @@ def entrances(texts: dict[str, str]) -> list[str]:
 
 
 def joined(texts: dict[str, str], units: dict[str, list], first: tuple) -> dict[str, list]:
-    """Return *units*, {unit: [module, ...]}, and in each the modules that are loaded with it and
-    that nothing outside of it imports; each module behind those that it imports.
+    """Return *units*, {unit: [module, ...]}, with more modules: those that a unit loads and that no
+    module outside of it imports.  Each module comes after those that it imports.
 
     texts  {module: its source}
-    first  units that every board loads: whoever else imports what these load does not matter
+    first  units that every board loads: they get what they load, whoever else imports it
     """
     found = {unit: [*modules] for unit, modules in units.items()}
     unit_of = {module: unit for unit, modules in units.items() for module in modules}
@@ -110,7 +110,7 @@ def joined(texts: dict[str, str], units: dict[str, list], first: tuple) -> dict[
 
 
 def _in_order(modules: list, users: dict) -> list:
-    """Return *modules*, each behind those that it imports at its top."""
+    """Return *modules*, each after those that it imports at its top."""
     needs = {
         module: [other for other in modules if (True, module) in users[other]] for module in modules
     }
@@ -129,8 +129,8 @@ def _in_order(modules: list, users: dict) -> list:
 
 
 def _users(texts: dict[str, str]) -> dict[str, set]:
-    """Return {module: {(whether its import is at the top, module that imports it)}}; what comes
-    through an entrance is from the module behind it, and an entrance is no user.
+    """Return {module: {(whether the import is at the top, module that imports it)}}.  An import
+    from an entrance counts for the module that defines the name; entrances are left out.
     """
     doors = {
         door: {one.alias or one.name: one.module for one in imports(texts[door], texts)}
@@ -146,8 +146,8 @@ def _users(texts: dict[str, str]) -> dict[str, set]:
 
 
 def iterated(trees: dict) -> tuple[set, set]:
-    """Return ({(module, name)} of the generators in *trees* that hand over to others with ``yield
-    from`` and that loops go through, the same of all others, which ``Agent.drive`` resumes).
+    """Return two sets of (module, name) of the generators in *trees* that use ``yield from``: those
+    that loops iterate, directly or by way of others, and the rest, which ``Agent.drive`` resumes.
     """
     all_of = _delegating(trees)
     names = set().union(*map(_iterated_names, trees.values()))
@@ -181,7 +181,7 @@ def _called(node) -> str:
 
 
 def _iterated_names(tree) -> set:
-    """Return the names of the functions whose result a loop, or what works as one, goes through."""
+    """Return the names of the functions whose results loops, or _TAKERS, iterate."""
     found = set()
     for function in walk(tree):
         if not isinstance(function, (*_FUNCTIONS, ast.Module)):
@@ -202,8 +202,8 @@ def _iterated_names(tree) -> set:
 
 
 def _delegating(trees: dict) -> dict:
-    """Return {(module, name): names that it hands over to with ``yield from``} of the generators
-    that do so.
+    """Return {(module, name) of a generator: the names of the functions that it hands over to with
+    ``yield from``}, of those that do so.
     """
     found = {}
     for module, tree in trees.items():

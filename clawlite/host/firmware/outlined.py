@@ -1,22 +1,23 @@
-"""Which functions a board loads only when they are called: what outline.py takes out.
+"""Which functions a board loads only when they are called: those that outline.py moves out.
 
-1. ``rare`` in groups.json names functions of each group.  No count decides these: they run
-   together, they are over once an agent is READY, or a board has no transcript of what calls them.
-2. A function that only functions of one group mention goes with the group.  That follows from the
+1. ``rare`` in groups.json names the functions with which each group begins.  A person chose them,
+   not a count: they run together, or are not needed once an agent is READY, or no transcript calls
+   them.
+2. A function that only functions of one group mention joins the group.  This follows from the
    sources, so a new helper of such a function needs no entry.
-3. A mention is any use of the name, in any module.  So a function stays when another has its name,
-   or when some text contains it as a word.
+3. A mention is any use of the name, in any module.  So a function does not move when another
+   function of its name is used elsewhere, or when a string contains its name as a word.
 """
 
 import ast
 
 from clawlite.host.firmware.trees import walk
 
-ALWAYS = ""  # who mentions a name where modules are loaded, outside of all functions
+ALWAYS = ""  # the mentioning function, for a mention at the top of a module
 
 
 def functions(body: list, owner: str = ""):
-    """Yield (qualified name, node) of functions and methods; inner ones belong to theirs."""
+    """Yield (qualified name, node) of functions and methods; inner functions are not listed."""
     for node in body:
         if isinstance(node, ast.FunctionDef):
             yield owner + node.name, node
@@ -25,11 +26,11 @@ def functions(body: list, owner: str = ""):
 
 
 def with_companions(groups: dict, trees: dict, units: dict, first: tuple, plain: tuple) -> dict:
-    """Return *groups*, {group: {module: [name]}}, and in each what only its functions mention.
+    """Return *groups*, {group: {module: [name]}}, with those that only their members mention.
 
     trees  {module: ``ast.Module``} of the sources
-    units  {module: its unit}; of others, a group gets functions of the units *first* alone
-    plain  modules whose functions others ask for by their names
+    units  {module: its unit}; a group takes functions from its own units and from *first* only
+    plain  modules whose functions are called by name, so that they do not move
     """
     group_of = {
         (module, name): group
@@ -64,9 +65,9 @@ def with_companions(groups: dict, trees: dict, units: dict, first: tuple, plain:
 
 
 def with_classes(groups: dict, trees: dict) -> set[str]:
-    """Return those of *groups* that have a class which an ``except`` or an ``isinstance`` names, or
-    from which another one comes: loaded twice it would be two, and none of these would know the
-    first.
+    """Return the groups with a class that an ``except``, an ``isinstance`` or a subclass names.  If
+    such a group were loaded twice, there would be two classes, and these places would not know
+    the second.
     """
     named = set()
     for tree in trees.values():
@@ -102,8 +103,8 @@ def _only(users: set, group_of: dict):
 
 
 def _users(trees: dict) -> dict[tuple, set]:
-    """Return {(module, qualified name) of a plain function: {(module, qualified name) of those that
-    mention it}}; without those that nobody mentions.
+    """Return {(module, qualified name) of a plain function: {(module, qualified name) of each
+    function that mentions it}}.  Functions that nobody mentions are left out.
     """
     mentions, texts = {}, set()
     for module, tree in trees.items():
@@ -134,12 +135,12 @@ def _mentioned(node) -> list[str]:
         return [node.id]
     if isinstance(node, ast.Attribute):
         return [node.attr]
-    # under another name its uses could not be seen
+    # an alias counts as a mention, because the uses of the other name are not followed
     return [node.name] if isinstance(node, ast.alias) and node.asname else []
 
 
 def is_plain(node) -> bool:
-    """Return whether outline.py can take out the function *node* without a word in a table."""
+    """Return whether outline.py can move the function *node* without being told more about it."""
     arguments = node.args
     return not (
         node.name.startswith("__")

@@ -172,7 +172,7 @@ def heap_after_calls(data: bytes, tools_py: str, bits: int, profile=None) -> int
 
 
 def swarm(data: bytes, tools_py: str, bits: int, profile=None) -> int:
-    """Return how many of the held bytes are code that speaks with the swarm: 0 in none."""
+    """Return how many of the held bytes are code of the swarm's client; 0 without a swarm."""
     image = layout.Image(lambda offset, length: data[offset : offset + length], len(data))
     return sum(sizes()[str(bits)][part] for part in parts(image, profile) if part in _OF_SWARM)
 

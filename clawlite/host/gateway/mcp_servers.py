@@ -9,8 +9,8 @@ call of one of its tools (docs/mcp.md; linux/mcp/servers.py is the like for a de
    twice: of one that was sent to a server that then failed, nobody knows what it did.
 4. A server that no call needed for ``IDLE_S``, or what its image says, is ended; so is one whose
    life is over, once no call is under way.
-5. Tokens of OAuth are got here for each device; no device sees one.  It is by client credentials,
-   or in the name of a person who has signed in on this machine.
+5. Tokens of OAuth are obtained here, for each device; no device sees one.  They come by client
+   credentials, or in the name of a person who has signed in on this machine.
 """
 
 import abc
@@ -54,8 +54,8 @@ SILENT_MS = 86400000  # of a stream that is listened to
 IDLE_S = 600
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1, 60
 MAX_UNSENT = 8388608  # bytes that a server has not read
-AGAIN_S = 0.2  # until it is looked again whether another process has renewed
-# of a row of section MCP
+AGAIN_S = 0.2  # between two looks whether another process has finished its renewal
+# positions in a row of section MCP
 _NAME, _ARGV, _ENV, _IS_HANDSHAKE, _PINS, _HEADERS, _TOKENS, _LIFE = range(8)
 
 
@@ -65,8 +65,8 @@ def is_program(row: list) -> bool:
 
 
 def _programs_of(image):
-    """Yield (name, rules of it that only a sandbox keeps) of the programs that a gateway starts for
-    a device that runs *image*.
+    """Yield (name, [rule that only a sandbox enforces, ...]) of each program that a gateway starts
+    for a device that runs *image*.
     """
     services = map(Service, image.section(SERVICES) or ())
     served = {one.name for one in services if one.scheme == SERVED and one.mode == MEDIATED}
@@ -78,7 +78,7 @@ def _programs_of(image):
 
 
 def _start_of(row: list) -> tuple:
-    """Return what ``Programs.of`` wants of *row*, after the image."""
+    """Return the arguments of ``Programs.of`` for *row*, those after the image."""
     hosts, _, _, cpu_s, *folders = row[_LIFE]
     return row[_NAME], row[_ARGV], row[_ENV], hosts, cpu_s, folders[0] if folders else None
 
@@ -112,9 +112,9 @@ class Servers:
 
     def __init__(self, codecs: tuple, programs: Programs, warn=lambda text: None, secret=None):
         self._codecs, self._programs, self._warn, self._secret = codecs, programs, warn, secret
-        # (device, name of a server) -> its _Server, and what of the image made it so
+        # (device, name of a server) -> (its _Server, the parts of the image that it depends on)
         self._servers: dict = {}
-        self._ending: set = set()  # tasks that end a server, or renew a token
+        self._ending: set = set()  # tasks that end a server or renew a token
         self._is_closing = False
 
     async def called(
@@ -150,8 +150,8 @@ class Servers:
         return result_of(200, text.encode("utf-8", "replace"), self._codecs[0], most)
 
     async def warnings(self, images) -> list[str]:
-        """Return what who runs the gateway should know of the programs of *images*."""
-        found: dict = {}  # name -> rules that a sandbox keeps
+        """Return warnings about the programs of *images*, for the person who runs the gateway."""
+        found: dict = {}  # name of a program -> its rules that only a sandbox enforces
         for image in images:
             for name, rules in _programs_of(image):
                 found.setdefault(name, set()).update(rules)
@@ -273,11 +273,11 @@ class _PersonTokens(_Tokens):
     """The tokens of one device in the name of a person, who has signed in on this machine for that
     device, or for all (``clawlite secrets login``).
 
-    1. One renews at a time, of this process and others: a server may end a sign-in whose refresh
+    1. One process renews at a time, and one task in it: a server may end a sign-in whose refresh
        token comes twice.
-    2. A renewal comes to its end, though the call that wanted it was given up: the server may have
-       given another refresh token, which must not be lost.  Calls that come meanwhile wait for it.
-    3. Another process that renews is waited for until the gateway ends.
+    2. A renewal goes on when the call that needed it is given up, because the server may have sent
+       a new refresh token, which must not be lost.  Later calls wait for the same renewal.
+    3. While another process renews, this one waits, but not beyond the end of the gateway.
     """
 
     def __init__(
@@ -291,7 +291,7 @@ class _PersonTokens(_Tokens):
         self._later, self._is_closing = later, is_closing
         self._names = own_name(self._name, device), self._name
         self._renewing: asyncio.Task | None = None
-        # a refresh token that could not be written: {(name of the secret, its value): token}
+        # the refresh token that could not be stored: {(name, value of the stored secret): token}
         self._unkept: dict = {}
 
     async def _another(self) -> Token:
@@ -308,7 +308,7 @@ class _PersonTokens(_Tokens):
                 if self._is_closing():
                     raise ClawError(f"{name} was not renewed: the gateway ends")
                 await asyncio.sleep(AGAIN_S)
-            self._token = await self._renewed()  # the call that wanted it may be gone
+            self._token = await self._renewed()  # kept, even if the call has been given up
             return self._token
         except OSError as e:
             raise ClawError(f"{name} cannot be renewed: {e.strerror}") from None
@@ -340,7 +340,7 @@ class _PersonTokens(_Tokens):
         if refresh != written:
             try:
                 await _in_thread(self._secret.keep, self._agent, name, refresh)
-            except (OSError, ClawError):  # no room: it is tried again with the next one
+            except (OSError, ClawError):  # no room: the next renewal tries again to store it
                 self._unkept = {(name, written): refresh}
         return found
 
@@ -372,7 +372,7 @@ class _Server(abc.ABC):
         self._resume_s, self._why = 0.0, ""
         _, idle_s, self._life_s, *_ = row[_LIFE]
         self._idle_s = idle_s or IDLE_S
-        self._old_s: float | None = None  # when its life is over
+        self._old_s: float | None = None  # the time at which ``life_s`` is over
         self._timers: dict = {}  # what for -> TimerHandle
 
     async def call(self, tool: str, arguments: dict, credentials: list) -> tuple:
@@ -403,7 +403,7 @@ class _Server(abc.ABC):
                 self._rest()
 
     def _rest(self) -> None:
-        """No call is under way: end it when nobody needs it, or its life is over."""
+        """End the server, while no call is under way, if it is idle or its ``life_s`` is over."""
         if self._old_s is not None and time.monotonic() >= self._old_s:
             self.end("its life is over")
             return
@@ -484,7 +484,7 @@ class _Server(abc.ABC):
             self._broken(e)
 
     def _wait(self, client: MCPClient) -> None:
-        """Go on when *client* has something to do whatever comes."""
+        """Set a timer for the time at which *client* has something to do."""
         due_ms = client.due_ms()
         if due_ms is None or self._asks:
             self._stop("due")

@@ -2,8 +2,8 @@
 
 1. On Linux each runs in a sandbox (linux/tools/gateway_server.py), as the image of its device says.
 2. Where the machine can contain nothing, no program is started.  Who runs the gateway may name
-   those that are to run all the same, as the gateway's user and in an empty folder.  They are told
-   which rules of such a program nothing keeps (mcp_servers.py).
+   those that are to run all the same, as the gateway's user and in an empty folder; warnings then
+   say which rules of such a program are not enforced (mcp_servers.py).
 """
 
 import abc
@@ -17,8 +17,8 @@ from typing import Any
 
 from clawlite.core.base.errors import ClawError, SandboxDenied
 
-GRACE_S = 0.5  # between the end of its stdin, SIGTERM and SIGKILL
-LAST_S = 1  # for what is told of its end, once its stdout has closed
+GRACE_S = 0.5  # from the end of its stdin to SIGTERM, and from there to SIGKILL
+LAST_S = 1  # after the end of its stdout, for the news of what ended it
 _SAID = 2000  # characters of stderr that are kept
 _PIECE = 65536
 ONLY_LINUX = "only Linux can contain a program - run this gateway on Linux"
@@ -46,7 +46,7 @@ class Programs:
         return _Contained(self._sandboxes.start(image, *rules))
 
     async def missing(self) -> str:
-        """Return why this machine contains no program, and what would mend it; "" when it does."""
+        """Return why this machine cannot contain a program, and what to do about it, or ""."""
         if self._sandboxes is None:
             return ONLY_LINUX
         return await asyncio.to_thread(self._sandboxes.missing)
@@ -71,7 +71,7 @@ class Program(abc.ABC):
 
     @abc.abstractmethod
     async def settled(self) -> None:
-        """Wait, not for long, until what it said last has come."""
+        """Wait a short time for the last stderr of the program, and for what ended it."""
 
     @abc.abstractmethod
     def said(self) -> str:

@@ -126,7 +126,7 @@ def refuse_rules(manifest) -> None:
     rules = SimpleNamespace()
     rules.network, rules.hosts, _ = network_of(can and can.network)
     for name, own in manifest.settings.mcp.items():
-        # a board with functions of its own can say nothing of the network in its Sandbox
+        # A board with functions of its own can declare no network, so here ``hosts`` decides alone.
         is_alone = own.mode == "mediated" and not (can and can.network)
         for index, host in enumerate(own.hosts or ()):
             try:
@@ -139,7 +139,7 @@ def refuse_rules(manifest) -> None:
             if not is_allowed and not (parsed and is_alone):
                 place = ("mcp", name, "hosts", index)
                 manifest.problems.add(manifest.settings.place, place, why, hint=hint)
-        # a gateway contains a program on any level
+        # at a gateway level none is no reason to refuse: the gateway contains the program
         is_free = level(manifest) == profile.NONE and own.mode == "native"
         for field in ("hosts", "cpu_s") if is_free else ():
             if getattr(own, field) is not None:

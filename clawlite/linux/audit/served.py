@@ -13,17 +13,17 @@ class Served:
         self._rows: tuple | None = None
 
     def of(self, event: dict) -> dict:
-        """Return what the record of *event* says more: server, server_tool, mode ("native" or
-        "mediated"), protocol ("http", "mcp 2026-07-28" or "mcp handshake", as the build found it),
-        and, where something came back, result_bytes: the size of the text in the event, which
-        of a long result is a part; {} for another tool.
+        """Return the fields that the record of *event* gets: server, server_tool, mode ("native" or
+        "mediated"), protocol ("http", "mcp 2026-07-28" or "mcp handshake", as the build found it)
+        and, if a result came back, result_bytes, the size of the text in the event, which is cut
+        when the result is long.  Return {} for a tool that neither a service nor a server answers.
         """
         name = event.get("tool")
         if event["event"] != "tool.call" or not isinstance(name, str):
             return {}
         if name not in self._known:
             tool = self._image.tool(name)
-            if tool is None:  # a caller's text
+            if tool is None:  # the name is any text of a caller, and is not cached
                 return {}
             self._known[name] = self._found(tool.handler)
         found = self._known[name]

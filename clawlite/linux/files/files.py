@@ -109,7 +109,7 @@ def swarm_folder(name: str) -> str:
 
 
 def tell_doctor(folder: str, name: str, text: str):
-    """Keep *text* in a file for ``clawlite doctor``; with "" there is none."""
+    """Keep *text* in a file that ``clawlite doctor`` reads; with "" remove the file."""
     path = os.path.join(folder, name)
     try:
         if text:
@@ -118,7 +118,7 @@ def tell_doctor(folder: str, name: str, text: str):
                 file.write(text + "\n")
         elif os.path.exists(path):
             os.unlink(path)
-    except OSError:  # then it has nothing to look at
+    except OSError:  # then doctor finds no file and reports nothing
         pass
 
 

@@ -1,14 +1,14 @@
-"""A record log of each process, which the next process of the same owner takes over: what one has
-not done when it is killed, the next one finds.  The reports of a swarm lie in such files until its
+"""A record log of one process that the next process of the same owner takes over: what a killed
+process had not finished, the next one finds.  The reports of a swarm are in such files until the
 engine has acknowledged them (docs/adr/0208).
 
     FOLDER/OWNER.PROCESS.END     locked as long as its process lives
     [key, ...]                   one line each, JSON with its CRC-32 (record_log.py)
 
-1. A row that is kept survives a kill.  ``sync`` brings the rows to the disk: then they survive a
-   power cut, too.
-2. A row stays in the file until all in it are done: one may be found again that was done.
-3. A file that nobody has locked is of a process that has ended.
+1. A row that is written survives a kill.  After ``sync`` it survives a power cut, too.
+2. Rows are removed only when all rows of the file are done.  So the next process may also find a
+   row that was done.
+3. A file that nobody has locked belongs to a process that has ended.
 """
 
 import fcntl
@@ -21,11 +21,11 @@ from clawlite.linux.files.record_log import RecordLog, is_sealed, sealed
 class InheritedLog:
     """The log of one process.
 
-    folder        where it lies, with those of others
-    owner         whose the process is: those that have the same take over
-    process       id of it
-    end           of the file's name
-    dumps, loads  JSON, as text and of bytes
+    folder        where the file lies, with those of other processes
+    owner         whom the process works for; processes of the same owner take over from each other
+    process       id of the process
+    end           how the file's name ends
+    dumps, loads  JSON: value -> text, bytes -> value
 
     Its methods raise ``OSError``.
     """
@@ -36,7 +36,7 @@ class InheritedLog:
         self._what = "the %s of %s" % (end, owner)
         path = os.path.join(folder, "%s.%s.%s" % (owner, process, end))
         self._log = RecordLog(path, self._what)
-        self._keys: set = set()  # of what is not done
+        self._keys: set = set()  # keys of the rows that are not done
 
     def keep(self, row: list, lasting: bool):
         """Put [key, ...] on record, once.
@@ -50,18 +50,18 @@ class InheritedLog:
         self._keys.add(row[0])
 
     def sync(self):
-        """What is on record survives a power cut from now on."""
+        """Bring the rows to the disk, so that they survive a power cut."""
         if self._keys:
             os.fdatasync(self._log.fd)
 
     def done(self, key: str):
-        """The row with this key is done."""
+        """Note that the row with this key is done; when all are, empty the file."""
         self._keys.discard(key)
         if not self._keys and self._log.fd is not None:
             self._log.cut(0)
 
     def close(self):
-        """This process ends; what is not done stays."""
+        """Close the log at the end of this process.  A file with rows that are not done stays."""
         try:
             if not self._keys and self._log.fd is not None:
                 os.unlink(self._log.path)
@@ -69,11 +69,10 @@ class InheritedLog:
             self._log.close()
 
     def left_behind(self, told) -> list:
-        """Return the rows of processes of this owner that have ended: they are of this process from
-        now on.
+        """Move the rows of ended processes of this owner to this log; return them.
 
-        told  function(OSError), called for a file that cannot be read or moved here: what was read
-              of it is returned, too, and the next process finds the file again
+        told  function(OSError), called for a file that cannot be read or moved.  The rows that were
+              read from it are returned, too, and the next process finds the file again
         """
         try:
             names = sorted(os.listdir(self._folder))
@@ -109,12 +108,12 @@ class InheritedLog:
         return rows
 
     def _open(self):
-        """Open the file and lock it.  Who takes files over may have taken it before the lock."""
+        """Open the file and lock it; again when another process took it over before the lock."""
         while self._log.fd is None or not leads_to_inode(self._log.path, self._log.inode):
             self._log.open()
             fcntl.flock(self._log.fd, fcntl.LOCK_EX)
 
 
 def _whole(data: bytes) -> list:
-    """Return the lines of a file without their CRC; one that is torn was never kept."""
+    """Return the lines of a file without their CRC; a torn line was never acknowledged as kept."""
     return [line[:-9] for line in data.split(b"\n") if line and is_sealed(line)]

@@ -10,9 +10,10 @@ the agent's state folder, append-only.
 4. At the start, and when it has grown, the file is written again with the records that still count.
    A torn last line is dropped.  Damaged lines are dropped, too, but the damaged file is kept aside
    and a message on stderr says so.
-5. Every ``CHECKPOINT`` bytes a line says where the records stand that have no end yet.  Once the
-   calls that ended before that line are forgotten, a start reads those records and what follows
-   the line, and nothing else.  An earlier version takes the line for a call that is over.
+5. Every ``CHECKPOINT`` bytes a line (a checkpoint) names the positions of the records that have no
+   end yet.  When a checkpoint is older than the time for which calls are remembered, a start reads
+   only these records and what follows the checkpoint.  An earlier version takes the line for a call
+   that is over.
 """
 
 import fcntl
@@ -42,8 +43,8 @@ CHECKPOINT = 65536  # bytes from one checkpoint to the next
 MAX_OPEN = 1000  # records that a checkpoint names; when more have no end, none is written
 MAX_ARGUMENTS = 4096  # bytes of JSON of a waiting call; longer arguments are dropped
 _BOOT = "boot"  # key of the first line, which says to which boot the times belong
-_OPEN = "open"  # key of a checkpoint: [its position, those of the records without an end]
-_LINE = 16384  # bytes, more than a record without an end has
+_OPEN = "open"  # key of a checkpoint; its text: [its position, those of records without an end]
+_LINE = 16384  # bytes; a record without an end is shorter
 
 
 class Journal:
@@ -176,9 +177,9 @@ class Journal:
 
     def _forget(self):
         self._read = 0  # bytes of the file that this process has read
-        self._open_at: dict = {}  # {key: position} of the records in them that have no end
-        self._checkpoint = 0  # position of the last checkpoint in them
-        # a start that trusted a checkpoint behind a damaged record would not tell of the damage
+        self._open_at: dict = {}  # {key: position} of records without an end, in those bytes
+        self._checkpoint = 0  # position of the last checkpoint, in those bytes
+        # no checkpoint is written after damage: a start that trusted it would not report that
         self._is_damaged = False
 
     def _note(self, record: tuple, at: int):
@@ -338,8 +339,8 @@ class _Locked:
 
 
 def _checkpoint(fd: int, size: int, now: int) -> tuple:
-    """Return (position of a checkpoint, [records before it without an end]): no other record before
-    it counts any more.  (0, []) when the end of the file has no such checkpoint.
+    """Return (position of a checkpoint, [records before it without an end]).  No other record
+    before the checkpoint counts.  Return (0, []) when the end of the file has no such checkpoint.
     """
     first = max(0, size - 3 * CHECKPOINT)
     data = os.pread(fd, size - first, first)

@@ -39,8 +39,8 @@ VERSION = 6  # of the tables: 2: reserved, 3: tries, 4: who asks, 5: accounts, 6
 # the events of no task are those of the whole swarm; the last one says whether it is stopped
 _WHOLE, _STOPPED, _RESUMED = "", "stopped", "resumed"
 _DROPPED = "dropped"
-# In one transaction: each of its own would write the same pages of the file once more.  It writes
-# from the beginning: SQLite lets nobody wait for the file who has begun to read it.
+# One transaction: each statement alone would write the same pages of the file once more.  It is
+# immediate: SQLite refuses to wait for a lock once a transaction has begun to read.
 SCHEMA = """
 begin immediate;
 create table if not exists peers (process text primary key, identity text, at_once int);
@@ -273,8 +273,8 @@ class Bus:
     def put(self, task) -> bool:
         """Put *task* on record, once; return False when its id is that of another task.
 
-        A part of another task, and a task that was given in the turn of another (``asks``),
-        count to what that one may use.
+        A part of another task, and a task that the turn of another one delegates (``asks``), count
+        towards the limits of that other task.
         """
         row = (task.description, dumps(task.input), task.sender, task.recipient)
         with _Change(self) as db:
@@ -283,7 +283,7 @@ class Bus:
             ).fetchone()
             if known:
                 return known == row[:2]
-            if task.parent:  # it is no turn's, whoever said so before it was there
+            if task.parent:  # a part belongs to its parent, whatever ``asks`` said before
                 reserve.forget(db, task.id)
             above = db.execute(
                 "select root from tasks where id = ?",
@@ -299,10 +299,10 @@ class Bus:
         return True
 
     def asks(self, asker: str, task_id: str) -> bool:
-        """The turn of the task *asker* waits for another task from now on, which it is about to
-        ``put``: that one counts to what *asker* may use.  With *asker* "", it waits for that one no
-        longer.  Return False when this process is not at *asker* any more, or somebody else has the
-        task already: nothing may be put.
+        """Record that the turn of the task *asker* waits for a task, which it is about to ``put``.
+        That one counts towards the limits of *asker*.  With *asker* "", the turn no longer waits.
+        Return False when the task must not be put: this process does not do *asker* any more, or
+        somebody else has that task already.
         """
         with _Change(self, lasts=False) as db:
             mine = "select id from tasks where state = ? and process = ?"
@@ -323,8 +323,8 @@ class Bus:
         return True
 
     def _waits_no_longer(self, db, asker: str):
-        """The turn of the task *asker* has ended, and with it what it waited for: who is at it next
-        has another turn.
+        """Forget what the turn of the task *asker* waited for.  That turn has ended, and the next
+        process that does *asker* begins another one.
         """
         for (task_id,) in db.execute("select task from asks where asker = ?", (asker,)).fetchall():
             if not reserve.is_known(db, task_id):
@@ -332,7 +332,7 @@ class Bus:
         db.execute("delete from asks where asker = ?", (asker,))
 
     def why_stuck(self, task_id: str, swarm) -> str:
-        """Return why the task, which a turn here waits for, can never begin or end, or ""."""
+        """Return why the task, for which a turn of this process waits, can never be done, or ""."""
         open_tasks = self._rows(
             "select id, state, process, recipient, parent, divided, coalesce(asker, '') from tasks "
             "left join asks on task = id where state = ? or state = ? and (parent != '' or "
@@ -347,8 +347,8 @@ class Bus:
         return Circle([Open(*row) for row in open_tasks], peers, swarm).why_refused(task_id)
 
     def _make_room(self, db):
-        """Forget tasks that ended long ago; one that waits for a person stays, and one to which
-        what is open counts.
+        """Forget tasks that ended long ago.  A task stays when it waits for a person, or when
+        an open task counts towards it.
         """
         old = db.execute("select max(rowid) from tasks").fetchone()[0] - MOST_TASKS
         gone = (
@@ -373,9 +373,9 @@ class Bus:
         self, task_id: str, status: str, result, tokens, duration_ms, by: str, held: bool = False
     ) -> bool:
         """Put a report on record; return False when nobody delegated the task.  The first one ends
-        it; one that comes again counts once.
+        the task; the same report counts once.
 
-        held  it is of the process that does the task: when that is another one by now, the report
+        held  the reporting process does the task; if another process does it by now, the report
               ends nothing
         """
         with _Change(self) as db:
@@ -401,15 +401,15 @@ class Bus:
         return True
 
     def reported(self) -> list:
-        """Return the ids of the tasks of which a report came since this was asked last."""
+        """Return the ids of the tasks that got a report since the last call."""
         rows = self._rows("select rowid, task from reports where rowid > ?", self._reported)
         if rows:
             self._reported = rows[-1][0]
         return [task_id for _, task_id in rows]
 
     def _gave_up_on(self, db, task_id: str, by: str) -> bool:
-        """Return whether a task was given up because the process of *by* that was at it ended, and
-        no person has dropped it: its report, which comes now, says what became of it after all.
+        """Return whether the task was given up because the process of *by* that did it ended, and
+        no person has dropped it since.  Then a report of *by* still ends the task.
         """
         row = db.execute(
             "select what, who from events where task = ? and what in ('taken', ?) and exists "
@@ -465,8 +465,8 @@ class Bus:
         return self.present(), paused
 
     def declare(self, terms: str) -> bool:
-        """Say which version of the swarm this process has: a digest of ``Swarm.terms``.  Return
-        False when that cannot be said now.
+        """Declare which version of the swarm this process has, a digest of ``Swarm.terms``.  Return
+        False when the bus cannot be used now.
         """
         with _Change(self, lasts=False) as db:
             db.execute("delete from declared where process not in (select process from peers)")
@@ -687,9 +687,9 @@ class Bus:
                 self._event(task_id, "withdrawn", "its sender")
 
     def again(self, task_id: str) -> bool:
-        """Let a task that was given up begin once more, as if for the first time, and with it its
-        parts that have no answer.  One that was given in a turn is a whole task then: nobody waits
-        for it there any more.  Return False when it is not given up: its report may have come.
+        """Let a task that was given up begin again as if for the first time, and with it its parts
+        that have no answer.  If a turn delegated it, it becomes a task of its own: that turn has
+        ended.  Return False when it is not given up; its report may have come meanwhile.
         """
         with _Change(self) as db:
             if not self._is_dead(db, task_id):
@@ -718,9 +718,7 @@ class Bus:
         return row == (DEAD,)
 
     def drop(self, task_id: str) -> bool:
-        """Let go of a task that was given up: it has failed.  Return False when it is not given
-        up.
-        """
+        """Let a task that was given up count as failed.  Return False when it is not given up."""
         with _Change(self) as db:
             if not self._is_dead(db, task_id):
                 return False

@@ -75,7 +75,7 @@ class Member:
     """
 
     prefix, sees = "swarm", (RUN, LOG)
-    compares = True  # whether it says, and looks at, which version of the swarm agents have
+    compares = True  # whether it declares its version of the swarm and checks that of others
 
     def __init__(self, agent, swarm: Swarm, folder, now_ms, wall_ms, draw, bus=None):
         self._agent, self._now_ms = agent, now_ms
@@ -86,8 +86,8 @@ class Member:
         self._reports = {}  # id of a task -> its report, which is not on record yet
         self._look_ms = 0  # when something is to be looked at whatever comes
         self._wrong = ""
-        self._declare_ms = 0  # when it may say again which version it has
-        self._differ: set | None = None  # agents that have another version of the swarm
+        self._declare_ms = 0  # the earliest time at which it declares its version again
+        self._differ: set | None = None  # identities of agents with another version of the swarm
         self._folder = folder
         self._stopped = None  # who stopped the swarm, and when
         self._changes = 0  # how often something has changed
@@ -175,24 +175,24 @@ class Member:
                     if asker:
                         self._refuse_stuck(task.id)
                 yield WAIT_MS
-        except (GeneratorExit, ClawError):  # its call has ended: nobody would hear of it
+        except (GeneratorExit, ClawError):  # the call has ended: nobody waits for the report
             self._take_back(task.id, put is not None, asker)
             raise
         by, status, result, *_ = outcome_of(self._bus, task.id)
         return status, by, result
 
     def _take_back(self, task_id: str, is_put: bool, asker: str):
-        """Nobody waits any longer for a task that was to be given here."""
+        """Withdraw a task that a turn here delegates: nobody waits for its report any longer."""
         try:
             if is_put:
                 self._bus.withdraw(task_id)
             if asker:
                 self._bus.asks("", task_id)
-        except ClawError:  # the bus cannot be used: it is given up in its time
+        except ClawError:  # the bus cannot be used: the task will expire
             pass
 
     def _refuse_stuck(self, task_id: str):
-        """Raises ``Stuck``: the task, which a turn here waits for, can never be done."""
+        """Raise ``Stuck`` when the task, for which a turn here waits, can never be done."""
         why = self._bus.why_stuck(task_id, self.swarm)
         if why:
             self._log("task", task_id=task_id, state="refused", reason=why)
@@ -212,7 +212,7 @@ class Member:
         return next((id for id, of in self._runs.items() if of is not None and of == call), "")
 
     def look_again(self):
-        """There is something to do that nothing else wakes this process for."""
+        """Look at the bus again soon: the caller has made work that the bus does not announce."""
         self._look_ms = 0
 
     def broadcast(self, sender: str, message):
@@ -258,7 +258,8 @@ class Member:
             return
         own, there, now = digest(self.swarm), self._bus.declared(), self._now_ms()
         is_said = any(process == self._bus.process for process, _, _ in there)
-        # others that take this process for gone do not list it, and each change wakes all
+        # While the others take this process for gone, ``declared`` does not list it.  Each
+        # declaration wakes all processes, so there is at most one in LOOK_MS.
         if not is_said and now >= self._declare_ms and self._bus.declare(own):
             self._declare_ms = now + LOOK_MS
         differ = {identity for _, identity, terms in there if terms != own}
@@ -454,8 +455,8 @@ class Member:
 
     def _report(self, task_id: str, status: str, result, tokens, duration_ms: int):
         if status == FAILED and isinstance(result, dict) and result.get("error") == GONE:
-            # It was ended because the task is not this process' any more.  What its tool did is
-            # not known here: others, or a person, decide what becomes of the task.
+            # The turn was ended because this process has lost the task.  It does not know what the
+            # tool did: others, or a person, decide what becomes of the task.
             self._log("task", task_id=task_id, state="lost", reason=GONE)
             return
         self._reports[task_id] = status, result, tokens, duration_ms

@@ -226,7 +226,7 @@ class ReplicatedBus:
             self._send_again(self._reports[identity])
 
     def _send_again(self, file: InheritedLog):
-        """Send what processes of this agent have not sent that ended: what became of its tasks."""
+        """Send the reports that ended processes of this agent have left in their files."""
         wrong: list = []
         rows = []
         try:
@@ -236,7 +236,7 @@ class ReplicatedBus:
         for task_id, *report in rows:
             try:
                 self._append("report", task_id, *report, self._identity, False)
-            except TooLong as e:  # it would be for each process that comes
+            except TooLong as e:  # no later process could send it either
                 wrong.append(e)
                 self._on_disk(file.done, task_id)
             except ClawError as e:  # the next process sends it
@@ -497,13 +497,13 @@ class ReplicatedBus:
         report = task_id, status, result, tokens, duration_ms
         file = self._reports.get(self._identity) if held else None
         if file:
-            self._entry("report", (*report, by, False))  # what is too long for others is not kept
+            self._entry("report", (*report, by, False))  # raises ``TooLong`` before it is kept
             self._on_disk(file.keep, list(report), not self._is_up)
         later = self._append("report", *report, by, held)
         return True if held else later
 
     def _on_disk(self, act, *values):
-        """Do something with a file of reports; a disk that fails ends nothing."""
+        """Call *act*, a method of a file of reports; when the disk fails, only log it."""
         try:
             act(*values)
         except OSError as e:

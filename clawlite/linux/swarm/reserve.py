@@ -8,8 +8,8 @@ bus, so that all processes see the same.
    its share up first, so it reserves the greater of the two.
 2. Parts that may run at the same time share evenly what the task above them has.  A part whose
    share is too small may take of what nobody has reserved.
-3. A task that is given in the turn of another one (its caller) has no share: it uses the caller's,
-   which waits for it meanwhile.
+3. A task that the turn of another one (its caller) delegates has no share.  It uses the share of
+   the caller, which waits meanwhile.
 4. A process that was killed may have used what its request reserved.  That is given back when its
    task ends, as the rest of a share is: to the task above.
 
@@ -36,18 +36,18 @@ def root_of(db, task: str) -> str:
 
 
 def account_of(db, task: str) -> str:
-    """Return the id of the task whose share *task* uses: itself, unless it was given in a turn."""
+    """Return the id of the task whose share *task* uses: its caller, or else *task* itself."""
     row = db.execute("select account from accounts where task = ?", (task,)).fetchone()
     return row[0] if row else task
 
 
 def share(db, task: str, caller: str):
-    """Let *task*, which is given in the turn of *caller*, use what that one may use."""
+    """Let *task*, which the turn of *caller* delegates, use the share of *caller*."""
     db.execute("insert or ignore into accounts values (?, ?)", (task, account_of(db, caller)))
 
 
 def forget(db, task: str):
-    """*task* is given in nobody's turn."""
+    """Forget that a turn has delegated *task*."""
     db.execute("delete from asks where task = ?", (task,))
     db.execute("delete from accounts where task = ?", (task,))
 

@@ -135,7 +135,7 @@ class TaskProviders(ProviderOrder):
     """The providers of *order* for one task.  Other tasks may be under way in this agent: the place
     in its rules between two rounds is this task's alone.
 
-    said  what the task says, without its input: a rule fits that, where none fits both
+    said  the words of the task, without its input: rules see these when none fits words and input
     """
 
     def __init__(self, order: ProviderOrder, said: str, **changes):

@@ -28,8 +28,8 @@ from clawlite.linux.sandbox.engine import Engine
 from clawlite.linux.sandbox.removal import remove
 from clawlite.linux.tools.dispatch import limit, local_of, narrowed, widen
 
-_NUMBER = -1  # of the only program of an engine
-_RELAXED, _WRITABLE, _NAMESPACES = 0, 2, 6  # of the section LOCAL
+_NUMBER = -1  # of the program, which is the only one of its engine
+_RELAXED, _WRITABLE, _NAMESPACES = 0, 2, 6  # positions in the section LOCAL
 
 
 class Sandboxes:
@@ -45,10 +45,10 @@ class Sandboxes:
     def start(self, image, argv: list, names: list, hosts, cpu_s: int, folders) -> "GatewayServer":
         """Start a program in the Sandbox of *image*.
 
-        names  of the variables of this process that it gets
-        hosts  that it may reach, of those that the Sandbox allows; None: all of them
-        cpu_s  seconds of processor time, with all that it starts; 0: no limit
-        folders  [[path, writable], ...] in place of the Sandbox's, or None
+        names  of environment variables that are passed on to the program
+        hosts  that it may reach, as far as the Sandbox allows them; None: all of the Sandbox's
+        cpu_s  seconds of processor time of the program and all that it starts; 0: no limit
+        folders  [[path, whether it may write], ...] in place of the Sandbox's, or None
         Raises ``ClawError``, or ``OSError``: nothing is left of it then.
         """
         relaxed, profile, namespaces = _rules(image, folders)
@@ -57,7 +57,7 @@ class Sandboxes:
         return GatewayServer(self._state, profile, hosts, relaxed, namespaces, job)
 
     def missing(self) -> str:
-        """Return why this machine contains no program, and what would mend it; "" when it does.
+        """Return why this machine cannot contain a program, and what to do about it, or "".
         Waits for a probe.
         """
         engine = Engine("/", [self._state])
@@ -78,7 +78,7 @@ class GatewayServer:
         top = os.path.join(state, "servers")
         os.makedirs(top, 0o700, exist_ok=True)
         self._lock: int | None = None
-        with contextlib.ExitStack() as undone:  # what has begun, when a later step fails
+        with contextlib.ExitStack() as undone:  # undoes the steps before one that fails
             with _locked(top):
                 self._home = tempfile.mkdtemp(dir=top)
                 undone.callback(self._remove_home)
@@ -114,7 +114,7 @@ class GatewayServer:
         return self._process.errors()
 
     def not_started(self, data: bytes):
-        """Return the error in the first bytes that came, when the sandbox could not start it."""
+        """Return the error in *data* by which the sandbox says that the start failed, or None."""
         return not_started(data[1:]) if data[:1] == b"X" else None
 
     def end(self) -> None:
@@ -147,7 +147,7 @@ def _lock(path: str) -> int:
 
 @contextlib.contextmanager
 def _locked(top: str):
-    """While a folder is made in *top* and locked, no other gateway takes it for a left one."""
+    """Hold a lock on *top*, so that no gateway removes a folder there before it is locked."""
     fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -157,7 +157,7 @@ def _locked(top: str):
 
 
 def _remove_left(top: str) -> None:
-    """Remove the folders in *top* that no gateway has locked: theirs was killed."""
+    """Remove the folders in *top* that no gateway has locked, because their gateway was killed."""
     try:
         names = os.listdir(top)
     except OSError:  # no program was ever started here
@@ -187,7 +187,7 @@ def _rules(image, folders) -> tuple:
 
 
 def _proxy(profile, hosts):
-    """Return what carries connections of the program, or None where it may make none."""
+    """Return the class of the proxy for its connections, or None where it may make none."""
     if narrowed(profile, hosts).network == DENY:
         return None
     from clawlite.linux.net.egress import Egress
