@@ -234,6 +234,7 @@ def pytest_sessionstart(session):
 
 
 def pytest_sessionfinish(session, exitstatus):
+    time_limit.limit_the_end()
     made_folders.clean()
     warm.end()
     sockets = [s for s in _listening() if s not in _before["listening"]]

@@ -104,6 +104,14 @@ def test_what_the_alarm_does_not_reach_ends_the_run_and_says_where_it_stood(tmp_
     assert "in test_takes_the_alarm_for_itself" in done.stderr, done.stderr
 
 
+def test_what_waits_after_the_last_test_ends_the_run_and_says_where_it_stood(tmp_path):
+    (tmp_path / "test_done.py").write_text("def test_done():\n    pass\n")
+    waits = "import os, made_folders\nmade_folders.clean = lambda: os.read(os.pipe()[0], 1)\n"
+    done = _pytest(tmp_path, before=waits, CLAWLITE_TEST_LIMIT_S="1")
+    assert done.returncode == 1 and "Timeout" in done.stderr
+    assert "in pytest_sessionfinish" in done.stderr, done.stderr
+
+
 TAKEN = """
 import os, signal
 import pytest

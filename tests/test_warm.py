@@ -1,6 +1,7 @@
 """A command forked from a warm process (warm.py) behaves like one that is started anew."""
 
 import os
+import signal
 import subprocess
 
 import pytest
@@ -26,7 +27,8 @@ def test_both_say_and_leave_the_same(tmp_path, args):
         folder = tmp_path / start
         folder.mkdir()
         assert clawlite("new", "greenhouse", "--offline", cwd=folder).returncode == 0
-        assert clawlite("build", "greenhouse", "-o", "greenhouse/claw.cbor", cwd=folder)
+        built = clawlite("build", "greenhouse", "-o", "greenhouse/claw.cbor", cwd=folder)
+        assert built.returncode == 0
         env = environment(folder / ".home")
         if start == "warm":
             said = warm.run(list(args), folder, b"", env, 100)
@@ -38,7 +40,7 @@ def test_both_say_and_leave_the_same(tmp_path, args):
     assert left[0] == left[1] and left[0][0] is not None
 
 
-def test_a_command_has_its_own_environment_folder_umask_and_input(tmp_path):
+def test_a_command_has_its_own_environment_folder_and_umask(tmp_path):
     own = os.umask(0o077)
     try:
         clawlite("new", "g", "--offline", cwd=tmp_path)
@@ -46,10 +48,12 @@ def test_a_command_has_its_own_environment_folder_umask_and_input(tmp_path):
         os.umask(own)
     assert (tmp_path / "g/claw.yaml").stat().st_mode & 0o077 == 0
     (tmp_path / "g/claw.yaml").unlink()
-    done = clawlite("new", "g", "--offline", cwd=tmp_path)
-    assert (tmp_path / "g/claw.yaml").exists() or done.returncode
-    plain = clawlite("check", "nowhere", cwd=tmp_path, stdin=b"x", HOME=tmp_path / "other")
-    assert plain.returncode == 2 and "nowhere" in plain.stderr
+    again = clawlite("new", "g", "--offline", cwd=tmp_path)
+    assert again.returncode == 2 and not (tmp_path / "g/claw.yaml").exists()
+    for name in ("a", "b"):
+        state = str(tmp_path / name)
+        clawlite("gateway", "token", name, cwd=tmp_path, CLAWLITE_STATE=state)
+        assert [path.name for path in (tmp_path / name).rglob("tokens/*")] == [name]
 
 
 @pytest.mark.parametrize(
@@ -71,3 +75,17 @@ def test_a_command_that_does_not_end_is_ended(tmp_path):
     with pytest.raises(subprocess.TimeoutExpired):
         warm.run(["check", "nowhere"], tmp_path, b"", env, 0)
     assert warm.run(["check", "nowhere"], tmp_path, b"", env, 100)[0] == 2
+
+
+def test_it_ends_though_another_process_holds_its_socket(tmp_path):
+    assert warm.run(["check", "nowhere"], tmp_path, b"", environment(tmp_path / "home"), 100)
+    heir = os.fork()  # such as a test's own; it has a copy of every descriptor
+    if not heir:
+        signal.pause()
+    try:
+        (pid,) = warm.pids()
+        warm.end()
+        assert not os.path.exists("/proc/%s" % pid)
+    finally:
+        os.kill(heir, signal.SIGKILL)
+        os.waitpid(heir, 0)

@@ -7,6 +7,7 @@
 3. When C code holds the test, or the test took SIGALRM for itself, the whole run ends ``LAST_S``
    later, and faulthandler writes where each thread stands: the test's file and function are on that
    list.
+4. What follows the last test has ``LIMIT_S``, and then ends as in 3.
 
 The limit is for what never ends, so it is generous: no test that works needs a tenth of it, even on
 a busy machine. ``@pytest.mark.limit(seconds)`` sets another one; $CLAWLITE_TEST_LIMIT_S sets it for
@@ -56,6 +57,12 @@ def limit(name: str, phase: str, seconds: float):
         faulthandler.cancel_dump_traceback_later()
         if is_ours:
             signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def limit_the_end() -> None:
+    """End this process when it still runs after ``LIMIT_S``: its last test is over."""
+    if _streams:
+        faulthandler.dump_traceback_later(LIMIT_S, file=_streams[-1], exit=True)
 
 
 def _strike(number, frame):

@@ -44,9 +44,13 @@ def pids() -> set:
 
 
 def end():
+    """End the process that forks.  It is not asked to: it would go on for as long as anybody else
+    holds the other end of its socket, such as a child that a test has forked.
+    """
     while _kept:
         process, channel = _kept.pop()
         channel.close()
+        process.kill()
         process.wait()
 
 
@@ -84,7 +88,6 @@ def run(args: list, cwd, stdin: bytes, env: dict, seconds: float):
         request = json.dumps([args, os.fspath(cwd), env, umask]).encode()
         return _run(channel, request, stdin, seconds) if len(request) <= MOST_REQUEST else None
     except BaseException:  # at the limit of a test, too: what is still to come is nobody's answer
-        _kept[0][0].kill()
         end()
         raise
     finally:
