@@ -15,6 +15,9 @@ MAX_VALUES = 200_000
 MAX_DEPTH = 32  # the deepest CKP document with a JSON Schema in it is about 14
 
 
+FEW_KEYS = 64  # a map of so many is searched through
+
+
 class Lines:
     """The lines of the values and keys of a file.  A number stands for each value.
 
@@ -29,6 +32,7 @@ class Lines:
         self._keys: list = []  # the key of each member; None in a list
         self._key_lines = array("I")
         self._members = array("I")  # the number of each member
+        self._places: dict = {}  # of each large map that was asked about: key -> where it stands
 
     def add(self, line: int) -> int:
         """Return the number of a value on *line*."""
@@ -62,11 +66,19 @@ class Lines:
                 return None
             at = start + step
         else:
-            try:
-                at = self._keys.index(step, start, end)
-            except ValueError:
+            at = self._place(number, step)
+            if at is None:
                 return None
         return self._members[at], self._key_lines[at]
+
+    def _place(self, number: int, key):
+        """Return where the member *key* of a map stands, None where there is none."""
+        start, end = self._starts[number], self._ends[number]
+        if end - start <= FEW_KEYS:
+            return next((at for at in range(start, end) if self._keys[at] == key), None)
+        if number not in self._places:
+            self._places[number] = {self._keys[at]: at for at in range(start, end)}
+        return self._places[number].get(key)
 
 
 class Document:

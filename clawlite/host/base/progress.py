@@ -9,6 +9,7 @@ overwritten as the run goes on.  Where stderr is no terminal, nothing is shown.
 import sys
 import time
 
+LEAST_SCALE = 0.5  # of recorded seconds
 _MINUTE = 60
 _ERASED = "\r\x1b[K"
 
@@ -64,7 +65,9 @@ def left(parts: list[tuple[str, float]], at: int, before_s: float, now_s: float)
     before_s, now_s  seconds that the parts before number *at* took, and that this part took so far
     """
     done, rest = (sum(seconds for _, seconds in some) for some in (parts[:at], parts[at:]))
-    return max(0.0, rest * (before_s / done if done else 1) - now_s)
+    # parts that fail at once say nothing of how fast this machine is
+    scale = max(LEAST_SCALE, before_s / done) if done else 1
+    return max(0.0, rest * scale - now_s)
 
 
 def duration(seconds: float) -> str:

@@ -160,6 +160,7 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict, dict]:
         ENTRIES + tuple(more),
     )
     part(trees, STAGES)
+    stays = with_classes(outlined(), _trees())
     _enter(
         trees["base"],
         linker.new_names["unload", "_OCCASIONAL"],
@@ -167,7 +168,7 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict, dict]:
             group
             for group in RARE
             if group not in STAY + STAGES + WITH_A_STAGE
-            and group not in with_classes(outlined(), _trees())
+            and group not in stays
             and group not in linker.modules
             and group not in UNITS
         ],
