@@ -39,9 +39,9 @@ from pathlib import Path
 
 # what a person is told to do about a provider that is away, whose limit is reached, that answers
 # wrong
-WHEN_AWAY = " Next: see that the network and the provider are up, then send it again.\n"
+WHEN_AWAY = " Next: wait, check that network and provider are up, and send it again.\n"
 WHEN_SPENT = " Next: raise that limit, or wait until its hour or day is over.\n"
-WHEN_WRONG = " Next: check protocol, endpoint and limits of the provider in the manifest.\n"
+WHEN_WRONG = " Next: check the provider's protocol, endpoint, limits and account.\n"
 # paths of any API at which a script alone decides: where access tokens come from, and embeddings
 TOKENS = "/token"
 EMBEDDINGS = "/embeddings"

@@ -129,8 +129,8 @@ def _fail(why: list, last, only_limits: bool):
     if isinstance(last, QuotaExceeded):
         raise _hinted(error, "raise that limit, or wait until its hour or day is over")
     if isinstance(last, TransientError):
-        raise _hinted(error, "see that the network and the provider are up, then send it again")
-    raise _hinted(error, "check protocol, endpoint and limits of the provider in the manifest")
+        raise _hinted(error, "wait, check that network and provider are up, and send it again")
+    raise _hinted(error, "check the provider's protocol, endpoint, limits and account")
 
 
 def _hinted(error, hint: str):

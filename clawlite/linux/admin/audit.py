@@ -77,7 +77,7 @@ def main(args: list, board=None) -> int:
             ClawError(
                 "the audit cannot be read, or taken: %s%s"
                 % (e.filename + ": " if e.filename else "", e.strerror),
-                "check who may read and write the folder",
+                files.mend(e),
             ),
             as_json,
             1,

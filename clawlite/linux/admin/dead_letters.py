@@ -56,7 +56,7 @@ def main(args: list) -> int:
         return _refused(
             ClawError(
                 "%s: %s" % (e.filename or "the messages", e.strerror),
-                "check who may read and write the folder",
+                files.mend(e),
             ),
             as_json,
             1,

@@ -69,9 +69,7 @@ def main(args: list, name_of) -> int:
         return _refused(e, as_json)
     except OSError as e:
         return _refused(
-            ClawError(
-                "the secret store: %s" % e.strerror, "check who may read and write the folder"
-            ),
+            ClawError("the secret store: %s" % e.strerror, files.mend(e)),
             as_json,
         )
 

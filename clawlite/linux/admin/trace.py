@@ -132,7 +132,7 @@ def find(folder: str, call: str, is_board: bool = False) -> tuple:
     if is_uuid(call):
         raise ClawError(
             "no call with the request_id %s is in the log, which has %d" % (call, number),
-            "clawlite trace without an id lists the calls",
+            "the last call is: clawlite trace 1",
         )
     raise ClawError("there is no call %s: the log has %d" % (call, number), "1 is the last one")
 

@@ -16,7 +16,7 @@ import socket
 from typing import Any
 
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.files.files import swarm_folder
+from clawlite.linux.files.files import mend, swarm_folder
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.stop_file import StopFile
@@ -75,7 +75,7 @@ class Door:
             self.close()
             raise ClawError(
                 "%s cannot be used: %s" % (folder, e.strerror),
-                "check who may read and write the folder",
+                mend(e),
             ) from None
 
     _folder = -1
