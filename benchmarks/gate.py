@@ -184,8 +184,8 @@ def main(words: list, path: Path = FILE) -> int:
         found = {number: count for number, count in found.items() if number not in dict(HEAPS)}
     if not found:
         sys.stderr.write(
-            "bench-gate: nothing was compared: install the recorded MicroPython "
-            "(pip install 'clawlite[sim,host]'), or record this one with --record\n"
+            f"bench-gate: nothing was compared: install {kept['micropython']}, "
+            "or record this one with --record\n"
         )
         return 1
     failed = compare(holds, found)

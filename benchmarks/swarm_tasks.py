@@ -30,6 +30,8 @@ import time
 import uuid
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
@@ -333,8 +335,12 @@ def measured(kind: str, folder: Path, rounds: int) -> dict:
 
 def rows(bench: Bench, rounds: int, kinds):
     for kind in kinds:
-        with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:
-            found = measured(kind, Path(folder), rounds)
+        try:
+            with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:
+                found = measured(kind, Path(folder), rounds)
+        except pytest.skip.Exception as e:  # the engines are those of the tests
+            sys.stderr.write(f"clawlite: no rows of {kind}: {e}\n")
+            continue
         middle = {}
         for name, blocks in found.items():
             middle[name] = [_median([whole for _, whole in block]) for block in blocks]
