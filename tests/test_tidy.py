@@ -133,6 +133,68 @@ def test_long_lines_are_found():
     assert _long_lines("boards/mine.toml", f"sources = ['{words}']") == [1]
 
 
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+DOCUMENT = re.compile(r"(?<![\w/.-])(docs/[\w/-]+\.md)(?:#([\w-]+))?")  # as code and hints name it
+
+
+def _anchors(text: str) -> set:
+    """Return the anchors of the headings of a Markdown file, as GitHub makes them."""
+    titles = [LINK.sub("]", title) for title in re.findall(r"^#+ (.*)$", text, re.M)]
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def _broken(name: str, targets: list) -> list:
+    """Return the targets (a path from the file *name*, and an anchor) that lead nowhere."""
+    found = []
+    for path, anchor in targets:
+        file = (ROOT / name).parent / path if path else ROOT / name
+        if not file.exists():
+            found.append(f"{name}: {path} is not there")
+        elif anchor and anchor not in _anchors(file.read_text()):
+            found.append(f"{name}: {path} has no heading #{anchor}")
+    return found
+
+
+def test_links_of_documents_lead_somewhere():
+    """Also after a heading was renamed, or a file moved."""
+    found = []
+    for name in _tracked():
+        if name.endswith(".md"):
+            links = LINK.findall((ROOT / name).read_text())
+            local = [link.partition("#") for link in links if "://" not in link]
+            found += _broken(name, [(path.replace("\\", ""), anchor) for path, _, anchor in local])
+    assert found == []
+
+
+def test_documents_that_code_names_are_there():
+    """A hint that says ``docs/swarm.md`` sends a person to a file that is there."""
+    found = []
+    for name in _tracked():
+        if name.startswith(("clawlite/", "firmware-host/")) and name.endswith(".py"):
+            named = DOCUMENT.findall((ROOT / name).read_text())
+            found += _broken(name, [(str(ROOT / path), anchor) for path, anchor in named])
+    assert found == []
+
+
+def test_broken_links_are_found():
+    assert _anchors("# A `b`, c\n## [D](e.md): f\n") == {"a-b-c", "d-f"}
+    missing = [("no.md", ""), ("README.md", "nowhere"), ("", "documents")]
+    assert len(_broken("README.md", missing)) == 2
+
+
+def test_the_map_names_functions_that_are_there():
+    """Rows of "Where to look first" in docs/layout.md: a file, and a function in it."""
+    text = (ROOT / "docs/layout.md").read_text().partition("## Where to look first")[2]
+    rows = re.findall(r"^\|.*\]\(\.\./(\S+)\) \| `(\w+)` \|$", text.partition("\n## ")[0], re.M)
+    assert len(rows) > 9, rows
+    absent = [row for row in rows if not re.search(r"^ *def %s\(" % row[1], _text(row[0]), re.M)]
+    assert absent == []
+
+
+def _text(name: str) -> str:
+    return (ROOT / name).read_text()
+
+
 # ``module.Class`` in a comment or a docstring
 REFERENCE = re.compile(r"``([a-z_][a-z0-9_]*)\.([A-Z]\w*)")
 ELSEWHERE = {"machine", "network", "serial"}  # of MicroPython, and of pyserial
