@@ -14,7 +14,7 @@ _MINUTE = 60
 _ERASED = "\r\x1b[K"
 
 
-class Progress:
+class RunProgress:
     """The progress of one run; ``with`` removes the line at the end.
 
     parts  [(name, recorded seconds of that part)] in the order of the run

@@ -14,7 +14,7 @@ import tempfile
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import did_you_mean
-from clawlite.host.base.progress import Progress
+from clawlite.host.base.progress import RunProgress
 from clawlite.host.bench.run import Bench
 from clawlite.host.targets import targets
 
@@ -85,7 +85,7 @@ def run(suites: list[str], rounds: int, took, is_long: bool = False, is_here: bo
     failed, hints = [], ["their errors stand above"]
     with (
         tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder,
-        Progress([(name, recorded_s(name, is_long)) for name in names]) as progress,
+        RunProgress([(name, recorded_s(name, is_long)) for name in names]) as progress,
     ):
         bench = Bench(folder, rounds, is_long, is_here)
         for at, (suite, function) in enumerate(parts):

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base import data
-from clawlite.host.base.progress import Progress
+from clawlite.host.base.progress import RunProgress
 from clawlite.host.bench import bench
 from clawlite.host.bench.run import Bench
 
@@ -84,9 +84,9 @@ def over_ssh(host: str, suites: list, rounds: int, took) -> None:
             )
 
 
-def _progress(suites: list) -> Progress:
+def _progress(suites: list) -> RunProgress:
     """Return the progress of a run of *suites* on another machine, with the first suite begun."""
-    found = Progress([(suite, bench.recorded_s(suite)) for suite in suites])
+    found = RunProgress([(suite, bench.recorded_s(suite)) for suite in suites])
     found.begin(0)
     return found
 

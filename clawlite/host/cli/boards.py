@@ -116,7 +116,7 @@ def flash(manifest, port, folder, ssh, firmware, board, key, dry_run, yes, as_js
                 dry_run,
                 lambda found: ui.flashing_firmware(found, as_json),
                 agree,
-                ui.Progress(),
+                ui.ByteProgress(),
             ),
             as_json,
         )
@@ -133,7 +133,7 @@ def flash(manifest, port, folder, ssh, firmware, board, key, dry_run, yes, as_js
                 board,
                 lambda found: ui.flashing(found, as_json),
                 agree,
-                ui.Progress(),
+                ui.ByteProgress(),
                 key,
             ),
             as_json,
@@ -182,7 +182,7 @@ def run(tools, manifest, port, board, yes):
             board,
             lambda found: ui.flashing(found, False),
             lambda: ui.agree("--yes", yes),
-            ui.Progress(),
+            ui.ByteProgress(),
         )
         ui.flashed(found, False, False)
         port = target.name

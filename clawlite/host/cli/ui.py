@@ -327,7 +327,7 @@ def agree(flag: str, yes: bool) -> None:
         raise error
 
 
-class Progress:
+class ByteProgress:
     """A progress line on a terminal; elsewhere nothing."""
 
     def __init__(self):
