@@ -3,7 +3,7 @@ FOLDER ROUNDS``.
 
 Prints one JSON line, {case: [number, ...]}; ``clawlite bench memory`` makes rows of it.  An entry
 is a JSON line's worth of text: 290 bytes, 31 words of a vocabulary of 20,000 in which a few are
-common."""
+common.  Those that are searched have two words more: one that each has, and "odd" or "even"."""
 
 import itertools
 import json
@@ -16,11 +16,20 @@ from clawlite.core.image.memories import Store
 from clawlite.linux.io.jsontext import dumps, loads
 
 ENTRIES, MANY, GROUP = 4000, 100000, 64
+BATCH = 512  # of entries that go into the index together (linux/memory/stores.py)
 _RANDOM = random.Random(1)
 _WORDS = [
     "".join(_RANDOM.choices("abcdefghijklmnopqrstuvwxyz", k=_RANDOM.randint(4, 13)))
     for _ in range(20000)
 ]
+# Words of a query that cost most.  The index goes through all entries before it knows that none has
+# two words together.
+HARDEST = {
+    "frequent": " ".join(_WORDS[:12]),
+    "apart": "odd even everywhere",
+    "everywhere": "everywhere",
+    "none": "nowhere",
+}
 _WEIGHTS = list(itertools.accumulate(1 / (number + 1) for number in range(len(_WORDS))))
 
 
@@ -111,14 +120,17 @@ def grouped(folder: str, rounds: int) -> list:
 
 
 def asked(folder: str) -> dict:
-    """Queries of one, two and five words over 100,000 entries, in ns of processor time; and the
-    memory that 10,000 entries take.
+    """Queries of one, two and five words over 100,000 entries, and of the words that cost most, in
+    ns of processor time; and the memory that 10,000 entries take.
     """
     stores, store = opened(folder)
     run(stores, [job(store, 0)])
     before, taken = resident(), None
     for number in range(MANY // 250):
-        entries = [(None, text(), None, None) for _ in range(250)]
+        entries = [
+            (None, ("everywhere %s %s" % (word, text()))[:290], None, None)
+            for word in ("odd", "even") * 125
+        ]
         run(
             stores,
             [(number, "store", store, "", ("c1a00000-0000-4000-8001-%012x" % number, entries))],
@@ -134,6 +146,19 @@ def asked(folder: str) -> dict:
             (value,) = run(stores, [query])
             spent.append(time.process_time_ns() - begin)
             assert value["entries"], query
+    # Entries that are not in the index yet are looked at one by one: as many as there may be.
+    for number, count in enumerate((BATCH, BATCH - 1)):
+        entries = [(None, "everywhere " + text(), None, None) for _ in range(count)]
+        details = ("c1a00000-0000-4000-8002-%012x" % number, entries)
+        run(stores, [(number, "store", store, "", details)])
+    for name, words in HARDEST.items():
+        spent = found[name] = []
+        for number in range(60):
+            query = (number, "query", store, "", ("semantic", words, 10, None))
+            begin = time.process_time_ns()
+            (value,) = run(stores, [query])
+            spent.append(time.process_time_ns() - begin)
+            assert len(value["entries"]) == (0 if name == "none" else 10), query
     stores.close()
     return found
 

@@ -48,6 +48,10 @@ QUERIES = (
     ("query 1", "one word of 100,000 entries"),
     ("query 2", "two words of 100,000 entries"),
     ("query 5", "five words of 100,000 entries"),
+    ("frequent", "the twelve most frequent words of 100,000 entries"),
+    ("apart", "words that are never together of 100,000 entries"),
+    ("everywhere", "a word that each has of 100,000 entries"),
+    ("none", "a word that none has of 100,000 entries"),
 )
 
 

@@ -4,7 +4,7 @@
    in the index and for the newest entries that are not yet: the share of the query's weight that an
    entry has, a word weighing more the fewer entries have it.  0 to 1.
 2. No query passes through a large part of the index: bm25 over a word that every other entry has
-   takes 30 ms for 100,000 of them.
+   takes 30 ms for 100,000 of them, and two words that are never together 5 (docs/adr/0040, 4).
 3. Vectors are compared one by one: by sqlite-vec where it is installed, else here, the newest
    ``MAX_VECTORS`` of a place (0.1 s of 384 numbers each, on a laptop).
 """
@@ -24,11 +24,13 @@ MAX_WORDS = 12  # of a query
 MAX_RARE = 3  # words by which entries are found; the others count in the score
 MOST_OF_ALL, MOST_OF_ONE = 50, 40  # candidates that have all of these, or one word
 MAX_CANDIDATES = 80  # that are enough
+MAX_LOOKED = 500  # entries of a word that are passed through to find those with other words too
 MAX_TAIL = 1000  # of the newest entries that no index has
 MAX_VECTORS = 5000  # of one place, that Python compares
 MAX_COMPARED = 100000  # that sqlite-vec does
 _K = 60  # of the reciprocal rank (Cormack, Clarke, Büttcher 2009)
-_SPLIT = {c: " " for c in range(128) if not chr(c).isalnum()}
+# of each byte of an ASCII text: what its words are told apart by, and what they have in it
+_PLAIN = bytes([ord(chr(c).lower()) if chr(c).isalnum() else 32 for c in range(128)] + [32] * 128)
 _COMMON = 0.1  # weight of a word that every entry has
 
 
@@ -37,7 +39,7 @@ def words(text: str) -> list:
     and marks.
     """
     if text.isascii():
-        return text.lower().translate(_SPLIT).split()
+        return text.encode().translate(_PLAIN).decode().split()
     plain = "".join([c for c in normalize("NFKD", text.lower()) if not combining(c)])
     return "".join([c if c.isalnum() else " " for c in plain]).split()
 
@@ -152,14 +154,32 @@ def _candidates(db, place, floor: int, wanted: list) -> tuple:
                 MOST_OF_ONE * (place.indexed - floor + 1) // (place.indexed - ids[-1] + 1)
             )
     known = sorted([word for word in wanted if of_word[word]], key=counts.get)
-    found = dict.fromkeys(
-        _newest(db, place, floor, known[:MAX_RARE], MOST_OF_ALL) if len(known) > 1 else []
-    )
+    found = dict.fromkeys(_together(db, place, floor, known[:MAX_RARE]) if len(known) > 1 else [])
     for word in known:
         if len(found) >= MAX_CANDIDATES:
             break
         found.update(dict.fromkeys(of_word[word]))
     return counts, list(found)
+
+
+def _together(db, place, floor: int, every: list) -> list:
+    """Return the ids of the newest indexed entries that have *every* word, the rarest first in it.
+
+    FTS5 goes through the words of an AND in turns, from the newest entry of all places until it
+    has found enough, and no LIMIT or range of ids ends that where it finds nothing.  Its rarest
+    word bounds it.  Where that is in too many entries, the newest with each word are compared.
+    """
+    (count,) = db.row(
+        "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)",
+        ('"%s"' % every[0], MAX_LOOKED + 1),
+    )
+    if count <= MAX_LOOKED:
+        return _newest(db, place, floor, every, MOST_OF_ALL)
+    ids = _newest(db, place, floor, every[:1], MAX_LOOKED)
+    for word in every[1:]:
+        there = set(_newest(db, place, floor, [word], MAX_LOOKED))
+        ids = [id for id in ids if id in there]
+    return ids[:MOST_OF_ALL]
 
 
 def _newest(db, place, floor: int, every: list, most: int) -> list:
@@ -189,14 +209,13 @@ def _score(content: str, weights: dict) -> float:
     it is there, less in a long text.
     """
     there = words(content)
-    counts = dict.fromkeys(weights, 0)
-    for word in there:
-        if word in counts:
-            counts[word] += 1
     length = 0.2 + len(there) / 400
-    return sum(
-        [weights[word] * count / (count + length) for word, count in counts.items() if count]
-    )
+    found = list(filter(weights.__contains__, there))
+    score = 0.0
+    for word in weights if found else ():
+        if count := found.count(word):
+            score += weights[word] * count / (count + length)
+    return score
 
 
 # -- vectors

@@ -23,7 +23,7 @@ from clawlite.core.image.memories import (
     WINDOW,
     WORKSPACE,
 )
-from clawlite.linux.memory import database, partitions, stores
+from clawlite.linux.memory import database, partitions, search, stores
 
 DAY_MS = 86400000
 
@@ -263,6 +263,31 @@ def test_words_are_found_in_the_index_and_before_it(world):
         "another café, not indexed yet",
     }
     assert world.search(one, "?!") == [] == world.search(one, 'nothing "like NEAR( that*')
+
+
+def test_common_words_are_not_searched_for_through_the_whole_index(world):
+    one, asked = store(type=SEMANTIC), []
+    lines = ["%s line %d" % ("odd" if n % 2 else "even", n) for n in range(4 * search.MAX_LOOKED)]
+    lines[7] += " pump broken"  # far back: the newest with each word alone are others
+    for n in range(100):
+        lines[500 + 15 * n] += " pump"
+    world.put(one, *lines)
+    world.stores._db._connection.set_trace_callback(asked.append)
+    assert {lines[-1], lines[-2]} <= set(world.search(one, "odd even", 50))
+    together = [sql for sql in asked if '" AND "' in sql]
+    assert together == []  # it would go through both lists to their ends
+    assert world.search(one, "odd line broken", 1) == [lines[7]]
+    assert world.search(one, "even pump", 1) == [lines[500 + 15 * 98]]
+
+
+def test_of_common_words_the_newest_entries_with_all_are_found(world):
+    one = store(type=SEMANTIC)
+    world.put(one, *["valve", "pump"] * (search.MAX_LOOKED // 2 + 100), "filler")
+    world.put(one, "valve pump", *["valve", "pump"] * 200)  # of each word 200 are newer
+    world.put(one, *["filler"] * stores.BATCH)
+    assert world.search(one, "valve pump", 1) == ["valve pump"]
+    world.put(one, *["valve", "pump"] * search.MAX_LOOKED)  # and now too many
+    assert "valve pump" not in world.search(one, "valve pump", 100)
 
 
 def test_scores_say_how_much_of_the_question_is_there(world):
