@@ -13,6 +13,8 @@ from clawlite.host.base.problems import ManifestErrors, Problem, quoted
 MAX_BYTES = 64 << 20  # a manifest of 200 tools is about 100 KiB, a rule about 100 bytes
 MAX_VALUES = 200_000
 MAX_DEPTH = 32  # the deepest CKP document with a JSON Schema in it is about 14
+SHALLOWER = "move inner values up, or split the file"
+SURROGATE = "write the whole character, or both halves of the pair"
 
 
 FEW_KEYS = 64  # a map of so many is searched through
@@ -144,7 +146,12 @@ def decode(source: bytes, file: str) -> str:
     UTF-8.
     """
     if len(source) > MAX_BYTES:
-        refuse(file, 0, f"{len(source):,} bytes; a file may have at most {MAX_BYTES:,}")
+        refuse(
+            file,
+            0,
+            f"{len(source):,} bytes; a file may have at most {MAX_BYTES:,}",
+            hint="split the file, or take out what is not needed",
+        )
     try:
         text = source.decode("utf-8")
     except UnicodeDecodeError as e:
@@ -160,5 +167,9 @@ def decode(source: bytes, file: str) -> str:
 
 def repeated(file: str, line: int, path: tuple, key: str, first_line: int):
     refuse(
-        file, line, f"the key {quoted(key)} is here twice; the first is on line {first_line}", path
+        file,
+        line,
+        f"the key {quoted(key)} is here twice; the first is on line {first_line}",
+        path,
+        "remove one of them, or rename it",
     )

@@ -9,6 +9,8 @@ import re
 
 from clawlite.host.base.document import (
     MAX_DEPTH,
+    SHALLOWER,
+    SURROGATE,
     Document,
     Lines,
     decode,
@@ -45,7 +47,10 @@ class _Scanner:
         found = self._value((), 0)
         self._space()
         if self.pos < len(self.text):
-            self._refuse("there is text after the end of the document")
+            self._refuse(
+                "there is text after the end of the document",
+                hint="remove it, or close the last bracket further down",
+            )
         return found
 
     def _line(self) -> int:
@@ -67,7 +72,11 @@ class _Scanner:
     def _expect(self, char: str, path: tuple) -> None:
         if self._peek() != char:
             found = quoted(self._peek()) if self._peek() else "the end of the file"
-            self._refuse(f'expected "{char}", found {found}', path)
+            self._refuse(
+                f'expected "{char}", found {found}',
+                path,
+                f'add the "{char}", or look for a missing quotation mark or bracket above',
+            )
         self.pos += 1
 
     def _value(self, path: tuple, depth: int) -> tuple:
@@ -75,7 +84,7 @@ class _Scanner:
         char = self._peek()
         if char in ("{", "["):
             if depth >= MAX_DEPTH:
-                self._refuse(f"nested deeper than {MAX_DEPTH} levels")
+                self._refuse(f"nested deeper than {MAX_DEPTH} levels", hint=SHALLOWER)
             self.pos += 1
             if char == "{":
                 return self._members(number, path, depth), number
@@ -93,7 +102,11 @@ class _Scanner:
             self._space()
             line = self._line()
             if self._peek() != '"':
-                self._refuse("expected a key in double quotes", path)
+                self._refuse(
+                    "expected a key in double quotes",
+                    path,
+                    "put the key in double quotes, or remove the comma before it",
+                )
             key = self._string(path)
             if key in data:
                 repeated(self.file, line, path + (key,), key, members[key][1])
@@ -132,9 +145,14 @@ class _Scanner:
         try:
             value, end = json.decoder.scanstring(self.text, self.pos + 1, True)
         except json.JSONDecodeError as e:
-            self._refuse(f"not JSON: {e.msg[:1].lower()}{e.msg[1:]}", path)
+            self._refuse(
+                f"not JSON: {e.msg[:1].lower()}{e.msg[1:]}",
+                path,
+                "a string ends with a quotation mark on its line; a line break in it is \\n, "
+                "a backslash is \\\\",
+            )
         if any("\ud800" <= c <= "\udfff" for c in value):
-            self._refuse("half of a surrogate pair in a string", path)
+            self._refuse("half of a surrogate pair in a string", path, SURROGATE)
         self.pos = end
         return value
 
@@ -147,7 +165,9 @@ class _Scanner:
         number = _NUMBER.fullmatch(text)
         if not number:
             self._refuse(
-                f"expected a value, found {quoted(text) if text else 'the end of the file'}", path
+                f"expected a value, found {quoted(text) if text else 'the end of the file'}",
+                path,
+                "a value is a text in double quotes, a number, true, false, null, [...] or {...}",
             )
         if number.group(2) or number.group(3):
             value = float(text)
@@ -156,6 +176,6 @@ class _Scanner:
             value = int(text) if len(text) <= 24 else MAX_INT
             fits = -MAX_INT <= value < MAX_INT
         if not fits:
-            self._refuse("a number too large for 64 bits", path)
+            self._refuse("a number too large for 64 bits", path, "put it in quotes if it is text")
         self.pos += len(text)
         return value

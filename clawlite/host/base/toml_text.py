@@ -5,7 +5,8 @@ lines.
 import re
 import tomllib
 
-from clawlite.host.base.document import MAX_DEPTH, decode, refuse
+from clawlite.host.base.document import MAX_DEPTH, SHALLOWER, decode, refuse
+from clawlite.host.base.problems import ManifestErrors, Problem
 
 
 class TOMLDocument:
@@ -28,10 +29,9 @@ class TOMLDocument:
             self.data = tomllib.loads(text)
         # TOMLDecodeError is a ValueError; so is int() of 5,000 digits
         except (ValueError, RecursionError) as e:
-            message, _, line = not_toml(e, text, file)
-            refuse(file, line, message)
+            raise ManifestErrors([not_toml(e, text, file)]) from None
         if _depth(self.data) > MAX_DEPTH:
-            refuse(file, 0, f"nested deeper than {MAX_DEPTH} levels")
+            refuse(file, 0, f"nested deeper than {MAX_DEPTH} levels", hint=SHALLOWER)
         self._lines = {(): 1}
         self._scan(text.replace("\r\n", "\n").split("\n"))
 
@@ -79,17 +79,15 @@ class TOMLDocument:
             self._lines.setdefault(path[:end], number)
 
 
-def not_toml(error, text: str, file: str) -> tuple:
-    """Return (message, *file*, line) for what tomllib says of *text*."""
+def not_toml(error, text: str, file: str) -> Problem:
+    """Return the problem of what tomllib says of *text*, which is in *file*."""
     at = re.search(r" \(at line (\d+), column \d+\)\Z", str(error))
     said = str(error)[: at.start()] if at else str(error).removesuffix(" (at end of document)")
+    hint = "check this line: a text needs quotes, a list or a table its closing bracket"
     if said.startswith(("Cannot overwrite", "Cannot declare")):
-        said = "this name is here twice; the first stands above"
-    return (
-        f"not TOML: {said[:1].lower()}{said[1:]}",
-        file,
-        int(at.group(1)) if at else text.count("\n") + 1,
-    )
+        said, hint = "this name is here twice; the first stands above", "remove one, or rename it"
+    line = int(at.group(1)) if at else text.count("\n") + 1
+    return Problem((), f"not TOML: {said[:1].lower()}{said[1:]}", file, line, hint=hint)
 
 
 def _depth(data) -> int:

@@ -19,6 +19,7 @@ import sys
 from clawlite.host.base.document import (
     MAX_DEPTH,
     MAX_VALUES,
+    SHALLOWER,
     Document,
     Lines,
     decode,
@@ -56,15 +57,19 @@ _SENTENCES = (
         "check the indentation above, or put the text in quotes",
     ),
     ("could not find expected ':'", 'a key without ":"', 'write "key: value"'),
-    ("<block end>", "the indentation does not fit the lines above", ""),
-    ("expected ',' or ']'", 'expected "," or "]"', ""),
-    ("expected ',' or '}'", 'expected "," or "}"', ""),
+    (
+        "<block end>",
+        "the indentation does not fit the lines above",
+        "indent what belongs together alike",
+    ),
+    ("expected ',' or ']'", 'expected "," or "]"', "close the list"),
+    ("expected ',' or '}'", 'expected "," or "}"', "close the mapping"),
     (
         "expected the node content",
         "a value is missing here",
         "close what is open, or put the text in quotes",
     ),
-    ("unexpected end of stream", "a quoted text or a bracket is not closed", ""),
+    ("unexpected end of stream", "a quoted text or a bracket is not closed", "close it"),
     (
         "unknown escape character",
         "unknown escape in double quotes",
@@ -101,6 +106,7 @@ def read(source: bytes, file: str) -> Document:
             file,
             text.count("\n", 0, bad.start()) + 1,
             f"a control character, U+{ord(bad.group()):04X}",
+            hint="remove it, or write it as an escape in double quotes",
         )
     built = _built(text, file, max(MAX_VALUES, len(source)))
     return Document(file, source, built.data, built.lines, built.number)
@@ -155,7 +161,7 @@ def _refuse_syntax(error, file: str, text: str):
                 sentence,
                 hint=f"close the quotation mark that begins on line {opened}" if opened else hint,
             )
-    refuse(file, line, f"not YAML: {said}")
+    refuse(file, line, f"not YAML: {said}", hint="check this line, or put its text in quotes")
 
 
 def _indentation(lines: list) -> str:
@@ -292,10 +298,16 @@ class _Builder:
                 self.file,
                 line,
                 f"the alias *{event.anchor} has no anchor &{event.anchor} before it",
+                hint="check the name; put it in quotes if it is text",
             )
         found = self.anchors[event.anchor]
         if found is None:
-            refuse(self.file, line, f"the alias *{event.anchor} contains itself")
+            refuse(
+                self.file,
+                line,
+                f"the alias *{event.anchor} contains itself",
+                hint="write the inner value out, or remove it",
+            )
         data, number = found
         self._place(data if self._is_key() else self._copy(*found, len(self.stack) + 1), number)
 
@@ -315,11 +327,16 @@ class _Builder:
     def _count(self, line: int) -> None:
         self._left -= 1
         if self._left < 0:
-            refuse(self.file, line, f"more than {self._most:,} values after aliases are followed")
+            refuse(
+                self.file,
+                line,
+                f"more than {self._most:,} values after aliases are followed",
+                hint="use fewer aliases, or split the file",
+            )
 
     def _check_depth(self, depth: int, line: int) -> None:
         if depth > MAX_DEPTH:
-            refuse(self.file, line, f"nested deeper than {MAX_DEPTH} levels")
+            refuse(self.file, line, f"nested deeper than {MAX_DEPTH} levels", hint=SHALLOWER)
 
     def _is_key(self) -> bool:
         """Return whether what comes next is the key of a member."""
@@ -399,7 +416,12 @@ class _Builder:
                 return value
             if tag == _CORE + "float" and type(value) is int:
                 return float(value)
-            refuse(self.file, line, f"{quoted(event.value)} is no !!{tag[len(_CORE) :]}")
+            refuse(
+                self.file,
+                line,
+                f"{quoted(event.value)} is no !!{tag[len(_CORE) :]}",
+                hint="remove the tag, or change the value",
+            )
         self._bad_tag(event, line)
 
     def _plain(self, text: str, line: int):
@@ -427,7 +449,12 @@ class _Builder:
         if _FLOAT.match(text):
             value = float(text)
             if value in (float("inf"), float("-inf")):
-                refuse(self.file, line, f"{quoted(text)} is too large for a number")
+                refuse(
+                    self.file,
+                    line,
+                    f"{quoted(text)} is too large for a number",
+                    hint="put it in quotes if it is text",
+                )
             return value
         if _NOT_JSON.match(text):
             refuse(

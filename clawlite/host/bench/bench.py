@@ -95,6 +95,7 @@ def run(suites: list[str], rounds: int, took, is_long: bool = False, is_here: bo
                     progress.show(took, row)
             except (ClawError, ImportError) as e:
                 error = e if isinstance(e, ClawError) else _lacking(suite, e)
+                error.hint = error.hint or f"try this suite alone: clawlite bench {suite}"
                 failed.append(names[at])
                 if error.hint and error.hint not in hints:
                     hints.append(error.hint)

@@ -45,7 +45,10 @@ def refuse(manifest) -> None:
         rate = channel.spec.processing and channel.spec.processing.rate_limit
         if rate and rate.burst and not rate.messages_per_minute:
             problem(
-                ("processing", "rate_limit", "burst"), "a burst needs messages_per_minute", key=True
+                ("processing", "rate_limit", "burst"),
+                "a burst needs messages_per_minute",
+                hint="add messages_per_minute, or remove burst",
+                key=True,
             )
     for one in TYPES.values():
         one.check(manifest)
@@ -87,7 +90,11 @@ def _access(spec, problem) -> None:
                 quoted(id[:40]),
             )
         elif ids.index(id) < index:
-            problem(("access_control", field, index), f"{quoted(id)} is there already")
+            problem(
+                ("access_control", field, index),
+                f"{quoted(id)} is there already",
+                hint="remove one of them",
+            )
 
 
 def _trigger(spec, problem) -> None:

@@ -40,7 +40,12 @@ def refuse(manifest, channel, problem) -> None:
     try:
         cron_fields.parse(spec.trigger.schedule)
     except ValueError as e:
-        problem(("trigger", "schedule"), str(e), found=quoted(spec.trigger.schedule))
+        problem(
+            ("trigger", "schedule"),
+            str(e),
+            found=quoted(spec.trigger.schedule),
+            hint="write five fields for minute, hour, day of the month, month and day of the week",
+        )
 
 
 def check(manifest) -> None:

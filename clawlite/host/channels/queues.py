@@ -66,7 +66,12 @@ def refuse(manifest, channel, problem) -> None:
     topic = spec.trigger.queue_name or ""
     wrong = topic_problem(topic)
     if wrong:
-        problem(("trigger", "queue_name"), wrong, found=quoted(topic))
+        problem(
+            ("trigger", "queue_name"),
+            wrong,
+            found=quoted(topic),
+            hint="write a topic such as agents/jobs",
+        )
     control, reply = spec.access_control, (settings.replies or {}).get(channel.name, "")
     if control and control.mode != "open" and "+" not in topic:
         problem(

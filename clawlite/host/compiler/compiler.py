@@ -37,6 +37,7 @@ from clawlite.host.telemetry import telemetries
 from clawlite.host.tools import sandboxes, skills, world_models
 
 MAX_OUTPUT = 65536  # bytes of a tool's result (clawft: results are truncated to 64 KB)
+_SIMPLER = "change the schema here, or remove this keyword from it"
 MAX_ROUNDS = 20  # rounds of a turn (clawft: max_tool_iterations)
 # of a turn, what waits for a person not counted: a model on a small board takes minutes
 TURN_MS = 600000
@@ -344,9 +345,9 @@ def _schema(manifest, tool, field: str, schema: dict, pool):
     try:
         return compile_schema(schema, pool)
     except SchemaError as e:
-        manifest.problem(tool, (field, *e.path), e.message)
+        manifest.problem(tool, (field, *e.path), e.message, hint=_SIMPLER)
     except PatternError as e:
-        manifest.problem(tool, (field,), str(e))
+        manifest.problem(tool, (field,), str(e), hint=_SIMPLER)
     return None
 
 

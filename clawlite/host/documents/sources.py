@@ -29,6 +29,9 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[A-Za-z]:[\\/]")
 class Refused(Exception):
     """A reference that cannot be read: (message, hint)."""
 
+    def __init__(self, message: str, hint: str):
+        super().__init__(message, hint)
+
 
 class Sources:
     """files: {name: bytes} of everything read so far.  *allowed*: folders beside

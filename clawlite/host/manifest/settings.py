@@ -32,7 +32,7 @@ from clawlite.host.models.common import URI, Money, Name, Strict, Text, text_lik
 from clawlite.host.models.sandbox import Mount
 from clawlite.host.models.walk import convert
 from clawlite.host.policy.audits import AuditSettings
-from clawlite.host.providers.remotes import endpoint_problem, is_secure
+from clawlite.host.providers.remotes import ENDPOINT, endpoint_problem, is_secure
 from clawlite.host.providers.trust import TLS, Gateway, authorities
 from clawlite.host.services.grants import ServiceSettings
 from clawlite.host.swarm.swarm_settings import SwarmSettings
@@ -89,7 +89,12 @@ class Pin(Strict):
     @staticmethod
     def more(value: dict, report) -> None:
         if "pull" in value and value.get("kind") != "input":
-            report(("pull",), 'a pin of kind "input" alone has a pull resistor', key=True)
+            report(
+                ("pull",),
+                'only a pin of kind "input" has a pull resistor',
+                hint="remove pull, or change the kind",
+                key=True,
+            )
 
 
 class Console(Strict):
@@ -230,7 +235,7 @@ class MCPOAuth2(Strict):
             if isinstance(url, str) and url:
                 wrong = endpoint_problem(url)
                 if wrong:
-                    report((field,), wrong)
+                    report((field,), wrong, hint=ENDPOINT)
                 elif not is_secure(url):
                     report((field,), "", "https://, or http:// to this machine", quoted(url))
         if "endpoint" not in value:
@@ -286,11 +291,11 @@ class MCPServer(Strict):
     def more(value: dict, report) -> None:
         is_mediated = value.get("mode") == "mediated"
         for field, why in (
-            ("devices", "a gateway alone asks which device calls"),
+            ("devices", "only a gateway asks which device calls"),
             ("mount_paths", "the Sandbox says which folders a server of this device sees"),
         ):
             if field in value and not is_mediated:
-                report((field,), why, key=True)
+                report((field,), why, hint=f"remove {field}, or let a gateway call", key=True)
         _check_folders(value.get("mount_paths"), report)
         oauth2 = value.get("oauth2")
         is_person = isinstance(oauth2, dict) and oauth2.get("flow") == "device"

@@ -75,7 +75,7 @@ def _provider(manifest, provider) -> None:
     elif not builtin:
         wrong = remotes.endpoint_problem(spec.endpoint)
         if wrong:
-            manifest.problem(provider, ("endpoint",), wrong)
+            manifest.problem(provider, ("endpoint",), wrong, hint=remotes.ENDPOINT)
     if builtin and spec.auth.type != "none":
         manifest.problem(
             provider,

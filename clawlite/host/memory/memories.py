@@ -210,6 +210,7 @@ def _embedding(manifest, store, problem) -> None:
             ("embedding", "provider_ref"),
             f"the endpoint of {quoted(provider.name)}: "
             f"{remotes.endpoint_problem(provider.spec.endpoint)}",
+            hint=remotes.ENDPOINT,
         )
     if store.embedding.dimensions > MAX_NUMBERS:
         problem(

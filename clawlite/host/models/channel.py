@@ -47,7 +47,11 @@ class AccessControl(Strict):
             return
         own = MODE_FIELD[mode]
         if own and own not in value:
-            report((), f'{quoted(own)} is missing; mode "{mode}" needs it')
+            report(
+                (),
+                f'{quoted(own)} is missing; mode "{mode}" needs it',
+                hint=f"add {own}, or choose another mode",
+            )
         for other in ("allowed_ids", "pairing", "roles"):
             if other in value and other != own:
                 fits = [name for name, field in MODE_FIELD.items() if field == other][0]
@@ -126,4 +130,8 @@ class ChannelSpec(Strict):
         if needed and isinstance(trigger, dict) and needed not in trigger:
             if any(key not in Trigger.__struct_fields__ for key in trigger):
                 return  # perhaps it is the one that is misspelt
-            report(("trigger",), f'{quoted(needed)} is missing; type "{kind}" needs it')
+            report(
+                ("trigger",),
+                f'{quoted(needed)} is missing; type "{kind}" needs it',
+                hint=f"add {needed} to the trigger",
+            )

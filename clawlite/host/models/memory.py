@@ -92,6 +92,10 @@ class MemorySpec(Strict):
         for index, store in enumerate(stores if isinstance(stores, list) else ()):
             name = store.get("name") if isinstance(store, dict) else None
             if isinstance(name, str) and name in seen:
-                report(("stores", index, "name"), f"a store {quoted(name)} is already there")
+                report(
+                    ("stores", index, "name"),
+                    f"a store {quoted(name)} is already there",
+                    hint="give this store another name",
+                )
             elif isinstance(name, str):
                 seen.add(name)

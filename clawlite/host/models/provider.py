@@ -65,4 +65,8 @@ class ProviderSpec(Strict):
         items = value.get("capabilities")
         for index, item in enumerate(items if isinstance(items, list) else ()):
             if item in items[:index]:
-                report(("capabilities", index), f"{shown(item)} is in the list twice")
+                report(
+                    ("capabilities", index),
+                    f"{shown(item)} is in the list twice",
+                    hint="remove one",
+                )

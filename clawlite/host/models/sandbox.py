@@ -64,6 +64,7 @@ class Shell(Strict):
                 report(
                     ("blocked_patterns", index),
                     f"{quoted(pattern)} is no regular expression: {wrong}",
+                    hint="mend the pattern",
                 )
 
 

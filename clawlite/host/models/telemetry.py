@@ -32,7 +32,11 @@ class Exporter(Strict):
         name = value.get("type")
         kind = TYPES.get(name) if isinstance(name, str) else None
         if kind and kind.needs and kind.needs not in value:
-            report((), f'{quoted(kind.needs)} is missing; an exporter of type "{name}" needs it')
+            report(
+                (),
+                f'{quoted(kind.needs)} is missing; an exporter of type "{name}" needs it',
+                hint=f"add {kind.needs} to the exporter",
+            )
 
 
 class Events(Strict):

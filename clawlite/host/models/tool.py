@@ -63,9 +63,13 @@ class ToolSpec(Strict):
         if "mcp_source" not in value:
             for field in ("description", "input_schema"):
                 if field not in value:
-                    report((), f"{quoted(field)} is missing")
+                    report((), f"{quoted(field)} is missing", hint=f"add {field} to the tool")
         if value.get("composite") is True and "skill_ref" not in value:
-            report((), '"skill_ref" is missing; a composite tool needs the skill that it wraps')
+            report(
+                (),
+                '"skill_ref" is missing; a composite tool needs the skill that it wraps',
+                hint="add skill_ref with the name of the skill",
+            )
         hints = value.get("annotations")
         for name, hint in hints.items() if isinstance(hints, dict) else ():
             if name in HINTS and not isinstance(hint, bool):

@@ -54,10 +54,16 @@ class AuditSettings(Strict):
                 report(
                     ("credential",),
                     "a credential goes over https alone, or to this machine",
+                    hint="write https in the URL of the webhook",
                     key=True,
                 )
         if "credential" in value and "webhook" not in value:
-            report(("credential",), "it is for the webhook, and there is none", key=True)
+            report(
+                ("credential",),
+                "it is for the webhook, and there is none",
+                hint="add webhook, or remove it",
+                key=True,
+            )
         if isinstance(place, str) and not place.startswith("/") and udp(place) is None:
             report(("syslog",), "", 'an absolute path, or "udp://HOST:PORT"', quoted(place))
 
@@ -97,6 +103,7 @@ def record(manifest, blocks: list) -> list | None:
                 policy,
                 ("audit", "destination"),
                 f"an agent has one audit, and policy {blocks[0][0].name} wants another destination",
+                hint="give both policies the same destination",
             )
     target = _target(manifest, blocks[0][0], first)
     blocks = [block for _, block in blocks]

@@ -72,7 +72,7 @@ class _Compiler:
         try:
             data = tomllib.loads(self.text)
         except tomllib.TOMLDecodeError as e:
-            self.problems.append(Problem((), *not_toml(e, self.text, self.file)))
+            self.problems.append(not_toml(e, self.text, self.file))
             return [], self.problems
         for key in data:
             if key != "rule":
@@ -207,6 +207,7 @@ class _Compiler:
             self.report(
                 path + ("then",),
                 "follows a call; there is none" if call is None else f"deeper than {MAX_DEPTH}",
+                hint="add a call before it, or remove it" if call is None else "nest fewer of them",
             )
             then = []
         branches = [

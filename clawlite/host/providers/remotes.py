@@ -25,6 +25,7 @@ from clawlite.core.providers.provider import (
 )
 from clawlite.host.policy.folding import nano
 
+ENDPOINT = "write a base URL such as https://api.example.com/v1"  # the hint for a wrong one
 # {what a Provider's ``protocol`` says: its ``provider_api.ProviderApi``}
 APIS = {
     api.protocol: importlib.import_module("clawlite.host.providers." + api.codec).API

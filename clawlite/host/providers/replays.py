@@ -27,7 +27,7 @@ def compile_replay(text: str, file: str, tools: list[str]) -> tuple[list, list[P
         try:
             entry = json.loads(line)
         except ValueError as e:
-            report(number, f"not JSON: {e}")
+            report(number, f"not JSON: {e}", hint="write one JSON object on each line")
             continue
         if not isinstance(entry, dict):
             report(number, "", "an object", shown(entry))
@@ -43,7 +43,11 @@ def compile_replay(text: str, file: str, tools: list[str]) -> tuple[list, list[P
         report(0, "holds no turn", '{"user": ...} and the replies to it')
     for turn in turns:
         if not turn[1]:
-            report(0, f"the turn {shown(turn[0])} has no reply")
+            report(
+                0,
+                f"the turn {shown(turn[0])} has no reply",
+                hint="add a line with a reply below it",
+            )
     return turns, problems
 
 

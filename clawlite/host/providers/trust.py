@@ -53,7 +53,12 @@ class Gateway(Strict):
             )
         for field in ("address", "tls"):
             if field in value and not is_tcp:
-                report((field,), 'a gateway with wire = "tcp" alone has this', key=True)
+                report(
+                    (field,),
+                    f'only a gateway with wire = "tcp" has {field}',
+                    hint=f"remove {field}, or set the wire to tcp",
+                    key=True,
+                )
         if (
             isinstance(address, str)
             and address

@@ -107,6 +107,7 @@ class Mediation:
             raise Refused(
                 502,
                 f"the request was not done after {self._budget.total_ms / 1000:g} s",
+                "ask for less at once",
                 kind="budget_exhausted",
             ) from None
 
@@ -129,6 +130,7 @@ class Mediation:
                 raise Refused(
                     502,
                     f"the budget of {self._budget.rounds} rounds of tools is used up",
+                    "ask for less at once",
                     kind="budget_exhausted",
                 )
             calls = calls[:count] if is_ordered else calls

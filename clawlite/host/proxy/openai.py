@@ -32,7 +32,8 @@ class OpenAI:
     def check(self, body: dict) -> None:
         """Raise ``Refused`` for what cannot be mediated."""
         if body.get("n") not in (None, 1):
-            raise Refused(400, f"n: expected 1 where tools are managed, found {body['n']}")
+            found = f"n: expected 1 where tools are managed, found {body['n']}"
+            raise Refused(400, found, "ask for one answer at a time")
 
     def in_context(self, body: dict, text: str) -> dict:
         messages, at = body["messages"], 0

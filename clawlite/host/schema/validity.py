@@ -124,7 +124,12 @@ def _schema_map(key: str, value, path, report) -> None:
     for name, item in value.items():
         wrong = pattern_error(name) if key == "patternProperties" else ""
         if wrong:
-            report(path + (name,), f"{quoted(name)} is no regular expression: {wrong}", key=True)
+            report(
+                path + (name,),
+                f"{quoted(name)} is no regular expression: {wrong}",
+                hint="mend the pattern",
+                key=True,
+            )
         check(item, report, path + (name,))
 
 
@@ -144,7 +149,7 @@ def _type(value, path, report) -> None:
                 near,
             )
         elif name in names[:index]:
-            report(path + (index,), f"{quoted(name)} is in the list twice")
+            report(path + (index,), f"{quoted(name)} is in the list twice", hint="remove one")
 
 
 def _names(value, path, report) -> None:
@@ -160,7 +165,7 @@ def _names(value, path, report) -> None:
         if not isinstance(name, str):
             report(path + (index,), "", "a name", shown(name))
         elif name in value[:index]:
-            report(path + (index,), f"{quoted(name)} is in the list twice")
+            report(path + (index,), f"{quoted(name)} is in the list twice", hint="remove one")
 
 
 def _name_lists(value, path, report) -> None:
@@ -186,7 +191,7 @@ def _pattern(value, path, report) -> None:
     if not isinstance(value, str):
         report(path, "", "a regular expression", shown(value))
     elif wrong:
-        report(path, f"{quoted(value)} is no regular expression: {wrong}")
+        report(path, f"{quoted(value)} is no regular expression: {wrong}", hint="mend the pattern")
 
 
 _ENTRIES = {

@@ -56,7 +56,12 @@ class HTTP(Strict):
     def more(value: dict, report) -> None:
         _path(value, report)
         if value.get("method") in ("GET", "DELETE") and value.get("body") in ("json", "form"):
-            report(("body",), f"a request with {value['method']} has no body", key=True)
+            report(
+                ("body",),
+                f"a request with {value['method']} has no body",
+                hint="remove it, or put the arguments into the query",
+                key=True,
+            )
 
 
 class Tool(Struct):
@@ -78,7 +83,11 @@ class Feed(Struct):
         names = _path(value, report)
         for name in names:
             if name != CLAW_ID:
-                report(("path",), f"nothing fills {{{name}}}: a feed knows {{{CLAW_ID}}} alone")
+                report(
+                    ("path",),
+                    f"nothing fills {{{name}}}: a feed knows only {{{CLAW_ID}}}",
+                    hint="remove it from the path",
+                )
 
 
 class Endpoint(Struct):
@@ -180,7 +189,8 @@ def read(name: str, sources, problems, place) -> Described | None:
     if is_listed and isinstance(data, dict):
         data = {"version": 2, "tools": data.get("tools", [])}
     if not isinstance(data, dict):
-        report((), f"expected a descriptor, found {shown(data)}")
+        hint = "name a descriptor of a service, or the list of tools of an MCP server"
+        report((), f"expected a descriptor, found {shown(data)}", hint=hint)
         return None
     spec = convert(data, Descriptor, report)
     _unique(data, report)

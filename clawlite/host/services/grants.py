@@ -63,7 +63,12 @@ class ServiceSettings(Strict):
     @staticmethod
     def more(value: dict, report) -> None:
         if "devices" in value and value.get("mode") != "mediated":
-            report(("devices",), "a gateway alone asks which device calls", key=True)
+            report(
+                ("devices",),
+                "only a gateway asks which device calls",
+                hint="remove devices, or let a gateway call",
+                key=True,
+            )
 
 
 class Grant(Strict):
@@ -277,7 +282,11 @@ def _grant(item, path, kind: str, described, reached, place, problems, found: di
 def _allowed(allow, names: list, kind: str, service: str, report) -> list:
     """Return the indexes of *names* that *allow* means."""
     if not names:
-        report(("service",), f"the descriptor of {quoted(service)} has no {kind}")
+        report(
+            ("service",),
+            f"the descriptor of {quoted(service)} has no {kind}",
+            hint="remove this grant, or complete the descriptor",
+        )
         return []
     if allow == "all":
         return list(range(len(names)))
@@ -292,7 +301,7 @@ def _allowed(allow, names: list, kind: str, service: str, report) -> list:
                 ("allow", index), f"{quoted(service)} has no {kind[:-1]} {shown(name)}", hint=hint
             )
         elif names.index(name) in found:
-            report(("allow", index), f"{quoted(name)} is here twice")
+            report(("allow", index), f"{quoted(name)} is here twice", hint="remove one")
         else:
             found.append(names.index(name))
     return sorted(found)

@@ -140,7 +140,8 @@ def _server(manifest, service) -> None:
     """Check the MCP server whose list of tools is the descriptor of *service*."""
     own = manifest.settings.services[service.name]
     if not is_server(own.url):
-        _problem(manifest, service, "url", f"{SERVER_WANTED}, found {quoted(own.url)}")
+        said = f"{SERVER_WANTED}, found {quoted(own.url)}"
+        _problem(manifest, service, "url", said, "write the URL of the server")
     for other in manifest.tools:
         server = other.served and other.served.server
         if server and server.name == service.name and server.argv != [own.url]:

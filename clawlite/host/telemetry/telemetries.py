@@ -59,7 +59,8 @@ def refuse(manifest) -> None:
         if TYPES[exporter.type].is_remote:
             wrong = remotes.endpoint_problem(exporter.endpoint)
             if wrong:
-                manifest.problem(telemetry, ("exporters", index, "endpoint"), wrong)
+                path = ("exporters", index, "endpoint")
+                manifest.problem(telemetry, path, wrong, hint=remotes.ENDPOINT)
 
 
 def section(manifest) -> list | None:

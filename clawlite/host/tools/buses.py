@@ -51,12 +51,18 @@ class Bus(Strict):
             return
         for field in sorted(set().union(*_OWN.values()) - _OWN[kind]):
             if field in value:
-                report((field,), f"a bus of kind {quoted(kind)} has none", key=True)
+                report(
+                    (field,),
+                    f"a bus of kind {quoted(kind)} has no {field}",
+                    hint="remove it",
+                    key=True,
+                )
         for field in _NEEDS[kind]:
             if field not in value or value[field] == []:
                 report(
                     (field,) if field in value else (),
                     f"a bus of kind {quoted(kind)} needs {field}",
+                    hint=f"add {field} to the bus",
                 )
         for index, one in enumerate(
             value["devices"] if isinstance(value.get("devices"), list) else ()

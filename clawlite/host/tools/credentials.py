@@ -51,6 +51,7 @@ class Credential(Strict):
             report(
                 ("header" if "header" in value else "format",),
                 "it is for hosts, and there are none",
+                hint="add hosts, or remove it",
                 key=True,
             )
 

@@ -35,11 +35,13 @@ class Search(Strict):
                 report(
                     ("credential",),
                     "a credential goes over https alone, or to this machine",
+                    hint="write https in the endpoint",
                     key=True,
                 )
         if ("header" in value) != ("credential" in value):
             report(
                 ("header" if "header" in value else "credential",),
                 "header and credential go together",
+                hint="add the other one, or remove this one",
                 key=True,
             )

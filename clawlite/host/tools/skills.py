@@ -231,6 +231,7 @@ def check(manifest) -> None:
                 ("composite",),
                 "no provider here is a model: built-in ones "
                 "cannot follow the instruction of a skill",
+                hint="add a provider that is a model, or remove the tool",
                 key=True,
             )
         for name in ("retry", "sandbox_ref", "mcp_source") if spec.composite else ():

@@ -138,7 +138,8 @@ class GatewayCalls:
         except ClawError as e:
             outcome = self._failed(call, e.message, e.hint)
         except Exception as e:  # MemoryError, or a bug
-            outcome = self._failed(call, "the call failed inside (%s)" % type(e).__name__, "")
+            message = "the call failed inside (%s)" % type(e).__name__
+            outcome = self._failed(call, message, "this is a bug in clawlite")
         with self._lock:
             self._close(call)
             if not call.connection.cancelled:

@@ -65,6 +65,9 @@ STEADY = [(path, False) for path in _STEADY] + [(path, True) for path in _WRITAB
 class Refused(Exception):
     """The sandbox cannot be built: reason, hint."""
 
+    def __init__(self, reason: str, hint: str):
+        super().__init__(reason, hint)
+
 
 def workspace_of(profile, folder: str, real=os.path.realpath) -> tuple:
     """Return (real folder behind /workspace, writable) for *profile*, or (None, False) when it

@@ -144,13 +144,13 @@ class MQTTEngine(Engine, Owner):
             self._question()
         elif self._asked_s is not None and now - self._asked_s > TOLD_S:
             self._asked_s = None
-            self._down("its member %s, which keeps its log, does not answer" % self._keeps)
+            self._missing("does not answer")
             self._keep()
             self._question()
         elif self._is_in and not self._birth and not self._keep():
             if self._absent_s and now - self._absent_s > AWAY_S:
                 self._absent_s = None
-                self._down("its member %s, which keeps its log, is not there" % self._keeps)
+                self._missing("is not there")
 
     def _on_here(self, levels: list, data: bytes, is_retained: bool):
         _, process = levels
@@ -189,9 +189,15 @@ class MQTTEngine(Engine, Owner):
             self._is_up, self._absent_s = False, time.monotonic()
             self._keep()
 
-    def _down(self, why: str, hint: str = ""):
+    def _missing(self, how: str):
+        self._down(
+            "its member %s, which keeps its log, %s" % (self._keeps, how),
+            "start %s: clawlite swarm up, or run" % self._keeps,
+        )
+
+    def _down(self, why: str, hint: str):
         self._is_up = False
-        self._put(DOWN, why, hint or "start %s: clawlite swarm up, or run" % self._keeps, False)
+        self._put(DOWN, why, hint, False)
 
     def _keep(self) -> bool:
         """Become the keeper, where this process may, and nobody is; return whether it is, or the

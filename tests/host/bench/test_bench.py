@@ -368,6 +368,10 @@ def test_a_part_that_fails_does_not_take_the_others_with_it(monkeypatch, capfd):
         yield bench.row("load", "one", "ms", [1])
         raise ClawError("it broke", "mend it")
 
+    def breaks(bench):
+        raise ClawError("it broke without a word on why")
+        yield
+
     monkeypatch.setattr("clawlite.host.bench.suites.load", fails)
     found = []
     with pytest.raises(ClawError, match="it broke"):
@@ -379,6 +383,10 @@ def test_a_part_that_fails_does_not_take_the_others_with_it(monkeypatch, capfd):
     with pytest.raises(ClawError, match="parts of this run failed: load: fails, load: fails") as e:
         bench.run(["load", "load"], 2, found.append)
     assert e.value.hint == "their errors stand above; mend it"
+    monkeypatch.setattr("clawlite.host.bench.suites.load", breaks)
+    with pytest.raises(ClawError, match="without a word") as e:
+        bench.run(["load"], 2, found.append)
+    assert e.value.hint == "try this suite alone: clawlite bench load"
 
 
 def test_the_proxy_is_not_started_without_what_it_needs(monkeypatch):

@@ -558,7 +558,7 @@ def test_a_pull_resistor_where_there_is_one(tmp_path):
         "board, or choose another pin"
     )
     settings.write_text(settings.read_text().replace('"input"', '"output"'))
-    with pytest.raises(ManifestErrors, match='a pin of kind "input" alone has a pull resistor'):
+    with pytest.raises(ManifestErrors, match='only a pin of kind "input" has a pull resistor'):
         check.check(str(tmp_path))
 
 

@@ -123,7 +123,7 @@ def test_scalars_of_the_core_schema(text, value):
 )
 def test_one_sentence_with_its_line(text, line, words):
     problem = refused(text)
-    assert words in problem.text() and problem.line == line
+    assert words in problem.text() and problem.line == line and problem.hint
 
 
 def test_bytes_that_are_not_utf8():
@@ -183,7 +183,8 @@ def test_json_is_strict_and_has_positions():
     ],
 )
 def test_json_that_is_none(text):
-    assert refused(text, "claw.json").line == 1
+    problem = refused(text, "claw.json")
+    assert problem.line == 1 and problem.hint
 
 
 @pytest.mark.parametrize("opened, closed", [("[", "]"), ("{a: ", "}"), ("[&x ", "]")])

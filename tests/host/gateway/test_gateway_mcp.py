@@ -237,7 +237,7 @@ def test_what_an_image_has_of_it(tmp_path):
     "gateway, more, tool, said",
     [
         ("", 'mode = "mediated"\n', {}, "nobody could call it: [mcp.t] says mode"),
-        ("", 'devices = ["shed"]\n', {}, "a gateway alone asks which device calls"),
+        ("", 'devices = ["shed"]\n', {}, "only a gateway asks which device calls"),
         (
             "[gateway]\n",
             'mode = "mediated"\n',

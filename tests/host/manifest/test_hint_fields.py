@@ -228,6 +228,7 @@ ROWS = [
             ),
         ],
     ),
+    ("add {} to the trigger", (queue(trigger={}), MQTT), [(queue(), MQTT)]),
     (
         "add access_control",
         (queue(access_control=None), MQTT),

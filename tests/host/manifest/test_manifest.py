@@ -617,7 +617,11 @@ def test_a_thousand_mistakes_are_cut(tmp_path):
             "a: [",
             "claw.yaml:1: a value is missing here - close what is open, or put the text in quotes",
         ),
-        ("\0", "claw.yaml:1: a control character, U+0000"),
+        (
+            "\0",
+            "claw.yaml:1: a control character, U+0000 - remove it, or write it as an escape in "
+            "double quotes",
+        ),
     ],
 )
 def test_a_root_that_is_none(tmp_path, text, said):

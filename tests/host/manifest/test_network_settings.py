@@ -112,7 +112,7 @@ def test_a_credential_needs_https(tmp_path):
     assert (
         line
         == "clawlite.toml:5: search.credential: a credential goes over https alone, or to this "
-        "machine"
+        "machine - write https in the endpoint"
     )
 
 

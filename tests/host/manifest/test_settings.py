@@ -10,6 +10,7 @@ from clawlite.host.base.toml_text import TOMLDocument
 from clawlite.host.documents.sources import Sources
 from clawlite.host.manifest import settings
 
+TOML_HINT = " - check this line: a text needs quotes, a list or a table its closing bracket"
 FULL = """\
 # the greenhouse
 reflex = "rules.toml"
@@ -162,20 +163,24 @@ def test_defaults_without_a_file(tmp_path):
             "http or https URL with {query} in its path or "
             'query, found "https://s.example/"',
         ),
-        ("a = [", "clawlite.toml:1: not TOML: invalid value"),
+        ("a = [", "clawlite.toml:1: not TOML: invalid value" + TOML_HINT),
         (
             "a = 1\n\nb b = 2",
-            "clawlite.toml:3: not TOML: expected '=' after a key in a key/value pair",
+            "clawlite.toml:3: not TOML: expected '=' after a key in a key/value pair" + TOML_HINT,
         ),
         (
             "a = 1\na = 2",
-            "clawlite.toml:2: not TOML: this name is here twice; the first stands above",
+            "clawlite.toml:2: not TOML: this name is here twice; the first stands above - "
+            "remove one, or rename it",
         ),
         (
             b"a = '\xff'",
             "clawlite.toml:1: not UTF-8: byte 0xff at offset 5 - save the file as UTF-8",
         ),
-        ("a" + ".a" * 40 + " = 1", "clawlite.toml: nested deeper than 32 levels"),
+        (
+            "a" + ".a" * 40 + " = 1",
+            "clawlite.toml: nested deeper than 32 levels - move inner values up, or split the file",
+        ),
         (
             'reflex = "no.toml"',
             'clawlite.toml:1: reflex: the file "no.toml" does not exist - write '

@@ -76,11 +76,11 @@ def refused(folder, toml: str, endpoint: str = HTTPS, board=None, files=None) ->
         ('[gateway]\nwire = "tcp"\n', 'the field "address" is missing'),
         (
             '[gateway]\naddress = "h:1"\n',
-            'clawlite.toml:3: gateway.address: a gateway with wire = "tcp" alone has this',
+            'clawlite.toml:3: gateway.address: only a gateway with wire = "tcp" has address',
         ),
         (
             "[gateway]\ntls = true\n",
-            'clawlite.toml:3: gateway.tls: a gateway with wire = "tcp" alone has this',
+            'clawlite.toml:3: gateway.tls: only a gateway with wire = "tcp" has tls',
         ),
         ('[gateway]\nwire = "tcp"\naddress = "h"\n', "gateway.address: expected HOST:PORT"),
         ('[gateway]\nwire = "tcp"\naddress = "h:0"\n', "gateway.address: expected HOST:PORT"),

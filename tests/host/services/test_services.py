@@ -248,7 +248,8 @@ def twice(made):
         ),
         (
             put("tools", 0, "http", "body", "json"),
-            "tools[0].http.body: a request with GET has no body",
+            "tools[0].http.body: a request with GET has no body - remove it, or put the "
+            "arguments into the query",
         ),
         (
             put("tools", 0, "http", None),
@@ -263,7 +264,8 @@ def twice(made):
         (put("version", 1), 'tools: a descriptor of version 1 has no tools - say "version": 2'),
         (
             put("feeds", 0, "path", "/x/{symbol}"),
-            "feeds[0].path: nothing fills {symbol}: a feed knows {claw_id} alone",
+            "feeds[0].path: nothing fills {symbol}: a feed knows only {claw_id} - "
+            "remove it from the path",
         ),
         (
             put("feeds", 0, "ttl", 0),
