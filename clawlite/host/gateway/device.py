@@ -342,7 +342,9 @@ class Device:
 
     def _call(self, id: str, params: dict, messages: list, size: int) -> None:
         """Call the tool of a service: its arguments came as a message."""
-        job = ToolJob(id, str(params.get("tool")), self._moved)
+        watches = params.get("watches") is True
+        tell = lambda record: self._tell(id, record)
+        job = ToolJob(id, str(params.get("tool")), self._moved, watches, tell)
         self._jobs[id], self._sent[id] = job, 0
         self._gateway.store.event(self.name, "tool.began", request=id, tool=job.provider)
         agent = self._image.agent.name
@@ -355,6 +357,15 @@ class Device:
             lambda name: self._gateway.secret(agent, name),
             self._called,
         )
+
+    def _tell(self, id: str, record: dict) -> None:
+        """Send what may be lost about request *id*: to a device that waits for it, on a line that
+        has room.
+        """
+        data = dumped(record)
+        if self._link and id in self._sent and len(data) <= self._record:
+            if self._link.waiting < AHEAD:
+                self._link.send(data)
 
     def _called(self, job) -> None:
         self._gateway.called(self, job)

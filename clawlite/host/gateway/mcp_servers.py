@@ -11,6 +11,7 @@ call of one of its tools (docs/mcp.md; linux/mcp/servers.py is the like for a de
    life is over, once no call is under way.
 5. Tokens of OAuth are obtained here, for each device; no device sees one.  They come by client
    credentials, or in the name of a person who has signed in on this machine.
+6. What a server tells of a call's progress goes to the *caller* of that call, if it wants it.
 """
 
 import abc
@@ -46,7 +47,7 @@ from clawlite.core.net.service_call import (
 from clawlite.core.providers.wire import Codec
 from clawlite.host.gateway.http import Connection, carried_out
 from clawlite.host.gateway.program import Programs, quiet
-from clawlite.host.gateway.service_calls import own_name
+from clawlite.host.gateway.service_calls import NOBODY, Caller, own_name
 
 START_S = 20  # from the start of a server to its list of tools
 CONNECT_MS = 10000
@@ -86,8 +87,8 @@ def _start_of(row: list) -> tuple:
 class _Call:
     """One call under way; *future* gets its outcome, as ``MCPClient.feed`` gives it."""
 
-    def __init__(self, tool: str, arguments: dict):
-        self.tool, self.arguments = tool, arguments
+    def __init__(self, tool: str, arguments: dict, caller: Caller):
+        self.tool, self.arguments, self.caller = tool, arguments, caller
         self.future = asyncio.get_running_loop().create_future()
         self.is_sent = self.is_again = False
 
@@ -118,7 +119,16 @@ class Servers:
         self._is_closing = False
 
     async def called(
-        self, image, name: str, tool: str, arguments: dict, device: str, find, ms: int, most: int
+        self,
+        image,
+        name: str,
+        tool: str,
+        arguments: dict,
+        device: str,
+        find,
+        ms: int,
+        most: int,
+        caller: Caller = NOBODY,
     ):
         """Return the ``ServiceResult`` of a call of *tool* of the server *name* of *image*.
 
@@ -135,7 +145,7 @@ class Servers:
                         credentials.append(await server.tokens.header(find))
                 except ClawError as e:
                     return refusal("no_credential", e.message, most)
-                done, value = await server.call(tool, arguments, credentials)
+                done, value = await server.call(tool, arguments, credentials, caller)
         except TimeoutError:
             return timed_out(ms, most)
         except _NotMade as e:
@@ -375,7 +385,7 @@ class _Server(abc.ABC):
         self._old_s: float | None = None  # the time at which ``life_s`` is over
         self._timers: dict = {}  # what for -> TimerHandle
 
-    async def call(self, tool: str, arguments: dict, credentials: list) -> tuple:
+    async def call(self, tool: str, arguments: dict, credentials: list, caller: Caller) -> tuple:
         """Return the outcome of a call.  Raises ``_NotMade``."""
         self._credentials = credentials
         if self._client is None:
@@ -388,7 +398,7 @@ class _Server(abc.ABC):
                 )
             self._begin()
         self._count += 1
-        number, call = self._count, _Call(tool, arguments)
+        number, call = self._count, _Call(tool, arguments, caller)
         self._calls[number] = call
         self._stop("idle")
         self._go_on()
@@ -503,7 +513,7 @@ class _Server(abc.ABC):
             call.future.set_exception(_NotMade("changed", message))
             return
         try:
-            client.call(number, call.tool, call.arguments)
+            client.call(number, call.tool, call.arguments, call.caller.watches)
             call.is_sent = True
         except ClawError as e:
             call.future.set_exception(_NotMade("bad_argument", e.message))
@@ -511,6 +521,10 @@ class _Server(abc.ABC):
     def _took(self, done: list) -> None:
         """Take what a client makes of what has come."""
         self._late = 0
+        if self._client is not None:
+            told, self._client.progress = self._client.progress, {}
+            for number in told.keys() & self._calls.keys():
+                self._calls[number].caller.told(told[number])
         for number, outcome in done:
             call = self._calls.get(number)
             if call is not None and not call.future.done():

@@ -5,6 +5,8 @@
 2. The credential is that of the device, NAME.DEVICE, or else the service's own, NAME.  It leaves
    this machine in the request alone.
 3. ``{claw_id}`` is the device as the gateway knows it: the name of its token, or of its port.
+4. A device that wants to know how a call goes on is told while it is connected, and never twice: of
+   progress only the newest matters.
 """
 
 import asyncio
@@ -37,12 +39,51 @@ from clawlite.host.gateway.http import Connection
 
 CONNECT_MS = 10000
 MAX_ARGUMENTS = 262144  # bytes
+TELL_S = 0.25  # between two records of a call's progress
 MAX_NAME = 128  # characters of a secret's name
 _ODD = re.compile("[^A-Za-z0-9_.-]")  # what such a name cannot hold
 
 
-class ToolJob(Answer):
-    """One call.  ``began_s``: the loop's time.  The others as in ``Answer``."""
+class Caller:
+    """Whoever a tool is called for.  This one wants to know nothing before the end."""
+
+    watches = False  # whether it wants to know of the call's progress
+
+    def told(self, progress: tuple) -> None:
+        """Take the call's *progress*: (number, total or None, message)."""
+
+
+NOBODY = Caller()
+
+
+class ToolJob(Answer, Caller):
+    """One call.  ``began_s``: the loop's time.  The others as in ``Answer``.
+
+    watches  bool, the device wants to know of its progress
+    tell     function(record): sends what may be lost to the device, if it is there
+    """
+
+    def __init__(self, id: str, tool: str, moved, watches: bool, tell):
+        super().__init__(id, tool, moved)
+        self.watches, self._tell = watches, tell
+        self._progress: tuple | None = None  # what is to be told, not before the timer's end
+        self._timer: asyncio.TimerHandle | None = None
+
+    def told(self, progress: tuple) -> None:
+        self._progress = progress
+        if self._timer is None:
+            self._tell_progress()
+
+    def _tell_progress(self) -> None:
+        """Tell the device the newest progress; the next not before ``TELL_S``."""
+        self._timer = None
+        if self._progress is None or self.is_done:
+            return
+        number, total, message = self._progress
+        self._progress = None
+        params = {"id": self.id, "progress": number, "total": total, "message": message}
+        self._tell({"jsonrpc": "2.0", "method": "claw.gateway.progress", "params": params})
+        self._timer = asyncio.get_running_loop().call_later(TELL_S, self._tell_progress)
 
     def start(self, image, device: str, text: str, codecs: tuple, servers, secret, ended) -> None:
         """Begin; *ended(job)* is called once at the end, unless it is cancelled.
@@ -58,10 +99,12 @@ class ToolJob(Answer):
 
     async def _run(self, image, device: str, text: str, codecs: tuple, servers, secret) -> None:
         try:
-            result = await called(image, self.provider, device, text, codecs, servers, secret)
+            result = await called(image, self.provider, device, text, codecs, servers, secret, self)
         except Exception as e:  # a bug: the device is told, the gateway goes on
             self._error(unexpected(e))
             return
+        finally:
+            self._progress = None  # nothing is told after the end
         self.said = canonical(result)
         self.outcome = "ok" if result["ok"] else result["error"]["code"]
         self._pieces(self.said)
@@ -69,9 +112,11 @@ class ToolJob(Answer):
         self._keep({"jsonrpc": "2.0", "id": self.id, "result": ended})
 
 
-async def called(image, name: str, device: str, text: str, codecs: tuple, servers, secret):
-    """Return the ``ServiceResult`` of a call of the tool *name*, or of a fetch of the feed; see
-    ``ToolJob.start``.
+async def called(
+    image, name: str, device: str, text: str, codecs: tuple, servers, secret, caller=NOBODY
+):
+    """Return the ``ServiceResult`` of a call of the tool *name*, or of a fetch of the feed, for
+    *caller* (``Caller``); see ``ToolJob.start``.
     """
     loads, dumps = codecs
     services = list(map(Service, image.section(SERVICES) or ()))
@@ -101,7 +146,7 @@ async def called(image, name: str, device: str, text: str, codecs: tuple, server
     if service.scheme == SERVED:
         find = functools.partial(_secret, service, device, secret)
         ms = tool.timeout_ms or TIMEOUT_MS
-        return await servers.called(image, of, verb, arguments, device, find, ms, most)
+        return await servers.called(image, of, verb, arguments, device, find, ms, most, caller)
     try:
         value = await _credential(service, device, secret)
         row = tool.row if isinstance(tool, Feed) else service.tools[verb]

@@ -8,6 +8,8 @@ device's side of the protocol, over TCP or TLS.
 3. When the gateway cannot have begun the call, the call is refused, and may be sent again with its
    request id.
 4. The token is never sent: the gateway sends a nonce, and the answer is its HMAC-SHA256.
+5. Where somebody watches the progress of a call, the gateway is asked to tell it; one that does not
+   know how says nothing.
 """
 
 import _thread
@@ -38,10 +40,13 @@ _SHAPE = ([None, (str, 65536, bool)], [bytes])
 
 
 class _Call:
-    """One call.  *due_ms*: when it is given up;  *sent*: the gateway may have begun it."""
+    """One call.  *due_ms*: when it is given up;  *sent*: the gateway may have begun it;
+    *watches*: its progress is wanted, and *progress* is what came of it and was not told yet.
+    """
 
-    def __init__(self, id: str, name: str, text: str, due_ms: int):
+    def __init__(self, id: str, name: str, text: str, due_ms: int, watches: bool):
         self.id, self.name, self.text, self.due_ms = id, name, text, due_ms
+        self.watches, self.progress, self.is_told = watches, None, False
         self.connection = Connection()
         self.said, self.seen, self.sent, self.outcome = "", 0, False, None
 
@@ -54,9 +59,11 @@ class GatewayCalls:
     now_ms  function -> monotonic ms
     token   function() -> value of the secret; raises ``ClawError``
     codecs  (loads, dumps) of JSON
+    seam    watches(task), tell(task, progress): as of linux/mcp/servers.py
     """
 
-    def __init__(self, image, wake: int, now_ms, token, codecs: tuple):
+    def __init__(self, image, wake: int, now_ms, token, codecs: tuple, seam):
+        self._seam = seam
         self._loads, self._dumps = codecs
         where, self._authorities = shaped(image.section(NETWORK), _SHAPE, "the gateway")
         self._host, self._port, self._is_tls = where
@@ -74,9 +81,8 @@ class GatewayCalls:
     def start(self, task: int, name: str, arguments: dict, due_ms: int):
         """Begin the call of the tool *name*, which ends at *due_ms* at the latest."""
         self._count += 1
-        call = _Call(
-            "%s-%d" % (self._boot, self._count), name, self._dumps(arguments), due_ms + _MORE
-        )
+        id, text = "%s-%d" % (self._boot, self._count), self._dumps(arguments)
+        call = _Call(id, name, text, due_ms + _MORE, self._seam.watches(task))
         call.connection.reader, call.connection.writer = os.pipe()
         try:
             _thread.start_new_thread(self._work, (call,))
@@ -89,13 +95,25 @@ class GatewayCalls:
         """Return [(task, outcome)] of what has ended, never waiting."""
         done = []
         for task, call in list(self._calls.items()):
-            if call.outcome is None and self._now_ms() >= call.due_ms:
+            outcome = call.outcome  # once: its thread may set it meanwhile
+            self._tell(task, call, outcome is not None)
+            if outcome is None and self._now_ms() >= call.due_ms:
                 self.cancel(task)
                 done.append((task, self._late(call)))
-            elif call.outcome is not None:
+            elif outcome is not None:
                 del self._calls[task]
-                done.append((task, call.outcome))
+                done.append((task, outcome))
         return done
+
+    def _tell(self, task: int, call: _Call, has_ended: bool):
+        """Show the progress of *call* that has come, or take it away once the call has ended."""
+        with self._lock:
+            progress, call.progress = call.progress, None
+        if has_ended and call.is_told:
+            self._seam.tell(task, None)
+        elif progress is not None and not has_ended:
+            call.is_told = True
+            self._seam.tell(task, progress)
 
     def deadline(self):
         return min((call.due_ms for call in self._calls.values()), default=None)
@@ -144,10 +162,13 @@ class GatewayCalls:
             self._close(call)
             if not call.connection.cancelled:
                 call.outcome = outcome
-                try:
-                    os.write(self._wake, b"\0")
-                except OSError:  # full: it is readable then
-                    pass
+                self._nudge_loop()
+
+    def _nudge_loop(self):
+        try:
+            os.write(self._wake, b"\0")
+        except OSError:  # full: it is readable then
+            pass
 
     def _failed(self, call: _Call, message: str, hint: str) -> tuple:
         if call.sent:
@@ -218,6 +239,8 @@ class GatewayCalls:
         elif method == "claw.gateway.text" and params.get("id") == call.id:
             call.seen += 1
             call.said += str(params.get("text"))
+        elif method == "claw.gateway.progress" and params.get("id") == call.id:
+            self._went_on(call, params)
         elif method is None and id == call.id:
             error = message.get("error")
             if isinstance(error, dict):
@@ -230,6 +253,15 @@ class GatewayCalls:
                 raise not_run("the gateway: %s" % result["error"]["message"], "")
             return result
         return None
+
+    def _went_on(self, call: _Call, params: dict):
+        number, total, said = [params.get(name) for name in ("progress", "total", "message")]
+        if call.watches and _is_number(number):
+            total = total if _is_number(total) else None
+            said = said if isinstance(said, str) else ""
+            with self._lock:
+                call.progress = number, total, said
+                self._nudge_loop()
 
     def _who(self) -> dict:
         image = self._image
@@ -260,6 +292,10 @@ def _has_not_run(said) -> bool:
     return isinstance(said, dict) and said.get("ran") is False
 
 
+def _is_number(value) -> bool:
+    return type(value) is int or type(value) is float and value - value == 0
+
+
 def _proof(token: str, params) -> dict:
     name, _, key = token.partition(":")
     nonce = str(params.get("nonce") if isinstance(params, dict) else "").encode()
@@ -275,10 +311,8 @@ def _records(call: _Call):
     for at in range(_PIECE, len(call.text), _PIECE):
         params = {"id": call.id, "text": call.text[at : at + _PIECE]}
         yield {"jsonrpc": "2.0", "method": "claw.gateway.message", "params": params}
-    yield {
-        "jsonrpc": "2.0",
-        "id": call.id,
-        "method": "claw.gateway.tool",
-        # "again" stops a restarted gateway from beginning the call a second time
-        "params": {"tool": call.name, "seen": call.seen, "again": again},
-    }
+    # "again" stops a restarted gateway from beginning the call a second time
+    params = {"tool": call.name, "seen": call.seen, "again": again}
+    if call.watches:
+        params["watches"] = True
+    yield {"jsonrpc": "2.0", "id": call.id, "method": "claw.gateway.tool", "params": params}

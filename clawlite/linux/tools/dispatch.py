@@ -435,6 +435,7 @@ class Dispatcher:
                 self._now_ms,
                 lambda: resolve(TOKEN, stores(image.agent.name)),
                 (loads, dumps),
+                self.seam,
             )
         return self._gateway
 
