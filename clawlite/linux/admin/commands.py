@@ -41,6 +41,7 @@ FLAGS = {
     MCP: ("--http",),
 }
 VALUES = {"--record": "a file", "--http": "a port, or an address and a port (127.0.0.1:8000)"}
+BUILT = "--built"  # the image was compiled for this start; command.py alone gives it
 TOKEN = "MCP_TOKEN"  # the secret of clients of ``mcp serve --http``
 
 
@@ -83,7 +84,7 @@ class Command:
         return (
             self.verb.split()
             + ([self.text] if self.text is not None else [])
-            + [image]
+            + [image, BUILT]
             + self.flags
             + (["--record", self.record] if self.record else [])
             + (["--http", "%s:%d" % self.http] if self.http else [])
@@ -113,12 +114,12 @@ def parse(verb: str, args: list):
             )
     flags = [arg for arg in args if arg.startswith("--")]
     names = [arg for arg in args if not arg.startswith("--")]
-    unknown = [flag for flag in flags if flag not in FLAGS[verb]]
+    unknown = [flag for flag in flags if flag not in FLAGS[verb] and flag != BUILT]
     if unknown:
         return failed("unknown option %s\n%s" % (unknown[0], USAGE[verb]))
     if verb == "ask" and not (names and names[0].strip()):
         return failed("expected a text to ask\n%s" % USAGE[verb])
-    if verb == "serve" and not flags:
+    if verb == "serve" and "--stdio" not in flags:
         return failed("expected --stdio: no other transport is built yet\n%s" % USAGE[verb])
     text = names.pop(0) if verb == "ask" else None
     if len(names) > 1:
@@ -146,6 +147,8 @@ def run(command: Command) -> int:
 
     try:
         image = files.open_image(command.name)
+        if BUILT not in command.flags:
+            _tell_of_trusted(image)
         wake = signals.catch()
         try:
             shell = Shell(
@@ -176,6 +179,24 @@ def run(command: Command) -> int:
             signals.release()
     except ClawError as e:
         return failed(e.message + (" - " + e.hint if e.hint else ""))
+
+
+def _tell_of_trusted(image):
+    """Say that an image, which nobody compiles at this start, has what trusted servers said when it
+    was built.
+    """
+    from clawlite.core.image.image import MCP as SERVERS
+
+    if not image.size_of(SERVERS):
+        return
+    from clawlite.linux.mcp.section import trusted
+
+    names = trusted(image)
+    if names:
+        sys.stderr.write(
+            'clawlite: [mcp.NAME] trust = "start" (%s): an image has the descriptions of its '
+            "build - name the manifest to take what the server says now\n" % ", ".join(names)
+        )
 
 
 def _session(command: Command):

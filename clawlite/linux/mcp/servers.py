@@ -41,12 +41,6 @@ WAIT_MS = 1000  # for what is told of its end, once its stream has closed
 FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 1000, 60000
 MAX_UNSENT = 8388608  # bytes that a server has not read
 _PIECE = 65536
-# core/image/header.py: where tokens come from, and the section MCP
-_PLACE = (bool, str, int, str)
-_TOKENS = [None, (*_PLACE, str, str, str, str, [None, (*_PLACE, str)])]
-_RULES = ([None, [str]], int, int, int)
-_LIFE = [_RULES, (*_RULES, [(str, bool)])]  # the folders are a gateway's (tools/gateway_server.py)
-ROWS = [(str, [str], [str], bool, [(str, bytes)], [(str, str)], _TOKENS, _LIFE)]
 
 
 class _Call:

@@ -5,13 +5,12 @@ core/net/device_flow.py): ``clawlite secrets login NAME``.
 from time import monotonic, time
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.image.header import shaped
-from clawlite.core.image.image import MCP, NETWORK, SERVICES
+from clawlite.core.image.image import NETWORK, SERVICES
 from clawlite.core.net.device_flow import sign_in
 from clawlite.core.net.service_call import SERVED, Service
 from clawlite.core.providers.wire import Codec
 from clawlite.linux.io.jsontext import dumps, loads
-from clawlite.linux.mcp.servers import ROWS
+from clawlite.linux.mcp.section import rows_of
 from clawlite.linux.net.waiting import carried_out
 
 
@@ -30,8 +29,7 @@ def refresh_token(image, name: str, tell, value) -> str:
     tell   as of ``device_flow.sign_in``;  value: function(name of a secret) -> its value
     Raises ``ClawError``: nobody signs in for that secret, or nobody agreed.
     """
-    rows = image.section(MCP) or []
-    shaped(rows, ROWS, "MCP servers")
+    rows = rows_of(image)
     wanted = [(server, tokens) for server, *_, tokens, _ in rows if tokens and tokens[-1]]
     mediated = _mediated(image)
     for server, (*row, secret, resource, device) in wanted:

@@ -26,7 +26,6 @@ from clawlite.core.image.image import (
     HANDLER_NAME,
     HAS_BOARD,
     MAKER,
-    MCP,
     NETWORK,
     SERVED,
     SERVICE,
@@ -357,11 +356,15 @@ class Dispatcher:
 
     def _mcp(self):
         if self._servers is None:
-            from clawlite.linux.mcp.servers import ROWS, Servers
+            from clawlite.linux.mcp.section import rows_of
+            from clawlite.linux.mcp.servers import Servers
 
-            rows = shaped(self._image.section(MCP), ROWS, "MCP servers")
             self._servers = Servers(
-                rows, self._begin_server, self._remote_server, self.seam, self._keep_content
+                rows_of(self._image),
+                self._begin_server,
+                self._remote_server,
+                self.seam,
+                self._keep_content,
             )
             self.descriptors.append(self._servers.fileno())
         return self._servers

@@ -94,12 +94,15 @@ def test_what_a_trusted_server_changes_is_taken_at_each_start(tmp_path):
     settings.write_text(settings.read_text() + 'trust = "start"\n')
     image = build_beside(str(agent))
     (tmp_path / "marks/changed").touch()
+    told = 'trust = "start" (t): an image has the descriptions of its build - name the manifest to'
     with Agent(linux("serve", image, "--stdio"), tmp_path).initialize() as one:
         assert called(one, "echo")[0] == "a"
+        assert one.errors().count(told) == 1
     for number in range(2):  # nothing has changed between them: an image that was kept would do
         before = mcp_agents.methods(tmp_path).count("tools/list")
         with Agent(linux("serve", str(agent), "--stdio"), tmp_path).initialize() as one:
             assert called(one, "echo", number=number + 2)[0] == "a"
+            assert told not in one.errors(), "this start was a build"
         assert mcp_agents.methods(tmp_path).count("tools/list") == before + 2, "build and call"
     lock = json.loads(tomllib.loads((agent / "clawlite.lock").read_text())["document"][0]["text"])
     assert lock["tools"]["echo"]["description"] == "Give a text back. And more."
