@@ -8,7 +8,7 @@ connect  from the first byte until the member has all that is on record
 idle     SECONDS (60; the rows kept: 300) in which nobody does anything
 tasks    100 tasks that "first" gives and "worker" does; what "idle" did is the share of everybody
 
-docs/swarm.md reckons with these numbers.
+docs/swarm-scale.md reckons with these numbers.
 """
 
 import json

@@ -4,8 +4,8 @@
     claw:{NAME}:snapshot      hash: "data", which is all that the stream says up to "position"
     claw:{NAME}:here:PROCESS  a channel, subscribed by that process as long as it is connected
 
-A login for all members needs these names alone (docs/swarm.md).  Redis knows who may write the
-stream, and not who wrote an entry.
+A login for all members needs these names alone (docs/swarm-machines.md).  Redis knows who may
+write the stream, and not who wrote an entry.
 """
 
 import queue
@@ -206,7 +206,7 @@ class RedisEngine(Engine):
         if isinstance(error, wrong.NoPermissionError) or "NOPERM" in said:
             return Refused(
                 "the login may not do this: %s" % said[:160],
-                "docs/swarm.md has the line that gives a login what it needs",
+                "docs/swarm-machines.md has the line that gives a login what it needs",
                 True,
             )
         if isinstance(error, wrong.OutOfMemoryError) or "OOM" in said:

@@ -1,6 +1,6 @@
 """``clawlite swarm acl``: the configuration of an engine that gives each member of a swarm its own
-login, so that the engine proves who sent a message (CKP 0.2.0, 10).  docs/swarm.md says how far
-each engine can.
+login, so that the engine proves who sent a message (CKP 0.2.0, 10).  docs/swarm-machines.md says
+how far each engine can.
 
 A login speaks for one identity, or for several: those of the boards behind one gateway whose
 clawlite.toml names the same ``user`` (docs/adr/0205).  It may do what each of them may.

@@ -47,7 +47,7 @@ class MQTTBoard(Owner):
         if swarm is None or not swarm.engine or swarm.engine[0] != MQTT:
             raise ClawError(
                 "%s is in no swarm over MQTT" % image.agent.name,
-                'write [swarm] transport = "mqtt" in its clawlite.toml: docs/swarm.md',
+                'write [swarm] transport = "mqtt" in its clawlite.toml: docs/swarm-boards.md',
             )
         _, secure, host, port, user, secret, *_ = swarm.engine
         password = resolve(secret, stores(image.agent.name)) if secret else ""

@@ -61,7 +61,7 @@ class Remotes:
         if not far:
             raise ClawError(
                 "%s names no remote agent" % image.agent.name,
-                "write [swarm.remote.NAME] in its clawlite.toml: docs/swarm.md",
+                "write [swarm.remote.NAME] in its clawlite.toml: docs/swarm-machines.md",
             )
         network: Any = image.section(NETWORK)
         authorities: list = list(network[NETWORK_AUTHORITIES]) if network else []

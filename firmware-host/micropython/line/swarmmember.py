@@ -1,5 +1,5 @@
-"""A board as a member of its swarm (docs/swarm.md): its gateway speaks to the engine on its behalf
-and gives it one task after the other.
+"""A board as a member of its swarm (docs/swarm-boards.md): its gateway speaks to the engine on its
+behalf and gives it one task after the other.
 
 1. Loaded for images that require ``swarm``.  Whenever the gateway has said whether the swarm is
    stopped, the board answers ``claw.gateway.member``; only then do other members see it.

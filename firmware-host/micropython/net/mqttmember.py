@@ -1,5 +1,5 @@
-"""A board as a member of its swarm by MQTT 3.1.1, over Wi-Fi (docs/swarm.md).  A process elsewhere,
-``clawlite swarm board``, speaks for it in the swarm and gives it one task after the other.
+"""A board as a member of its swarm by MQTT 3.1.1, over Wi-Fi (docs/swarm-boards.md).  A process
+elsewhere, ``clawlite swarm board``, speaks for it in the swarm and gives it one task after another.
 
     claw/v1/NAME/status/IDENTITY   retained, and the will: whether the board is there, and its boot
     claw/v1/NAME/down/IDENTITY     records to the board

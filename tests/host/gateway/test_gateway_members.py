@@ -23,7 +23,7 @@ from swarm_world import server_of, settings
 from clawlite.host.sim.sim import Sim
 
 pytestmark = [needs_micropython, needs_mpy_cross]
-DOCS = Path(__file__).resolve().parents[3] / "docs/swarm.md"
+DOCS = Path(__file__).resolve().parents[3] / "docs/swarm-boards.md"
 
 
 class Team:
@@ -304,7 +304,7 @@ def test_a_task_that_a_board_cannot_take_has_failed_and_the_next_one_is_done(tea
 
 
 def test_the_virtual_board_of_the_docs_works_in_the_team_of_the_template(tmp_path):
-    text = DOCS.read_text().partition("### A virtual board in the example team")[2]
+    text = DOCS.read_text().partition("## Begin here: a virtual board in the example team")[2]
     blocks = re.findall(r"(?:^    .+\n)+", text.partition("\n## ")[0], re.M)
     (sim,), (setting, flash, serve), (up,) = [
         [shlex.split(line) for line in block.splitlines()] for block in blocks

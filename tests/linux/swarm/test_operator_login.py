@@ -1,5 +1,5 @@
 """What a person's commands may do at an engine with the logins of ``clawlite swarm acl``.  Agents
-and commands are whole processes, with the settings that docs/swarm.md tells of.
+and commands are whole processes, with the settings that docs/swarm-machines.md tells of.
 """
 
 import json

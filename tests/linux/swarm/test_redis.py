@@ -56,8 +56,8 @@ def test_a_login_that_is_refused_is_told_with_the_next_step(made):
 
 
 def login() -> list[str]:
-    """Return the command of docs/swarm.md, for the swarm of these tests."""
-    text = " ".join((ROOT / "docs" / "swarm.md").read_text().split())
+    """Return the command of docs/swarm-machines.md, for the swarm of these tests."""
+    text = " ".join((ROOT / "docs" / "swarm-machines.md").read_text().split())
     documented = re.search(r"`(ACL SETUSER garden [^`]*)`", text)[1].replace("garden", NAME)
     assert documented == acl("redis", Swarm(RECORD)), "the docs and the command say the same"
     return documented.split()
@@ -76,7 +76,7 @@ def test_a_login_of_redis_needs_what_the_docs_say_and_no_more(made, keys):
     if keys != NAME:
         with pytest.raises(ClawError, match="the login may not do this") as caught:
             world.bus("lead", 0, password="PASSWORD")
-        assert "docs/swarm.md" in caught.value.hint
+        assert "docs/swarm-machines.md" in caught.value.hint
         return
     lead = world.bus("lead", 0, password="PASSWORD")
     hand = world.bus("hand", 1, password="PASSWORD")
