@@ -166,6 +166,13 @@ def test_links_of_documents_lead_somewhere():
     assert found == []
 
 
+def test_the_index_lists_every_document():
+    """A maker finds each by what they want to do; so does one who adds a document."""
+    index = (ROOT / "docs/README.md").read_text()
+    names = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert sorted(name for name in names if "](%s)" % name not in index) == []
+
+
 def test_documents_that_code_names_are_there():
     """A hint that says ``docs/swarm.md`` sends a person to a file that is there."""
     found = []
