@@ -228,7 +228,8 @@ def on_cython(found, words) -> None:
         "board.main()"
     )
     path = f"{ACCEL}:{BOARD.parent}"
-    is_told([sys.executable, "-c", begin], {"PYTHONPATH": path}, found, words)
+    # -P: the folder that this runs in has the core's sources, and would come first
+    is_told([sys.executable, "-P", "-c", begin], {"PYTHONPATH": path}, found, words)
 
 
 @settings(max_examples=8, deadline=None, suppress_health_check=HEALTH)
