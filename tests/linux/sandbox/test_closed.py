@@ -261,19 +261,20 @@ def test_what_other_processes_share_by_a_number_is_out_of_reach(place):
 
 
 def test_a_call_cannot_reach_another_one(place):
-    number = place.ask(start=True, profile={}, job=["command", ["sh", "-c", "sleep 61"]])["number"]
+    seconds = "61.%d" % os.getpid()  # other processes of this run have sleepers, too
+    sleeper = b"sleep\0%s\0" % seconds.encode()
+    job = ["command", ["sh", "-c", "sleep " + seconds]]
+    number = place.ask(start=True, profile={}, job=job)["number"]
     end = time.monotonic() + WAIT_S
     sleepers = []
     while not sleepers and time.monotonic() < end:
-        sleepers = [
-            int(p) for p in os.listdir("/proc") if p.isdigit() and _line(p) == b"sleep\x0061\x00"
-        ]
+        sleepers = [int(p) for p in os.listdir("/proc") if p.isdigit() and _line(p) == sleeper]
     assert len(sleepers) == 1
     found = place.python(
         "    return [tried(os.kill, %d, 9), tried(open, '/proc/%d/environ')]\n"
         % (sleepers[0], sleepers[0])
     )
-    assert "open" not in found and _line(str(sleepers[0])) == b"sleep\x0061\x00"
+    assert "open" not in found and _line(str(sleepers[0])) == sleeper
     place.ask(cancel=number)
 
 
