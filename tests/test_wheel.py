@@ -125,6 +125,22 @@ def test_a_wheel_is_compiled_where_a_compiler_is(source, tmp_path):
         and sysconfig.get_platform().replace("-", "_") in name
     )
 
+    site = tmp_path / "site"
+    zipfile.ZipFile(tmp_path / name).extractall(site)
+    modules = sorted(module.replace("/", ".") for module in wanted)
+    fast, plain = (_imported(site, modules, CLAWLITE_NO_EXT=no_ext) for no_ext in ("", "1"))
+    # One turn must not take longer with extensions, which one process loads whole: they import
+    # nothing that the sources do not.
+    assert {one for one in fast - plain if "cython" not in one} == set()
+    assert any("cython" in one for one in fast)
+
+
+def _imported(site: Path, modules: list, **env) -> set:
+    """Return the names of all modules that a fresh process has after it imported *modules*."""
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import %s; print(*sys.modules)"
+    said = _run(sys.executable, "-I", "-S", "-c", code % ", ".join(modules), site, cwd=site, **env)
+    return set(said.split())
+
 
 def test_a_wheel_is_built_where_no_compiler_works(source, tmp_path):
     name, compiled, names = _compiled(source, tmp_path, CC="false")

@@ -4,7 +4,6 @@ cimport cython
 
 cdef class _Reader:
     cdef bytes raw
-    cdef const unsigned char[::1] data
     cdef Py_ssize_t pos
     cdef Py_ssize_t end
     cdef unsigned long long n

@@ -72,7 +72,7 @@ class _Agent:
 
     def __init__(self, bench, image: str, **more: str):
         environment = dict(_environment(bench), **more)
-        self.peer = Peer(_command(bench, "run", image), environment, bench.folder)
+        self.peer = Peer(_command(bench.package, "run", image), environment, bench.folder)
         self._poll = select.poll()
         self._poll.register(self.peer.process.stdout, select.POLLIN)
         self._take(b"commands.\n")
@@ -125,35 +125,44 @@ def provider(bench):
 
 
 def _ask(bench, image: str):
-    bare, asked, busy = [], [], ([], [])
-    for _ in range(bench.rounds + 1):
-        spent, ran, _ = _whole([sys.executable] + BARE, bench)
-        bare.append(spent)
-        busy[0].append(ran)
-        spent, ran, said = _whole(_command(bench, "ask", "howdy", image), bench)
-        asked.append(spent)
-        busy[1].append(ran)
-        if said != SAYS:
-            raise ClawError("ask said %s" % said[:300])
-    bare, asked = bare[1:], asked[1:]
+    commands = {
+        "bare": [sys.executable, *BARE],
+        "pure": _command(bench.package, "ask", "howdy", image),
+    }
+    if folder := bench.compiled():
+        commands["cython"] = _command(folder, "ask", "howdy", image)
+    whole: dict = {name: [] for name in commands}  # name -> ms from spawn to exit
+    busy: dict = {name: [] for name in commands}  # name -> of them on a processor
+    for round in range(bench.rounds + 1):
+        for name, command in commands.items():
+            spent, ran, said = _whole(command, bench)
+            if name != "bare" and said != SAYS:
+                raise ClawError("ask said %s" % said[:300])
+            if round:
+                whole[name].append(spent)
+                busy[name].append(ran)
+    bare, asked = whole["bare"], whole["pure"]
     yield bench.row("provider", "bare: python -I -S -c pass", "ms", bare, note="from spawn to exit")
     yield bench.row("provider", "ask, one turn", "ms", asked, note="from spawn to exit")
-    yield bench.row(
-        "provider",
-        "ask, one turn, above bare",
-        "ms",
-        [a - b for a, b in zip(asked, bare)],
-        statistics.median(asked) - statistics.median(bare),
-        "value: difference of the medians",
-    )
-    yield bench.row(
-        "provider",
-        "ask, one turn, processor time above bare",
-        "ms",
-        [a - b for a, b in zip(busy[1][1:], busy[0][1:], strict=True)],
-        statistics.median(busy[1][1:]) - statistics.median(busy[0][1:]),
-        "from spawn to exit; value: difference of the medians",
-    )
+    for case, found in (("above bare", whole), ("processor time above bare", busy)):
+        yield bench.row(
+            "provider",
+            f"ask, one turn, {case}",
+            "ms",
+            [a - b for a, b in zip(found["pure"], found["bare"], strict=True)],
+            statistics.median(found["pure"]) - statistics.median(found["bare"]),
+            "from spawn to exit; value: difference of the medians",
+        )
+    if "cython" in commands:
+        yield bench.row(
+            "provider",
+            "ask, one turn, with extensions over without",
+            "ratio",
+            [a / b for a, b in zip(busy["cython"], busy["pure"], strict=True)],
+            min(busy["cython"]) / min(busy["pure"]),
+            "processor time, from spawn to exit, in turns; value: of the minima",
+            "cython",
+        )
 
 
 def _turns(bench, server, image: str):
@@ -276,14 +285,9 @@ def _long(bench, server, folder: str):
     )
 
 
-def _command(bench, *arguments: str) -> list:
-    return [
-        sys.executable,
-        "-I",
-        "-S",
-        os.path.join(bench.package, "clawlite", "__main__.py"),
-        *arguments,
-    ]
+def _command(package: str, *arguments: str) -> list:
+    main = os.path.join(package, "clawlite", "__main__.py")
+    return [sys.executable, "-I", "-S", main, *arguments]
 
 
 def _environment(bench) -> dict:

@@ -122,6 +122,11 @@ class Bench:
             keep, PYTHONPATH=self.package, CLAWLITE_STATE=os.path.join(self.folder, "state"), **more
         )
 
+    def compiled(self) -> str | None:
+        """Return the folder of the package with its extensions, or None: nobody built them."""
+        path = os.path.join(self.package, "build", "accel")
+        return path if os.path.isdir(path) else None
+
     def make(self, name: str) -> str:
         """Return the path of a new folder *name*, with a number where another suite has one."""
         path, number = os.path.join(self.folder, name), 1

@@ -223,8 +223,7 @@ def _inside(bench, suite: str, *images: str):
     """Yield (core, {case: [ns, ...]}): this package, and its Cython build where ``make accel``
     left one.
     """
-    accel = os.path.join(bench.package, "build", "accel")
-    for path in [bench.package] + ([accel] if os.path.isdir(accel) else []):
+    for path in filter(None, (bench.package, bench.compiled())):
         environment = dict(bench.environment(), PYTHONPATH=path)
         found = json.loads(
             spawn(
