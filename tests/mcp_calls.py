@@ -14,6 +14,7 @@ from clawlite.host.build.build import build_beside
 from clawlite.host.gateway import mcp_servers
 from clawlite.host.gateway.gateway import loads
 from clawlite.host.gateway.program import Programs
+from clawlite.host.gateway.service_calls import NOBODY
 from clawlite.host.image import inspection
 from clawlite.linux.tools.gateway_server import Sandboxes
 
@@ -35,8 +36,8 @@ async def nothing(name: str):
 class Calls:
     """``async with Calls(image) as call``: calls of a device."""
 
-    def __init__(self, image, uncontained=()):
-        self.image, self.state = image, tempfile.mkdtemp()
+    def __init__(self, image, uncontained=(), caller=NOBODY):
+        self.image, self.caller, self.state = image, caller, tempfile.mkdtemp()
         programs = Programs(Sandboxes(os.path.join(self.state, "gateway")), uncontained)
         self.servers = mcp_servers.Servers((loads, json.dumps), programs)
 
@@ -49,7 +50,8 @@ class Calls:
 
     async def __call__(self, tool="echo", device="shed", ms=MS, find=nothing, **arguments):
         arguments = arguments or {"text": "hello"}
-        return await self.servers.called(self.image, "t", tool, arguments, device, find, ms, MOST)
+        rest = arguments, device, find, ms, MOST, self.caller
+        return await self.servers.called(self.image, "t", tool, *rest)
 
     async def until_ok(self) -> dict:
         """Call until a server answers: it is begun again after a pause."""

@@ -144,6 +144,10 @@ class Device:
             self._message(params)
         elif method == _PREFIX + "cancel" and _is_id(params.get("id")):
             self._forget(params["id"])
+        elif method == _PREFIX + "answer" and _is_id(params.get("id")):
+            job = self._jobs.get(params["id"])
+            if isinstance(job, ToolJob):
+                job.answered(params)
         elif method in _OF_MEMBERS:
             self._of_member(method, params)
         elif message.get("id") is not None:
@@ -342,9 +346,7 @@ class Device:
 
     def _call(self, id: str, params: dict, messages: list, size: int) -> None:
         """Call the tool of a service: its arguments came as a message."""
-        watches = params.get("watches") is True
-        tell = lambda record: self._tell(id, record)
-        job = ToolJob(id, str(params.get("tool")), self._moved, watches, tell)
+        job = ToolJob(id, params, self._moved, lambda record: self._tell(id, record), self._record)
         self._jobs[id], self._sent[id] = job, 0
         self._gateway.store.event(self.name, "tool.began", request=id, tool=job.provider)
         agent = self._image.agent.name

@@ -12,6 +12,8 @@ call of one of its tools (docs/mcp.md; linux/mcp/servers.py is the like for a de
 5. Tokens of OAuth are obtained here, for each device; no device sees one.  They come by client
    credentials, or in the name of a person who has signed in on this machine.
 6. What a server tells of a call's progress goes to the *caller* of that call, if it wants it.
+7. A server may ask a person ``MAX_QUESTIONS`` times during a call whose caller can ask one; the
+   time of the call stands still meanwhile.  It is told that at its start, by the first call.
 """
 
 import abc
@@ -24,10 +26,20 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from clawlite import __version__
+from clawlite.core.base.effect import IS_OK, VALUE
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.render import canonical
 from clawlite.core.image.image import LOCAL, MCP, SANDBOX, SERVICES
-from clawlite.core.mcp.mcp_client import OUTCOME_UNKNOWN, READY, Broken, MCPClient, often_ended
+from clawlite.core.mcp.mcp_client import (
+    ASKED,
+    ELICIT,
+    OUTCOME_UNKNOWN,
+    READY,
+    Broken,
+    MCPClient,
+    often_ended,
+    unanswered,
+)
 from clawlite.core.mcp.mcp_http import HTTPClient, SessionEnded
 from clawlite.core.mcp.mcp_pin import changed, pin_of
 from clawlite.core.net import http1
@@ -44,6 +56,7 @@ from clawlite.core.net.service_call import (
     result_of,
     timed_out,
 )
+from clawlite.core.policy.approval import APPROVAL_S
 from clawlite.core.providers.wire import Codec
 from clawlite.host.gateway.http import Connection, carried_out
 from clawlite.host.gateway.program import Programs, quiet
@@ -53,6 +66,8 @@ START_S = 20  # from the start of a server to its list of tools
 CONNECT_MS = 10000
 SILENT_MS = 86400000  # of a stream that is listened to
 IDLE_S = 600
+MAX_QUESTIONS = 8  # to a person, of one call
+ASK_S = APPROVAL_S + 60  # for an answer; a device whose line broke may need some time more
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1, 60
 MAX_UNSENT = 8388608  # bytes that a server has not read
 AGAIN_S = 0.2  # between two looks whether another process has finished its renewal
@@ -85,10 +100,15 @@ def _start_of(row: list) -> tuple:
 
 
 class _Call:
-    """One call under way; *future* gets its outcome, as ``MCPClient.feed`` gives it."""
+    """One call under way; *future* gets its outcome, as ``MCPClient.feed`` gives it.
 
-    def __init__(self, tool: str, arguments: dict, caller: Caller):
-        self.tool, self.arguments, self.caller = tool, arguments, caller
+    limit  the ``asyncio.Timeout`` of its time
+    """
+
+    def __init__(self, tool: str, arguments: dict, caller: Caller, limit: asyncio.Timeout):
+        self.tool, self.arguments, self.caller, self.limit = tool, arguments, caller, limit
+        self.one_by_one, self.asking = asyncio.Lock(), []  # questions to a person, and their tasks
+        self.questions, self.note = 0, ""  # how many; what it asked for, and did not get
         self.future = asyncio.get_running_loop().create_future()
         self.is_sent = self.is_again = False
 
@@ -138,14 +158,14 @@ class Servers:
         row = next(row for row in image.section(MCP) if row[_NAME] == name)
         server = self._server(device, image, row)
         try:
-            async with asyncio.timeout(ms / 1000):
+            async with asyncio.timeout(ms / 1000) as limit:
                 try:
                     credentials = await _credentials(image, row, find)
                     if server.tokens is not None:
                         credentials.append(await server.tokens.header(find))
                 except ClawError as e:
                     return refusal("no_credential", e.message, most)
-                done, value = await server.call(tool, arguments, credentials, caller)
+                done, value = await server.call(_Call(tool, arguments, caller, limit), credentials)
         except TimeoutError:
             return timed_out(ms, most)
         except _NotMade as e:
@@ -368,6 +388,7 @@ class _Server(abc.ABC):
     """
 
     _has_gone = False  # a program has closed its stdout: nothing is sent any more
+    _can_ask = False  # whether the server was told that a person can be asked
     _asks = False  # for a token, before which nothing is sent
     _has_warned = False  # that it often ends its subscriptions
 
@@ -385,7 +406,7 @@ class _Server(abc.ABC):
         self._old_s: float | None = None  # the time at which ``life_s`` is over
         self._timers: dict = {}  # what for -> TimerHandle
 
-    async def call(self, tool: str, arguments: dict, credentials: list, caller: Caller) -> tuple:
+    async def call(self, call: _Call, credentials: list) -> tuple:
         """Return the outcome of a call.  Raises ``_NotMade``."""
         self._credentials = credentials
         if self._client is None:
@@ -396,18 +417,24 @@ class _Server(abc.ABC):
                     f"the MCP server {self.name} has failed {self._failures} times in a row: "
                     f"{self._why}; nothing was called, try again in {math.ceil(left)} s",
                 )
+            self._can_ask = call.caller.asks
             self._begin()
         self._count += 1
-        number, call = self._count, _Call(tool, arguments, caller)
+        number = self._count
         self._calls[number] = call
         self._stop("idle")
         self._go_on()
         try:
-            return await call.future
+            done, value = await call.future
+            if call.note and not done:
+                value.message += " - during the call " + call.note
+            return done, value
         except asyncio.CancelledError:  # nobody waits for it, or its time is over
             self._gave_up(number, call)
             raise
         finally:
+            for task in call.asking:
+                task.cancel()
             self._calls.pop(number, None)
             if not self._calls and self._client is not None:
                 self._rest()
@@ -502,21 +529,24 @@ class _Server(abc.ABC):
             self._after("due", max(due_ms - _now_ms(), 0) / 1000, self._go_on)
 
     def _make(self, client: MCPClient, number: int, call: _Call) -> None:
-        definition, why = client.tools.get(call.tool), ""
-        if definition is None:
-            why = f"has no tool {call.tool} any more"
-        elif pin := self.pins[call.tool]:  # none: trust = "start"
-            parts = changed(pin, pin_of(definition))
-            why = f"has changed the {parts} of its tool {call.tool}" if parts else ""
-        if why:
-            message = f"the MCP server {self.name} {why} since the agent was built"
-            call.future.set_exception(_NotMade("changed", message))
+        if why := self._differs(client, call.tool):
+            call.future.set_exception(_NotMade("changed", why))
             return
         try:
             client.call(number, call.tool, call.arguments, call.caller.watches)
             call.is_sent = True
         except ClawError as e:
             call.future.set_exception(_NotMade("bad_argument", e.message))
+
+    def _differs(self, client: MCPClient, tool: str) -> str:
+        """Return how *tool* differs from what was pinned, or ""."""
+        definition, why = client.tools.get(tool), ""
+        if definition is None:
+            why = f"has no tool {tool} any more"
+        elif pin := self.pins[tool]:  # none: trust = "start"
+            parts = changed(pin, pin_of(definition))
+            why = f"has changed the {parts} of its tool {tool}" if parts else ""
+        return why and f"the MCP server {self.name} {why} since the agent was built"
 
     def _took(self, done: list) -> None:
         """Take what a client makes of what has come."""
@@ -529,8 +559,64 @@ class _Server(abc.ABC):
             call = self._calls.get(number)
             if call is not None and not call.future.done():
                 self._failures = 0
-                call.future.set_result(outcome)
+                if outcome[IS_OK] is ASKED:
+                    call.asking.append(self._later(self._put_all(number, call, *outcome[VALUE])))
+                else:
+                    call.future.set_result(outcome)
         self._go_on()
+
+    async def _put_all(self, key: int, call: _Call, number, state, requests: dict) -> None:
+        """Put what the server wants to know during *call* to a person, and tell it what they say
+        (``MCPClient.feed``).
+        """
+        client, answers = self._client, {}
+        async with call.one_by_one:
+            call.questions += len(requests) or 1
+            for name, params in requests.items():
+                answers[name], why = await self._put(call, params)
+                call.note = why or call.note
+                if call.future.done():
+                    return
+                if answers[name] is None and number is None:
+                    error = unanswered({name: {"method": ELICIT, "params": params}})
+                    call.future.set_result((False, error))
+                    return
+        if client is not self._client or call.future.done():
+            return
+        if number is not None:
+            client.answer(number, answers[""] or {"action": "decline"})
+        elif call.questions > MAX_QUESTIONS:
+            error = ClawError(
+                f"the MCP server {self.name} did not come to an end",
+                "give all that it needs in the arguments",
+            )
+            call.future.set_result((False, error))
+        elif why := self._differs(client, call.tool):
+            call.future.set_exception(_NotMade("changed", why))
+        else:
+            client.again(key, call.tool, call.arguments, answers, state)
+        self._go_on()
+
+    async def _put(self, call: _Call, params) -> tuple:
+        """Return (what a person says to a question, or None: it was not put; what the call did not
+        get, or "").
+        """
+        if call.questions > MAX_QUESTIONS:
+            return None, f"it asked a person more than {MAX_QUESTIONS} questions"
+        if not call.caller.asks or call.limit.expired():
+            return None, "it asked a person, and nobody can be asked at the device"
+        loop = asyncio.get_running_loop()
+        left_s = (call.limit.when() or loop.time()) - loop.time()
+        call.limit.reschedule(None)
+        try:
+            async with asyncio.timeout(ASK_S):
+                answer, why = await call.caller.ask(self.name, params)
+        except TimeoutError:
+            answer, why = None, "the device did not say what a person answered"
+        call.limit.reschedule(loop.time() + left_s)
+        if answer is not None and answer["action"] != "accept":
+            why = "a person was asked, and did not answer"
+        return answer, why
 
     def _broken(self, e: ClawError) -> None:
         if isinstance(e, SessionEnded):
@@ -591,7 +677,8 @@ class _Program(_Server):
     def _open(self) -> MCPClient:
         self._has_gone = False
         self._run = asyncio.get_running_loop().create_task(self._live())
-        return MCPClient(self._codecs, __version__, _now_ms(), self.row[_IS_HANDSHAKE])
+        is_handshake = self.row[_IS_HANDSHAKE]
+        return MCPClient(self._codecs, __version__, _now_ms(), is_handshake, self._can_ask)
 
     async def _live(self) -> None:
         """Start it, and read what it says."""
@@ -642,7 +729,8 @@ class _Remote(_Server):
     def _open(self) -> HTTPClient:
         self._exchanges: dict = {}  # key -> task
         url = parse_url(self.row[_ARGV][0])
-        client = HTTPClient(url, self._codecs, __version__, _now_ms(), self.row[_IS_HANDSHAKE])
+        rest = self._codecs, __version__, _now_ms(), self.row[_IS_HANDSHAKE], self._can_ask
+        client = HTTPClient(url, *rest)
         client.renews, self._asks = self.tokens is not None, False
         return client
 

@@ -7,6 +7,8 @@
 3. ``{claw_id}`` is the device as the gateway knows it: the name of its token, or of its port.
 4. A device that wants to know how a call goes on is told while it is connected, and never twice: of
    progress only the newest matters.
+5. What a server asks a person goes to a device that can ask one, as a record of the answer, so it
+   outlasts a line that breaks.
 """
 
 import asyncio
@@ -34,7 +36,7 @@ from clawlite.core.net.service_call import (
     result_of,
     timed_out,
 )
-from clawlite.host.gateway.answer import Answer
+from clawlite.host.gateway.answer import Answer, dumped
 from clawlite.host.gateway.http import Connection
 
 CONNECT_MS = 10000
@@ -48,9 +50,16 @@ class Caller:
     """Whoever a tool is called for.  This one wants to know nothing before the end."""
 
     watches = False  # whether it wants to know of the call's progress
+    asks = False  # whether it can ask a person during the call
 
     def told(self, progress: tuple) -> None:
         """Take the call's *progress*: (number, total or None, message)."""
+
+    async def ask(self, server: str, params) -> tuple:
+        """Put the question *params* (``elicitation/create``) of *server* to a person; return (what
+        the server is told, or None: it was not put, and why).
+        """
+        return None, "nobody can be asked"
 
 
 NOBODY = Caller()
@@ -59,13 +68,16 @@ NOBODY = Caller()
 class ToolJob(Answer, Caller):
     """One call.  ``began_s``: the loop's time.  The others as in ``Answer``.
 
-    watches  bool, the device wants to know of its progress
-    tell     function(record): sends what may be lost to the device, if it is there
+    params  of the device's request (docs/gateway.md, ``claw.gateway.tool``)
+    tell    function(record): sends what may be lost to the device, if it is there
+    limit   bytes of one record that the device takes
     """
 
-    def __init__(self, id: str, tool: str, moved, watches: bool, tell):
-        super().__init__(id, tool, moved)
-        self.watches, self._tell = watches, tell
+    def __init__(self, id: str, params: dict, moved, tell, limit: int):
+        super().__init__(id, str(params.get("tool")), moved)
+        self.watches, self.asks = params.get("watches") is True, params.get("asks") is True
+        self._tell, self._limit = tell, limit
+        self._question: tuple | None = None  # the number of the one that waits, and its future
         self._progress: tuple | None = None  # what is to be told, not before the timer's end
         self._timer: asyncio.TimerHandle | None = None
 
@@ -84,6 +96,28 @@ class ToolJob(Answer, Caller):
         params = {"id": self.id, "progress": number, "total": total, "message": message}
         self._tell({"jsonrpc": "2.0", "method": "claw.gateway.progress", "params": params})
         self._timer = asyncio.get_running_loop().call_later(TELL_S, self._tell_progress)
+
+    async def ask(self, server: str, params) -> tuple:
+        number = len(self.records)
+        about = {"id": self.id, "number": number, "server": server, "params": params}
+        record = {"jsonrpc": "2.0", "method": "claw.gateway.asks", "params": about}
+        size = len(dumped(record))
+        if size > self._limit:
+            return None, f"its form takes {size} bytes, and the device takes {self._limit}"
+        future = asyncio.get_running_loop().create_future()
+        self._question = number, future
+        self._keep(record)
+        return await future
+
+    def answered(self, params: dict) -> None:
+        """Take what the device says to a question; one that comes again changes nothing."""
+        number, future = self._question or (None, None)
+        if future is None or future.done() or params.get("number") != number:
+            return
+        result, why = params.get("result"), params.get("why")
+        is_told = isinstance(result, dict) and isinstance(result.get("action"), str)
+        why = why if isinstance(why, str) else "the device does not say what a person answered"
+        future.set_result((result, "") if is_told else (None, why))
 
     def start(self, image, device: str, text: str, codecs: tuple, servers, secret, ended) -> None:
         """Begin; *ended(job)* is called once at the end, unless it is cancelled.

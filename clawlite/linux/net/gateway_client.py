@@ -10,12 +10,15 @@ device's side of the protocol, over TCP or TLS.
 4. The token is never sent: the gateway sends a nonce, and the answer is its HMAC-SHA256.
 5. Where somebody watches the progress of a call, the gateway is asked to tell it; one that does not
    know how says nothing.
+6. When the tool's server asks a person, the connection ends, so that other calls have it meanwhile.
+   The answer goes up with the next one, where the call goes on.
 """
 
 import _thread
 import os
 from binascii import hexlify
 
+from clawlite.core.base.effect import ASKS_PERSON, VALUE
 from clawlite.core.base.errors import ClawError, InvalidRequest, ParseError
 from clawlite.core.idempotency.idempotency import not_run
 from clawlite.core.image.header import shaped
@@ -36,17 +39,24 @@ _AGAIN_MS = 500  # pause after a connection broke
 _MAX_RECORD = 65536
 _PIECE = 512  # characters of a text in one record
 _MORE = 2000  # ms after a call's end, in which the gateway can report its own time-out
+_ASKED = object()  # of ``_talk``: a question has come, and no result
 _SHAPE = ([None, (str, 65536, bool)], [bytes])
 
 
 class _Call:
     """One call.  *due_ms*: when it is given up;  *sent*: the gateway may have begun it;
     *watches*: its progress is wanted, and *progress* is what came of it and was not told yet.
+
+    wanted  params of a question that has come and was not put yet, or None
+    number  of the question that was put, at ``asking_ms``
+    answer  what goes up for it: params of ``claw.gateway.answer``
     """
 
-    def __init__(self, id: str, name: str, text: str, due_ms: int, watches: bool):
+    def __init__(self, id: str, name: str, text: str, due_ms: int, watches: bool, asks: bool):
         self.id, self.name, self.text, self.due_ms = id, name, text, due_ms
         self.watches, self.progress, self.is_told = watches, None, False
+        self.asks = asks
+        self.wanted = self.number = self.asking_ms = self.answer = None
         self.connection = Connection()
         self.said, self.seen, self.sent, self.outcome = "", 0, False, None
 
@@ -59,11 +69,13 @@ class GatewayCalls:
     now_ms  function -> monotonic ms
     token   function() -> value of the secret; raises ``ClawError``
     codecs  (loads, dumps) of JSON
-    seam    watches(task), tell(task, progress): as of linux/mcp/servers.py
+    seam    asks(task), watches(task), tell(task, progress): as of linux/mcp/servers.py
+    question  function(task, server, params) -> what asks a person (linux/mcp/question.py); raises
+              ``ClawError``: it cannot be put
     """
 
-    def __init__(self, image, wake: int, now_ms, token, codecs: tuple, seam):
-        self._seam = seam
+    def __init__(self, image, wake: int, now_ms, token, codecs: tuple, seam, question):
+        self._seam, self._question = seam, question
         self._loads, self._dumps = codecs
         where, self._authorities = shaped(image.section(NETWORK), _SHAPE, "the gateway")
         self._host, self._port, self._is_tls = where
@@ -82,7 +94,8 @@ class GatewayCalls:
         """Begin the call of the tool *name*, which ends at *due_ms* at the latest."""
         self._count += 1
         id, text = "%s-%d" % (self._boot, self._count), self._dumps(arguments)
-        call = _Call(id, name, text, due_ms + _MORE, self._seam.watches(task))
+        wants = self._seam.watches(task), self._seam.asks(None)
+        call = _Call(id, name, text, due_ms + _MORE, *wants)
         call.connection.reader, call.connection.writer = os.pipe()
         try:
             _thread.start_new_thread(self._work, (call,))
@@ -92,18 +105,51 @@ class GatewayCalls:
         self._calls[task] = call
 
     def poll(self) -> list:
-        """Return [(task, outcome)] of what has ended, never waiting."""
+        """Return [(task, outcome)] of what has ended, or asks a person, never waiting."""
         done = []
         for task, call in list(self._calls.items()):
             outcome = call.outcome  # once: its thread may set it meanwhile
             self._tell(task, call, outcome is not None)
-            if outcome is None and self._now_ms() >= call.due_ms:
+            if outcome is None and call.wanted is not None:
+                self._put(task, call, done)
+            elif outcome is None and call.asking_ms is None and self._now_ms() >= call.due_ms:
                 self.cancel(task)
                 done.append((task, self._late(call)))
             elif outcome is not None:
                 del self._calls[task]
                 done.append((task, outcome))
         return done
+
+    def _put(self, task: int, call: _Call, done: list):
+        """Put the question that has come to a person."""
+        wanted, call.wanted = call.wanted, None
+        call.number = wanted.get("number")
+        try:
+            question = self._question(task, str(wanted.get("server")), wanted.get("params"))
+        except ClawError as e:
+            self._answer(call, {"why": e.message + (": " + e.hint if e.hint else "")})
+        else:
+            call.asking_ms = self._now_ms()
+            done.append((task, (ASKS_PERSON, question)))
+
+    def resume(self, task: int, outcome: tuple, now_ms: int):
+        """Go on with the call *task*, which has asked a person: *outcome* is (True, what the server
+        is told).
+        """
+        call = self._calls.get(task)
+        if call is not None:
+            call.due_ms += now_ms - call.asking_ms
+            call.asking_ms = None
+            self._answer(call, {"result": outcome[VALUE]})
+
+    def has(self, task: int) -> bool:
+        """Return whether the call *task* is under way here."""
+        return task in self._calls
+
+    def _answer(self, call: _Call, answer: dict):
+        with self._lock:
+            call.answer = {"id": call.id, "number": call.number, **answer}
+            call.connection.nudge()
 
     def _tell(self, task: int, call: _Call, has_ended: bool):
         """Show the progress of *call* that has come, or take it away once the call has ended."""
@@ -116,7 +162,8 @@ class GatewayCalls:
             self._seam.tell(task, progress)
 
     def deadline(self):
-        return min((call.due_ms for call in self._calls.values()), default=None)
+        waiting = [call for call in self._calls.values() if call.asking_ms is None]
+        return min((call.due_ms for call in waiting), default=None)
 
     def cancel(self, task: int):
         """End the call; ``poll`` returns nothing about it."""
@@ -147,8 +194,13 @@ class GatewayCalls:
     def _work(self, call: _Call):
         outcome = None
         try:
-            with self._line:
-                outcome = True, self._until_done(call)
+            result = _ASKED
+            while result is _ASKED:
+                with self._line:
+                    result = self._until_done(call)
+                if result is _ASKED:
+                    self._await_answer(call)
+            outcome = True, result
         except Cancelled:
             pass
         except InvalidRequest as e:
@@ -196,6 +248,12 @@ class GatewayCalls:
                 raise self._nobody(why)
             self._pause(call)
 
+    def _await_answer(self, call: _Call):
+        stream = Stream(call.connection, self._lock, 0)
+        stream.due = None  # ``poll`` watches the time
+        while call.answer is None:
+            stream.wait(0)
+
     def _pause(self, call: _Call):
         pause = Stream(call.connection, self._lock, _AGAIN_MS)
         try:
@@ -241,6 +299,12 @@ class GatewayCalls:
             call.said += str(params.get("text"))
         elif method == "claw.gateway.progress" and params.get("id") == call.id:
             self._went_on(call, params)
+        elif method == "claw.gateway.asks" and params.get("id") == call.id:
+            call.seen += 1
+            with self._lock:
+                call.answer, call.wanted = None, params
+                self._nudge_loop()
+            return _ASKED
         elif method is None and id == call.id:
             error = message.get("error")
             if isinstance(error, dict):
@@ -315,4 +379,8 @@ def _records(call: _Call):
     params = {"tool": call.name, "seen": call.seen, "again": again}
     if call.watches:
         params["watches"] = True
+    if call.asks:
+        params["asks"] = True
+    if call.answer is not None:
+        yield {"jsonrpc": "2.0", "method": "claw.gateway.answer", "params": call.answer}
     yield {"jsonrpc": "2.0", "id": call.id, "method": "claw.gateway.tool", "params": params}

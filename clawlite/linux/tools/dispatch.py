@@ -245,6 +245,8 @@ class Dispatcher:
             self._engine.resume(task, outcome, now_ms)
         elif self._servers is not None and self._servers.has(task):
             self._servers.resume(task, outcome, now_ms)
+        elif self._gateway is not None and self._gateway.has(task):
+            self._gateway.resume(task, outcome, now_ms)
         else:
             self._handlers.resume(task, outcome, now_ms)
 
@@ -439,8 +441,22 @@ class Dispatcher:
                 lambda: resolve(TOKEN, stores(image.agent.name)),
                 (loads, dumps),
                 self.seam,
+                self._question,
             )
         return self._gateway
+
+    def _question(self, task: int, server: str, params):
+        """Return what asks a person for the server behind a gateway.  Raises ``ClawError``."""
+        from clawlite.linux.io.jsontext import loads
+        from clawlite.linux.mcp.question import Question
+
+        question = Question(server, params, loads)
+        if not self.seam.asks(task):
+            raise ClawError(
+                "it asked for %s, and nobody can be asked here" % question.said,
+                "give all that it needs in the arguments",
+            )
+        return question
 
     def _endpoint(self):
         """Return the ``fetch_search.Search`` that the settings name, or None."""

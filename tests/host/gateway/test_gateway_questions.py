@@ -1,0 +1,238 @@
+"""What MCP servers ask a person during calls that a gateway makes for a device on Linux
+(docs/gateway.md, ``claw.gateway.asks``): the device's person answers, as for a server of its own.
+"""
+
+import asyncio
+import json
+import os
+import subprocess
+
+import mcp_agents
+import mcp_clients
+import pytest
+from agents import INITIALIZE, Agent, linux, tool_call
+from gateways import gateway, says
+from lan_boards import Relay, free_port, token
+from mcp_calls import Calls, image_of, message, run
+
+from clawlite.host.build.build import build_beside
+from clawlite.host.gateway import mcp_servers
+from clawlite.host.gateway.service_calls import Caller
+
+FORM = {
+    "message": "Which city?",
+    "requestedSchema": {
+        "type": "object",
+        "properties": {"name": {"type": "string"}},
+        "required": ["name"],
+    },
+}
+
+
+@pytest.fixture
+def port():
+    return free_port()
+
+
+@pytest.fixture
+def wire(port):
+    """The wire between the device and its gateway, at *port*."""
+    with Relay(port) as relay:
+        yield relay
+
+
+def mediated(agent, wire: Relay) -> str:
+    """Return the image of *agent*, whose gateway is at the other end of *wire*."""
+    lan = f'[gateway]\nwire = "tcp"\naddress = "127.0.0.1:{wire.port}"\n'
+    settings = agent / "clawlite.toml"
+    settings.write_text(settings.read_text() + 'mode = "mediated"\n' + lan)
+    return build_beside(str(agent))
+
+
+def asking(tmp_path, *forms):
+    """Write an agent whose tool echo asks *forms*, and gives the answers; return its folder."""
+    tools = [mcp_agents.tool("echo", "echo")]
+    agent = mcp_agents.write(tmp_path, ("asks",), "board", tools=tools)
+    (tmp_path / "marks/asks").write_text(json.dumps(forms))
+    return agent
+
+
+def of(tmp_path, state, *command, **how) -> Agent:
+    """Return the device shed, an agent on Linux that runs *command*."""
+    secrets = {"CLAWLITE_STATE": state, "GATEWAY_TOKEN": token(tmp_path)}
+    how["env"] = {**how.get("env", {}), **secrets}
+    return Agent(linux(*command), tmp_path, **how)
+
+
+def data(shed: Agent) -> str:
+    return shed.message()["result"]["content"][0]["text"].replace('\\"', '"')
+
+
+def test_the_person_at_the_device_answers(tmp_path, state, port, wire):
+    """Two questions in one call, which goes on after a declined one, too."""
+    image = mediated(asking(tmp_path, FORM, FORM), wire)
+    with gateway(tmp_path, image, "--listen", f"127.0.0.1:{port}") as running:
+        assert says(running, "listens on")
+        with of(tmp_path, state, "run", image, terminal=True, env={"TERM": "dumb"}) as shed:
+            shed.expect("> ")
+            shed.line("say go")
+            shed.expect('The MCP server t asks during the call of echo:\n  "Which city?"\n')
+            shed.expect("\n> ")
+            shed.line("Bonn")
+            shed.expect("to t? (y, or n to decline)\n> ")
+            shed.line("y")
+            shed.expect('1 of 1: "name"')
+            shed.expect("\n> ")
+            shed.line("/decline")
+            shed.expect('{\\"action\\": \\"accept\\", \\"content\\": {\\"name\\": \\"Bonn\\"}}')
+            shed.expect('{\\"action\\": \\"decline\\"}')
+    assert mcp_agents.methods(tmp_path).count("tools/call") == 1
+    assert wire.seen.count(b'"claw.gateway.asks"') == 2
+
+
+@pytest.mark.parametrize("sdk, name", [("sdk1", "ask_within"), ("sdk2", "ask")])
+def test_an_operator_answers_a_server_of_the_official_sdk(tmp_path, state, port, wire, sdk, name):
+    """Both eras.  While the question waits, another call has the connection."""
+    python = mcp_clients.SDKS[sdk][0]
+    if not os.path.exists(python):
+        pytest.skip("no environment with mcp<2: make mcp")
+    args = [str(mcp_agents.SERVER.with_name("mcp_sdk_server.py")), "stdio"]
+    tools = [mcp_agents.tool(*both, program=python) for both in (("echo", "echo"), ("ask", name))]
+    image = mediated(mcp_agents.write(tmp_path, level="board", tools=tools, args=args), wire)
+    with gateway(tmp_path, image, "--listen", f"127.0.0.1:{port}", "--uncontained", "t") as running:
+        assert says(running, "listens on")
+        with of(tmp_path, state, "serve", image, "--stdio") as shed:
+            shed.call("claw.initialize", dict(INITIALIZE, capabilities={"tools": {"asks": {}}}))
+            asks = tool_call("ask", {"text": "a"}, 1)
+            shed.line(json.dumps(asks))
+            asked = shed.message()
+            assert asked["method"] == "claw.tool.asks"
+            assert asked["params"]["message"] == "Which city?"
+            shed.line(json.dumps(tool_call("echo", {"text": "meanwhile"}, 2)))
+            assert "meanwhile" in data(shed)
+            answer = {"request_id": asks["params"]["context"]["request_id"]}
+            shed.call("claw.tool.approve", {**answer, "content": {"name": "Bonn"}}, 99)
+            assert "Bonn" in data(shed)
+
+
+def test_a_device_where_nobody_can_be_asked(tmp_path, state, port, wire):
+    """It is as before: the server learns so, and no record of a question is sent."""
+    image = mediated(asking(tmp_path, FORM), wire)
+    with gateway(tmp_path, image, "--listen", f"127.0.0.1:{port}") as running:
+        assert says(running, "listens on")
+        with of(tmp_path, state, "run", image) as shed:
+            shed.line("say go")
+            shed.expect('"ok":')
+    assert b'"asks"' not in wire.seen and b"claw.gateway.asks" not in wire.seen
+
+
+def test_a_gateway_that_is_started_anew_while_a_person_thinks(tmp_path, state, port, wire):
+    """It does not know the call any more, and makes no second one."""
+    image = mediated(asking(tmp_path, FORM), wire)
+    words = tmp_path, image, "--listen", f"127.0.0.1:{port}"
+    with gateway(*words) as running:
+        assert says(running, "listens on")
+        with of(tmp_path, state, "run", image, terminal=True, env={"TERM": "dumb"}) as shed:
+            shed.expect("> ")
+            shed.line("say go")
+            shed.expect('1 of 1: "name"')
+            running.signal(2)
+            assert running.wait() == 130
+            with gateway(*words) as another:
+                assert says(another, "listens on")
+                shed.line("/decline")
+                shed.expect("the gateway was started anew and knows this request no more")
+    assert mcp_agents.methods(tmp_path).count("tools/call") == 1
+
+
+class Person(Caller):
+    """Somebody who can be asked, and says *answer*, or nothing: None."""
+
+    asks = True
+
+    def __init__(self, answer):
+        self.answer, self.asked, self.servers, self.limits = answer, 0, None, []
+
+    async def ask(self, server: str, params) -> tuple:
+        self.asked += 1
+        calls = [one for known, _ in self.servers.values() for one in known._calls.values()]
+        self.limits += [one.limit.when() for one in calls]
+        if self.answer is None:
+            await asyncio.Event().wait()
+        return self.answer
+
+
+CANCEL = {"action": "cancel"}
+
+
+@pytest.mark.parametrize(
+    "answer, told", [((CANCEL, ""), "cancel"), ((None, "no"), "decline"), (None, "decline")]
+)
+def test_what_the_server_is_told_of_no_answer(tmp_path, monkeypatch, answer, told):
+    """The time of the call stands still while a person is asked."""
+    image, person = image_of(asking(tmp_path, FORM)), Person(answer)
+    if answer is None:
+        monkeypatch.setattr(mcp_servers, "ASK_S", 0.01)
+
+    async def work():
+        async with Calls(image, caller=person) as call:
+            person.servers = call.servers._servers
+            result = await call()
+        assert json.loads(result["data"]) == [{"action": told}]
+        assert person.limits == [None]
+
+    run(work())
+
+
+def test_an_input_that_is_required_and_not_given_ends_the_call(tmp_path):
+    """2026-07-28: a result that wants input, by the official SDK."""
+    args = [str(mcp_agents.SERVER.with_name("mcp_sdk_server.py")), "stdio"]
+    tools = [mcp_agents.tool(name, name) for name in ("echo", "ask")]
+    image = image_of(mcp_agents.write(tmp_path, level="board", tools=tools, args=args))
+    person = Person((None, "nobody is there"))
+
+    async def work():
+        async with Calls(image, ("t",), caller=person) as call:
+            person.servers = call.servers._servers
+            said = message(await call("ask"), "failed")
+        assert "Which city?" in said and said.endswith(" - during the call nobody is there"), said
+
+    run(work())
+
+
+@pytest.mark.parametrize("sdk, name", [("sdk1", "ask_within"), ("sdk2", "ask")])
+def test_a_server_at_a_url_asks_a_person(tmp_path, sdk, name):
+    """The official SDK over Streamable HTTP, in both eras."""
+    python = mcp_clients.SDKS[sdk][0]
+    if not os.path.exists(python):
+        pytest.skip("no environment with mcp<2: make mcp")
+    words = [python, str(mcp_agents.SERVER.with_name("mcp_sdk_server.py"))]
+    person = Person(({"action": "accept", "content": {"name": "Bonn"}}, ""))
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        try:
+            url = "http://127.0.0.1:%d/mcp" % int(process.stdout.readline())
+            image = image_of(mcp_agents.remote(tmp_path, url, (name,)))
+
+            async def work():
+                async with Calls(image, caller=person) as call:
+                    person.servers = call.servers._servers
+                    result = await call(name, text="a")
+                assert "Bonn" in str(result["data"]), result
+
+            run(work())
+        finally:
+            process.kill()
+    assert person.limits == [None]
+
+
+def test_more_questions_than_a_person_is_asked(tmp_path):
+    image, person = image_of(asking(tmp_path, *[FORM] * 9)), Person((CANCEL, ""))
+
+    async def work():
+        async with Calls(image, caller=person) as call:
+            person.servers = call.servers._servers
+            result = await call()
+        assert json.loads(result["data"]) == [CANCEL] * 8 + [{"action": "decline"}]
+
+    run(work())
+    assert person.asked == 8
