@@ -1,4 +1,5 @@
-"""What a module imports, and in which order, so that imports do not nest.
+"""What a module imports, and in which order, so that imports do not nest.  What a module *may*
+import is held by test_layers.py.
 
 A board's linker gives its modules such an order; what tests load on MicroPython is not linked.
 """

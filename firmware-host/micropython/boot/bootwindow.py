@@ -10,13 +10,14 @@ needs.
    Without another slot, the only one is tried at each reset.
 3. At each boot the files of a slot are compared with its list (slots.py) before any of them is
    imported: MicroPython may hang for ever in a ``.mpy`` file that was cut short.  The image's
-   imported: MicroPython may hang for ever in a ``.mpy`` file that was cut short.  The image's
    digest is checked at its first boot, and with ``device.key`` its signature at each; its CRC at
    each boot.
 4. The settings are in ``/boot.json``, which a person writes and our code never changes:
    {"window_ms": 2000, "safe_pin": 15, "watchdog_ms": 8000}.  With ``watchdog_ms`` the watchdog is
    armed after the window, with the longest time that all boards support, because loading takes
    seconds; the agent sets its own time when it runs (begin.py).  During the window there is none.
+
+``import main`` below is runtime/main.py, which a board has under that name.
 """
 
 import gc
