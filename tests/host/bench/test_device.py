@@ -106,8 +106,9 @@ def test_exit_codes(limit, words, code, tmp_path, monkeypatch, capfd):
     command = ["bench", "netrules", "--rounds", "2", "-o", str(tmp_path / "rows"), *words]
     assert standalone.main(command) == code
     out, err = capfd.readouterr()
-    assert ("MISSED" in out.splitlines()[-1]) == (limit == 0)
-    assert out.splitlines()[-1].startswith("fetch ")
+    fetch, counts = out.splitlines()[-2:]
+    assert ("MISSED" in fetch) == (limit == 0) and fetch.startswith("fetch ")
+    assert counts.startswith(f"1 target: {int(limit > 0)} reached, {int(limit == 0)} MISSED")
     assert ("targets missed:" in err) == (limit == 0)
     rows = [json.loads(line) for line in (tmp_path / "rows").read_text().splitlines()]
     assert rows and all(row["target"] == limit for row in rows)

@@ -73,7 +73,9 @@ def test_verdicts(tmp_path):
     assert (reached["verdict"], reached["value"]) == (targets.REACHED, 0.5)
     assert missing["verdict"] == targets.NOT_MEASURED and "strace" in missing["why"]
     said = targets.lines(list(found.values()))
-    assert len(said) == 1 + len(found) and said[0].startswith("id ")
+    assert len(said) == 2 + len(found) and said[0].startswith("id ")
+    count = f"{len(found)} targets: 1 reached, 1 MISSED, {len(found) - 2} not measured; make bench"
+    assert said[-1].startswith(count)
     assert [line for line in said if line.startswith("S1-memory ") and "MISSED" in line]
     assert [line for line in said if line.startswith("S1-opens ") and "needs strace" in line]
 
@@ -90,9 +92,30 @@ def test_a_missed_target_without_a_record_is_told(tmp_path, monkeypatch, capsys)
 
     bench.show(measure, False)
     out, err = capsys.readouterr()
-    ends = {line.split()[0]: line.partition("MISSED: ")[2] for line in out.splitlines()[-2:]}
+    ends = {line.split()[0]: line.partition("MISSED: ")[2] for line in out.splitlines()[-3:-1]}
     assert ends == {"S1-memory": "no record", "ready-time": "docs/adr/" + table[1]["adr"]}
     assert "no record in docs/adr has the measured limit of S1-memory: " in err
+
+
+def test_a_median_that_missed_by_noise_is_told_and_needs_no_record(tmp_path, monkeypatch):
+    table = [dict(one) for one in targets.table() if one["id"] in ("P4", "S1-memory")]
+    for one in table:
+        one.pop("adr", None)
+    monkeypatch.setattr(targets, "table", lambda: table)
+    made = run.Bench(str(tmp_path), 2)
+    clean, memory = ("decision", "a path made clean", "ns"), "with tools.py, VmHWM above bare"
+    for samples, value, is_noise in (
+        ([130, 400, 500], None, True),
+        ([301, 400, 500], None, False),
+        ([130, 400, 500], 450, False),  # no median: the least sample may be noise itself
+    ):
+        (found,) = targets.verdicts([made.row(*clean, samples, value)], ["decision"])
+        assert found["verdict"] == targets.MISSED and bool(found["why"]) == is_noise
+        assert targets.without_record([found]) == ([] if is_noise else ["P4"])
+        assert ("measure again" in targets.lines([found])[1]) == is_noise
+        assert ("no record" in targets.lines([found])[1]) != is_noise
+    (found,) = targets.verdicts([made.row("ready", memory, "MiB", [1, 2, 3])], ["ready"])
+    assert found["why"] == ""  # memory has no noise
 
 
 def test_what_the_whole_run_missed_has_a_record():
