@@ -88,7 +88,11 @@ def check(manifest, board, allowed, as_json):
 )
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
 def build(manifest, output, board, key_file, refresh, allowed, as_json):
-    """Compile a manifest to an image.  Shows sizes, dead and shadowed rules."""
+    """Compile a manifest to an image.  Shows sizes, dead and shadowed rules.
+
+    Runs what the manifest names, as you and without a sandbox, to list its tools: programs of MCP
+    servers, and tool providers in tools.py.  Build only what you trust.
+    """
     from clawlite.host.build.build import build as run
 
     with ui.Elapsed("Building"):

@@ -293,6 +293,11 @@ def test_help_is_data(args, tmp_path):
     assert done.returncode == 0 and "clawlite" in done.stdout and done.stderr == ""
 
 
+def test_the_help_of_a_build_says_that_it_runs_programs(tmp_path):
+    said = " ".join(clawlite("build", "--help", cwd=tmp_path).stdout.split())
+    assert "Runs what the manifest names, as you and without a sandbox" in said
+
+
 # (arguments, what stderr names): bad usage, a bad manifest or image is exit 2, one message, a next
 # step, no traceback.
 ERRORS = [
