@@ -200,7 +200,7 @@ def test_an_answer_that_only_repeats_itself_is_ended_and_not_tried_again():
         reply = ask(world, row(stream=True))
     finally:
         Provider.repetition = None
-    assert e.message == "provider p: the answer was ended: it only repeated itself (tried 1 of 3)"
+    assert e.message == "provider p: the answer repeated itself and was cut (tried 1 of 3)"
     assert reply.text == "From rules." and len(world.requests) == 1
 
 

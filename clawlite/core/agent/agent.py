@@ -387,7 +387,7 @@ class Agent:
                 most = task.budget_ms
                 limit = "total_timeout_ms" if most == self.image.agent.turn_ms else "timeout_ms"
                 error = ToolTimeout(
-                    "the turn was ended: it used up its time (%s: %d)" % (limit, most),
+                    "the turn ran out of time (%s: %d)" % (limit, most),
                     hint,
                     {limit: most},
                 )

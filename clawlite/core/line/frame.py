@@ -106,7 +106,7 @@ class Framer:
                     return TEXT, line
             except MemoryError:
                 return TOO_LONG, b"%d" % len(line if opened is None else opened)
-            # a blank line is no record, with or without spaces
+            # a blank line is not a record, with or without spaces
             if line and (line[-1] > 32 or line.strip(b" \t\r")):
                 return RECORD, line
 

@@ -379,7 +379,7 @@ class _Incoming:
                 yield (WRITE, event[_VALUE])
             if self._repetition and self._repetition.add(text):
                 raise ProviderError(
-                    "the answer was ended: it only repeated itself",
+                    "the answer repeated itself and was cut",
                     "ask again in other words, or use another model",
                 )
             event = self.stream.next_event()

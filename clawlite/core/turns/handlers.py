@@ -96,7 +96,7 @@ class Handlers:
                         (
                             False,
                             ToolTimeout(
-                                "%s: did not end in time and was ended" % name,
+                                "%s: took too long and was stopped" % name,
                                 "give it less to do, or raise timeout_ms in the manifest",
                                 {"tool": name},
                             ),

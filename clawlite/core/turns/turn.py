@@ -128,7 +128,7 @@ def turn(image, text: str, chain, history, run=None, skill=None):
         done, within = yield from _answered(image, reply.calls, asked, messages, run, within)
         clean = done and clean
     raise ProviderError(
-        "the turn was ended after %d rounds without an answer" % image.agent.max_rounds,
+        "the turn ended after %d rounds without an answer" % image.agent.max_rounds,
         "ask for less at once",
     )
 
@@ -165,7 +165,7 @@ def _answered(image, calls: list, asked: list, messages: list, run, within):
             answered += 1
     finally:
         for id, name, _ in asked[answered:]:
-            ended = InvalidRequest("the turn was ended before this call gave a result")
+            ended = InvalidRequest("the turn ended before this call gave a result")
             messages.append(Message("tool", ended.message, (), id, name, ended))
     return clean, within
 

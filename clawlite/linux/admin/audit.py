@@ -187,7 +187,7 @@ def _taken(lines: list, head, agent: str, anchor, board, as_json: bool) -> int:
         "%d records, %s to %s, all as they were written, are in %s and no longer on the board"
         % (found["records"], found["first"], found["last"], path)
     )
-    print("to note elsewhere: --anchor %d:%s" % (found["last"], found["hash"]))
+    print("keep this elsewhere: --anchor %d:%s" % (found["last"], found["hash"]))
     return 0
 
 
@@ -214,7 +214,7 @@ def _verified(found: dict, folder: str, as_json: bool) -> int:
             else "no records yet"
         )
         if found["records"]:
-            print("to note elsewhere: --anchor %d:%s" % (found["last"], found["hash"]))
+            print("keep this elsewhere: --anchor %d:%s" % (found["last"], found["hash"]))
     else:
         print("%d records in %s; they are not as they were written:" % (found["records"], folder))
         for problem in found["problems"][:20]:

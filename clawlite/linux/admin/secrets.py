@@ -144,7 +144,7 @@ def _list(agent: str, _, as_json: bool) -> int:
     for one in () if as_json else found:
         print("%s%s" % (one["name"], "  encrypted" if one["encrypted"] else ""))
     if not found and not as_json:
-        print("%s keeps none; set one with: clawlite secrets set NAME" % agent, file=sys.stderr)
+        print("%s has no secrets; set one with: clawlite secrets set NAME" % agent, file=sys.stderr)
     return 0
 
 

@@ -144,7 +144,7 @@ def install(name, options: dict, root=None) -> dict:
     if service.tty:
         following = "it serves %s" % service.tty
     elif service.is_kept_up:
-        following = "it serves its channels; what it says: journalctl %s-u %s -f" % (
+        following = "it serves its channels; read its log with: journalctl %s-u %s -f" % (
             "" if root else "--user ",
             service.main,
         )
@@ -251,7 +251,7 @@ def _account(name: str) -> tuple:
 
     if not name:
         raise ClawError(
-            "a service of the system needs a user to run as",
+            "a system service needs a user to run as",
             "name one: clawlite service install --as USER",
         )
     try:
@@ -299,7 +299,7 @@ def _check_ours(path: str) -> None:
         with open(path) as file:
             if file.readline().rstrip("\n") != units.MARK:
                 raise ClawError(
-                    "%s is not clawlite's, and is not overwritten" % path,
+                    "%s was not made by clawlite and is not overwritten" % path,
                     "give that unit another name",
                 )
     except FileNotFoundError:
@@ -447,7 +447,7 @@ def _demand_systemd() -> None:
     if not os.path.isdir(BOOTED):
         raise _failure(
             "systemd does not run on this machine",
-            "let its own init system start: clawlite run IMAGE",
+            "have its init system run: clawlite run IMAGE",
         )
 
 

@@ -153,7 +153,7 @@ class Audit:
             ]
             if not self._is_full:  # each record says so, stderr says it once
                 self._is_full = True
-                tell("the audit is full, so its oldest records go from now on: " + removed)
+                tell("the audit is full; from now on its oldest records are removed: " + removed)
         return b"".join([line(head, one, self._clean) for one in records])
 
     def close(self):

@@ -22,7 +22,7 @@ def line(head: Head, record: dict, clean) -> bytes:
 
 
 def link(data: bytes) -> tuple:
-    """Return (n, prev) of a line without its end; (None, None) for one that is no record."""
+    """Return (n, prev) of a line without its end; (None, None) for one that is not a record."""
     try:
         value = loads(data)
         return (
@@ -53,7 +53,7 @@ def verify(lines, head, agent: str, anchor: tuple = None) -> dict:
         n, before = link(data)
         count += 1
         if n is None:
-            problems.append("line %d is no record" % count)
+            problems.append("line %d is not a record" % count)
         elif n != expected or before != prev:
             problems.append(_broken(n, before, expected, prev))
         first = n if first is None else first
@@ -62,10 +62,10 @@ def verify(lines, head, agent: str, anchor: tuple = None) -> dict:
         if anchor and n == anchor[0]:
             seen = True
             if hash != anchor[1]:
-                problems.append("record %d is another than the one that was noted" % n)
+                problems.append("record %d differs from the one that was noted" % n)
     problems += _end(head, count, last, hash, start)
     if not seen:
-        problems.append("record %d, which was noted, is not here" % anchor[0])
+        problems.append("record %d, which was noted, is missing" % anchor[0])
     return {
         "ok": not problems,
         "records": count,
@@ -86,12 +86,12 @@ def _broken(n: int, before: str, expected: int, prev: str) -> str:
         )
     if n < expected:
         return "record %d stands where record %d should: moved, repeated or forged" % (n, expected)
-    return "record %d does not follow from what stands before it: one of the two was changed" % n
+    return "record %d does not follow from the record before it: one of the two was changed" % n
 
 
 def _end(head, count: int, last: int, hash, start: Head) -> list:
     if head is None:
-        return ["there is no head: whether records are missing at the end cannot be told"]
+        return ["the head is missing, so it is unknown whether records are missing at the end"]
     if head.last > last:
         return [
             "the end is missing: the last record was %d, the last one here is %d"

@@ -229,8 +229,8 @@ class Channel:
             return "shown"
         if not KINDS[self.kind].carries:
             raise InvalidParams(
-                "channel: %s is of type %s, which carries nothing to anybody by "
-                "itself" % (self.name, KINDS[self.kind].type),
+                "channel: %s is of type %s, which cannot send messages"
+                % (self.name, KINDS[self.kind].type),
                 "write to another channel",
             )
         if self._source is None:
@@ -250,9 +250,9 @@ class Channel:
             if not known:
                 raise PolicyDenied(
                     "chat_id: channel %s does not know %s" % (self.name, chat[:60]),
-                    "its access_control says whom it knows"
+                    "its access_control lists the chats that it knows"
                     if self.access.mode != OPEN
-                    else "in mode open it knows who has written since the agent began",
+                    else "in mode open it knows those who have written since the agent started",
                     {"channel": self.name, "chat_id": chat[:60]},
                 )
             to = chat
@@ -376,7 +376,7 @@ class Channel:
                 ),
             )
         if job[_ROLE] is not None and job[_ROLE] != ADMIN:
-            self._source.reply(job[_TO], "This waits for somebody's approval.", False)
+            self._source.reply(job[_TO], "This waits for approval.", False)
 
     def _answer(self, actor: str, words: list, to) -> bool:
         """Handle /approve N, /deny N or /show N of *actor*.  Return False for any other text, and
@@ -392,7 +392,7 @@ class Channel:
         if role != ADMIN:
             said = "Only an admin approves."
         elif task is None or task.approval is None:
-            said = "Nothing waits under that number." + self._waiting()
+            said = "No call with that number waits for approval." + self._waiting()
         elif words[_COMMAND] == "/show":
             from clawlite.core.base.render import whole
 

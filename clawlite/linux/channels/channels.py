@@ -114,13 +114,13 @@ class Channels:
         first = [channel for channel in self.all if channel.kind != CLI][0]
         if why:
             first.trouble(
-                "the channels of this agent have no lock, so none of them runs: " + why,
+                "the lock of this agent's channels cannot be taken, so none of them runs: " + why,
                 "make the state folder writable",
             )
             return
         first.trouble(
-            "the channels of this agent belong to %s, which has the same state folder; "
-            "they begin here when it ends" % owner,
+            "the channels of this agent belong to %s, which uses the same state folder; "
+            "they start here when it ends" % owner,
             "end it, or give this one another folder with CLAWLITE_STATE",
         )
 
@@ -226,6 +226,6 @@ class Channels:
                 channel.source_reply(actor, "You are paired with this agent now.")
                 return ["%s is paired with channel %s." % (actor, channel.name)]
         return [
-            "/pair CODE: there is no such code, or it is too old. Whoever wants in sends a "
-            "message to get another."
+            "/pair CODE: this code is unknown or has expired. Anyone who sends the agent "
+            "a message gets a new one."
         ]

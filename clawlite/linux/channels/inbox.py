@@ -180,7 +180,7 @@ class Inbox:
                 % (self._path, damaged, count, e.strerror)
             )
         tell(
-            "the inbox %s was damaged: %d of %d lines are lost; %s has them as they were"
+            "the inbox %s was damaged: %d of %d lines are lost; the damaged file is kept as %s"
             % (self._path, damaged, count, kept)
         )
         self._rewrite()

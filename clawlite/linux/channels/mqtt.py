@@ -184,7 +184,7 @@ class Mqtt:
         refused = [reason for reason in reasons if reason.is_failure]
         self._event(
             *(
-                ("refused", "it does not let %s be read: %s" % (self._topic, refused[0]))
+                ("refused", "it does not allow reading %s: %s" % (self._topic, refused[0]))
                 if refused
                 else ("up", self._is_known)
             )
@@ -228,9 +228,7 @@ class Mqtt:
                 self._channel.log(
                     "dropped", actor=item.actor[:MAX_ACTOR] if item else "", reason=refused
                 )
-                self._heed(
-                    "refused", "it does not take what is sent to %s: %s" % (self._reply, refused)
-                )
+                self._heed("refused", "it refuses what is sent to %s: %s" % (self._reply, refused))
             if item:
                 self._inbox.ended(item)
         self._look()
@@ -436,7 +434,7 @@ class Mqtt:
 
     def _give_up(self, item: Item):
         """Keep *item* as a dead letter, and tell its sender and the person at the console."""
-        why = "it was begun %d times" % item.begun
+        why = "it was started %d times" % item.begun
         self._channel.log("dropped", actor=item.actor, reason=why)
         if self._dead:
             try:
@@ -445,10 +443,12 @@ class Mqtt:
                 )
             except OSError as e:  # it stays in the inbox, and is given up at the next start
                 return self._channel.trouble(
-                    "a message that was given up cannot be kept: %s" % (e.strerror or e), mend(e)
+                    "a dead letter cannot be stored: %s" % (e.strerror or e), mend(e)
                 )
             if gone:
-                self._channel.log("dropped", reason="dead letter %d makes room" % gone)
+                self._channel.log(
+                    "dropped", reason="dead letter %d was removed to make room" % gone
+                )
             self._look_ms = self._channel.now_ms() + LOOK_MS
         self._channel.trouble(
             "a message was given up: %s, and each time the agent ended" % why,
@@ -456,8 +456,8 @@ class Mqtt:
         )
         self.reply(
             item,
-            "This message was given up: %s, and each time the agent ended before it "
-            "was done." % why,
+            "This message was given up: %s, and each time the agent ended before it was "
+            "done." % why,
         )
 
     def _look(self):
@@ -479,7 +479,7 @@ class Mqtt:
                         letter.number,
                         "its file is damaged"
                         if letter.is_damaged
-                        else "its sender is a stranger now",
+                        else "its sender is no longer known",
                     )
                 )
                 continue

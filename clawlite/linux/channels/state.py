@@ -44,7 +44,7 @@ class State:
             kept = aside(self._path)
             os.replace(self._path, kept)
             tell(
-                "the channel state %s was damaged and begins anew; %s has it as it was"
+                "the channel state %s was damaged and starts empty; the damaged file is kept as %s"
                 % (self._path, kept)
             )
         except OSError as e:

@@ -53,8 +53,8 @@ class Telegram:
         token = resolve(name, stores(channel.agent.image.agent.name))
         if not all("!" <= c <= "~" and c not in "/?#%" for c in token):
             raise ClawError(
-                "secret %s is no token of a bot" % name,
-                "keep the token that BotFather gave: clawlite secrets set %s" % name,
+                "secret %s is not a bot token" % name,
+                "store the token that BotFather gave you: clawlite secrets set %s" % name,
             )
         if channel.agent.image.guard is not None:
             channel.agent.image.guard.learn(token)
@@ -95,7 +95,7 @@ class Telegram:
                     asked,
                     ProviderError(
                         "it said nothing for %d s" % (SILENCE_MS // 1000),
-                        "see that the network is up; it is asked again",
+                        "check that the network is up; the agent asks again by itself",
                     ),
                 )
         if now >= self._ask_ms and not self._is_under_way("getUpdates"):
@@ -284,7 +284,7 @@ class Telegram:
         actor, text = str(chat["id"]), message.get("text")
         if not isinstance(text, str):
             if self._channel.access.role(actor) is not None:
-                self.reply(actor, "I read text alone.")
+                self.reply(actor, "I can only read text.")
             return
         thread, processing = message.get("message_thread_id"), self._channel.processing
         to = (
@@ -313,8 +313,8 @@ def _next_step(asked: PendingRequest) -> str:
     if asked.status in (401, 403, 404):
         return "set its token again: clawlite secrets set NAME, as secret_ref of the channel says"
     if asked.status == 409:
-        return "end the other program that asks for the messages of this bot"
-    return "see that the network is up; it is asked again"
+        return "stop the other program that reads the messages of this bot"
+    return "check that the network is up; the agent asks again by itself"
 
 
 def where(to) -> dict:

@@ -63,7 +63,7 @@ class Signed:
             or not (stamp.isascii() and stamp.isdigit() and len(stamp) < 12)
             or abs(self._clock() - int(stamp)) > WINDOW_S
         ):
-            raise Refused(401, "the signature is not good for this body now")
+            raise Refused(401, "the signature does not match this body, or has expired")
         self._once(expected)
         try:
             message = loads(request.body)
@@ -79,13 +79,13 @@ class Signed:
         now = self._clock()
         self.seen.forget(now)
         if signature in self.seen:
-            raise Refused(401, "this request has come before")
+            raise Refused(401, "this request was already received")
         if len(self.seen) >= MAX_SEEN:
             raise Refused(429, "too many requests")
         try:
             self.seen.add(signature, now)
         except OSError as e:  # after a restart, the same request would be accepted again
-            raise Refused(503, "this request cannot be put on record: %s" % e.strerror) from None
+            raise Refused(503, "this request cannot be recorded: %s" % e.strerror) from None
 
 
 class Webhook:

@@ -60,7 +60,7 @@ def state(here) -> list:
             ("state", WRONG, "%s cannot be written" % folder, mend % (owner, quote(here.state)))
         ]
     rows = [
-        ("state", WRONG, "%s can be looked into by others" % path, "chmod 700 %s" % quote(path))
+        ("state", WRONG, "%s can be read by other users" % path, "chmod 700 %s" % quote(path))
         for path in _agents(here)
         if os.stat(path).st_mode & 0o077
     ]
@@ -79,7 +79,7 @@ def secrets(here) -> list:
                 (
                     "secrets",
                     WRONG,
-                    "%s can be looked into by others" % folder,
+                    "%s can be read by other users" % folder,
                     "chmod 700 %s" % quote(folder),
                 )
             )
@@ -162,7 +162,7 @@ def databases(here) -> list:
             mend = "mv %s %s" % (quote(path), quote(path + ".damaged"))
             rows.append(("databases", WRONG, "%s: %s" % (path, damage), mend))
         elif altered:
-            what = "%s: %d entries are not as they were written" % (path, altered)
+            what = "%s: %d entries are damaged" % (path, altered)
             what += "; the agent sets them aside when it meets one"
             rows.append(("databases", WRONG, what, ""))
         lost = sqlite_log.left_out(path)

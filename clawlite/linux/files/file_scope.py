@@ -126,7 +126,7 @@ class Scope:
             )
         if normalise(path) is None:
             raise SandboxDenied(
-                "%s: no path that means a file" % shown(path),
+                "%s: this path names no file" % shown(path),
                 "name a file, relative to the workspace",
                 {"reason": "no path"},
             )
@@ -146,7 +146,7 @@ class Scope:
             raise SandboxDenied(
                 "%s: a link leads there now, and led to %s when policy decided"
                 % (shown(path), shown(self._decided)),
-                "try again: policy decides anew",
+                "try again: policy decides again",
                 {"reason": "link changed"},
             )
 

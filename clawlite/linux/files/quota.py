@@ -72,8 +72,8 @@ def told(used: int, most: int) -> str:
     """Return what is wrong with a workspace of *used* bytes that may have *most*."""
     if used >= UNSEEN:
         return (
-            "has folders that cannot be counted: closed, or more than %d in one another; it may "
-            "have %d bytes" % (MAX_DEPTH, most)
+            "has folders that cannot be measured (no permission, or nested deeper than "
+            "%d); it may have %d bytes" % (MAX_DEPTH, most)
         )
     return "would have %d bytes, and may have %d" % (used, most)
 

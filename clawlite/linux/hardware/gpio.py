@@ -124,7 +124,7 @@ class Chip:
             if e.errno == errno.EBUSY:
                 raise ImageMismatch(
                     "pin %s: GPIO %d is held by %s" % (name, number, self.holder(number)),
-                    "end that (gpioinfo lists it), or choose another pin in clawlite.toml",
+                    "stop that program (gpioinfo lists it), or choose another pin in clawlite.toml",
                 ) from None
             raise ImageMismatch(
                 "pin %s: GPIO %d is refused: %s" % (name, number, e.strerror),

@@ -48,7 +48,7 @@ def handlers_of(agent) -> dict:
             if swarm is None:
                 raise SandboxDenied(
                     "delegate: this process is no member of the swarm",
-                    "clawlite ask is none: use run, serve or swarm run",
+                    "clawlite ask does not join a swarm: use run, serve or swarm run",
                 )
             return swarm.ask(task, to, input, agent.starts)
 

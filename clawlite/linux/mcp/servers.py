@@ -88,7 +88,7 @@ class _Server:
         self.hosts, idle_s, life_s, self.cpu_s, *_ = life
         self.idle_ms, self.life_ms = idle_s * 1000, life_s * 1000
         self.old_ms = self.idle_since_ms = (
-            None  # when its life is over; since when no call needs it
+            None  # when its lifetime is over; since when no call needs it
         )
         self.number, self.name, self.argv, self.env = number, name, argv, env
         self.oauth = oauth
@@ -112,7 +112,7 @@ class _Server:
         return self.is_remote and self.process is not None and self.process.is_waiting
 
     def rests_ms(self):
-        """Return when it is ended because no call needs it, or its life is over, or None."""
+        """Return when it is ended because no call needs it, or its lifetime is over, or None."""
         if self.process is None or self.calls or self.gone_ms is not None:
             return None
         times = [self.old_ms]

@@ -42,16 +42,16 @@ def refresh_token(image, name: str, tell, value) -> str:
             _, refresh = carried_out(work, list(authorities))
             if not refresh:
                 raise ClawError(
-                    "the sign-in gave no refresh token: it would not last",
+                    "the sign-in gave no refresh token, so it would soon expire",
                     'many servers want scope = "offline_access" for one, in clawlite.toml',
                 )
             return refresh
     names = ", ".join(sorted({secret for _, (*_, secret, _, _) in wanted}))
     raise ClawError(
-        "nobody signs in for the secret %s" % name,
+        "no sign-in is declared for the secret %s" % name,
         "it is one of: " + names
         if names
-        else 'clawlite.toml says who does: [mcp.NAME.oauth2] flow = "device"',
+        else 'declare one in clawlite.toml: [mcp.NAME.oauth2] flow = "device"',
     )
 
 

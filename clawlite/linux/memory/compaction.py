@@ -127,7 +127,7 @@ class Compaction:
         )
         if row is None:
             raise StoreError(
-                "store %s: what was summarized is gone" % store.name, "send this again"
+                "store %s: the entries to summarize are gone" % store.name, "send this again"
             )
         check(row, self._db.path)
         floor = self._places.floor(place, store, now)

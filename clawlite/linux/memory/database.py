@@ -53,10 +53,10 @@ _WORDS = {
         "it cannot be opened",
         "make its folder and its file readable and writable",
     ),
-    "SQLITE_CORRUPT": ("it is damaged", "move the file away to begin anew, or bring back a copy"),
+    "SQLITE_CORRUPT": ("it is damaged", "move the file away to start empty, or restore a copy"),
     "SQLITE_NOTADB": (
         "it is damaged: this is no database",
-        "move the file away to begin anew, or bring back a copy",
+        "move the file away to start empty, or restore a copy",
     ),
     "SQLITE_BUSY": ("another process is writing to it", "send this again"),
     # A limit of the file or of the user's bytes (EFBIG, EDQUOT) is this error too: SQLite tells
@@ -238,7 +238,7 @@ class Database:
             raise StoreError(
                 "the memory %s was written by a newer version (%d, this one knows %d)"
                 % (self.path, version, len(MIGRATIONS)),
-                "update clawlite, or move the file away to begin anew",
+                "update clawlite, or move the file away to start empty",
             )
         if self.read_only:
             if version < len(MIGRATIONS):
@@ -246,7 +246,7 @@ class Database:
                 raise StoreError(
                     "the memory %s was written by an older version (%d, this one reads %d), and "
                     "cannot be written" % (self.path, version, len(MIGRATIONS)),
-                    "make its folder and its file writable: it is brought up to date then",
+                    "make its folder and its file writable, so that it can be upgraded",
                 )
             self.row("SELECT count(*) FROM places")
             return

@@ -66,7 +66,7 @@ class Embeddings:
             except ProviderError as e:
                 if store.search == VECTOR:
                     raise
-                notice = "%s; words alone are searched" % e.message
+                notice = "%s; only words are searched" % e.message
                 self._whole.pop((store.name, part), None)
             else:
                 yield from self._catch_up(store, part)
@@ -217,7 +217,7 @@ def _vectors_of(answer: dict, count: int, size: int) -> list:
             [type(number) not in (int, float) or not -1e18 < number < 1e18 for number in vector]
         ) or not any(vector):
             raise ProviderError(
-                "its answer holds a vector that is none",
+                "its answer holds something that is not a vector",
                 "check endpoint and model of the embeddings in clawlite.toml",
             )
         found[index] = vector

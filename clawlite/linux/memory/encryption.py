@@ -152,8 +152,9 @@ class EntryCipher:
             pass
         if found is None:
             raise StoreError(
-                "store %s: it cannot be decrypted: another key, or damaged" % self._store,
-                "give the agent the key of then",
+                "store %s: it cannot be decrypted: the key is another one, or the data is "
+                "damaged" % self._store,
+                "give the agent the key that it was encrypted with",
             )
         return found
 

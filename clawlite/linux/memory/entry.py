@@ -79,7 +79,7 @@ def check(row, path: str):
     """Raise ``Altered`` when *row*, of ``COLUMNS``, differs from its checksum; *path*: the file."""
     if row[-1] != checksum(row[:-1]):
         raise Altered(
-            "the memory %s: an entry is not as it was written" % path,
+            "the memory %s: an entry is damaged" % path,
             "make room for the file, and make it writable: then it is set aside",
         )
 
@@ -131,13 +131,13 @@ def set_aside(db) -> bool:
         if not db.run("DELETE FROM entries WHERE id=?", (id,)).rowcount:
             raise Altered(
                 "the memory %s is damaged: %s is not in its place" % (db.path, name(id)),
-                "move the file away to begin anew, or bring back a copy",
+                "move the file away to start empty, or restore a copy",
             )
         db.run("DELETE FROM vectors WHERE id=?", (id,))
     db.commit()
     if ids:
         tell(
-            "the memory %s: %d of its entries were not as they were written; they are no longer "
-            "used, and its table damaged has them as they are" % (db.path, len(ids))
+            "the memory %s: %d of its entries were damaged; they are no longer used, and "
+            "are kept in its table damaged" % (db.path, len(ids))
         )
     return bool(ids)

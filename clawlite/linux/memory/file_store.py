@@ -205,7 +205,7 @@ class FileConversations:
         gone = [row for row in self._alive(lines, store, REACH) if row[_N] <= last]
         if not gone or gone[-1][_N] != last:
             raise StoreError(
-                "store %s: what was summarized is gone" % store.name, "send this again"
+                "store %s: the entries to summarize are gone" % store.name, "send this again"
             )
         self._keep(
             lines,

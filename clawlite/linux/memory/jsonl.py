@@ -91,7 +91,7 @@ class JSONLFile:
                 self._log.adopt(os.open(self.path, flags))
             status = os.fstat(self._log.fd)
             if not S_ISREG(status.st_mode):  # a pipe takes what is written, and keeps nothing
-                raise StoreError("%s is no file" % self.path, "move it away to begin anew")
+                raise StoreError("%s is no file" % self.path, "move it away to start empty")
             self._lock()
             status = os.fstat(self._log.fd)
             try:
@@ -140,7 +140,7 @@ class JSONLFile:
         if size + len(data) > most:
             raise StoreError(
                 "%s would have %d bytes, and may have %d" % (self.path, size + len(data), most),
-                "let it be compacted, or remove it",
+                "compact it, or remove it",
             )
         self._log.size = size
         if lasting and is_first:
@@ -187,7 +187,7 @@ class JSONLFile:
             raise StoreError(
                 "%s: line %d is no line of a conversation, or was changed; it cannot "
                 "be set aside: %s" % (self.path, numbers[0], e.strerror),
-                "mend it, or move the file away to begin anew",
+                "repair it, or move the file away to start empty",
             ) from None
         tell(
             "the conversation %s was damaged: %s; %s has it as it was"
@@ -211,15 +211,15 @@ class JSONLFile:
     def _read(self, status):
         if status.st_size > MAX_BYTES:
             raise StoreError(
-                "%s has more than %d bytes" % (self.path, MAX_BYTES), "move it away to begin anew"
+                "%s has more than %d bytes" % (self.path, MAX_BYTES), "move it away to start empty"
             )
         data, self.records, self._status = b"", [], None
         while len(data) < status.st_size:
             part = os.pread(self._log.fd, status.st_size - len(data), len(data))
             if not part:  # somebody without the lock has made it shorter
                 raise StoreError(
-                    "%s: it becomes shorter while it is read" % self.path,
-                    "send this again, when whoever changes it is done",
+                    "%s: it got shorter while it was read" % self.path,
+                    "send this again when the other program has finished",
                 )
             data += part
         *lines, torn = data.split(b"\n")
@@ -249,8 +249,8 @@ class JSONLFile:
         if torn and self._told != (status.st_ino, status.st_size):
             self._told = status.st_ino, status.st_size
             tell(
-                "the conversation %s has %d bytes at its end that are no whole line; %s "
-                "will have them" % (self.path, len(torn), aside(self.path))
+                "the conversation %s has %d bytes at its end that are not a whole line; "
+                "they will be kept in %s" % (self.path, len(torn), aside(self.path))
             )
         return data
 

@@ -80,7 +80,8 @@ class Memory:
                 (
                     False,
                     StoreError(
-                        "the memory has %d requests to do" % MAX_WAITING, "send this again later"
+                        "%d requests wait for the memory already" % MAX_WAITING,
+                        "send this again later",
                     ),
                 ),
                 self._now_ms(),
@@ -93,7 +94,7 @@ class Memory:
                 self._waiting.remove(job)
             self._agent.done(
                 job[0],
-                (False, StoreError("the memory cannot begin: %s" % e, "send this again later")),
+                (False, StoreError("the memory cannot start: %s" % e, "send this again later")),
                 self._now_ms(),
             )
 

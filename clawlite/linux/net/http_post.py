@@ -39,7 +39,7 @@ def _status(connections, reader: int, due: float) -> int:
         os.read(reader, 64)
         for _, kind, data in connections.poll():
             if kind == "error":
-                raise ClawError(data, "see that the receiver is up, and the network")
+                raise ClawError(data, "check that the receiver and the network are up")
             if kind == "end":
                 response.at_end()
             else:
@@ -47,4 +47,4 @@ def _status(connections, reader: int, due: float) -> int:
             event = response.next_event()
             if event is not None and event[EVENT_KIND] == "head":
                 return event[EVENT_STATUS]
-    raise ClawError("no answer in time", "see that the receiver is up, and the network")
+    raise ClawError("no answer in time", "check that the receiver and the network are up")

@@ -129,7 +129,7 @@ class BootstrapSession:
     def _adopt(self, manifest: dict, is_free: bool = True) -> bool:
         """Compile *manifest*, whose agent then answers.  Raises ``ClawError``."""
         if self._image:
-            raise InvalidRequest("claw.initialize: once is enough")
+            raise InvalidRequest("claw.initialize: this session is initialized already")
         self._image = image_of(_compile(manifest, self._wake), "manifest")
         self._manifest = manifest
         return True
@@ -165,7 +165,8 @@ def _compile(manifest: dict, wake: int) -> bytes:
         error.code = told["code"]
     except (ClawError, KeyError, TypeError):
         raise ImageError(
-            "manifest: the compiler ended without a word", "compile it with: clawlite build"
+            "manifest: the compiler ended without an error message",
+            "compile it with: clawlite build",
         ) from None
     raise error
 

@@ -30,7 +30,7 @@ class Recording:
         played, so it is not recorded.
         """
         if messages[-1].role != "assistant" or messages[-1].calls:
-            self._tell("This turn has no end and was not recorded.")
+            self._tell("This turn did not finish and was not recorded.")
             return
         lines = [{"user": messages[0].text}]
         for message in messages:

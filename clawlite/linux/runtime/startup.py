@@ -160,7 +160,7 @@ class Startup:
         """Switch everything off, and report it on stderr, also for an operator's agent."""
         self._shell.handlers.close()
         then = (
-            "stopped: one failure too many"
+            "stopped: too many failures"
             if pause_ms is None
             else "trying again in %d s" % (pause_ms // 1000)
         )

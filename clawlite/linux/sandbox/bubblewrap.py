@@ -44,7 +44,7 @@ _CODE = (
     "bubblewrap.%s()"
 )
 MAX_SAID = 4096  # bytes of bwrap's output that are read
-ROOT = "the agent is root: bwrap maps one user, and tools are to be another"
+ROOT = "the agent is root, and bwrap cannot run tools as another user"
 
 
 def look(uid, program: str) -> dict:

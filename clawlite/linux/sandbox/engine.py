@@ -309,7 +309,7 @@ class Engine:
                     (
                         False,
                         ToolTimeout(
-                            "the call did not end in time and was ended with its sandbox", TIMED_OUT
+                            "the call took too long and was stopped with its sandbox", TIMED_OUT
                         ),
                     ),
                 )
@@ -446,8 +446,8 @@ class Engine:
             call.outcome = (
                 False,
                 ClawError(
-                    "the function gave what is not JSON: %s" % e.message,
-                    "return a value of JSON from it, in tools.py",
+                    "the function returned something that is not JSON: %s" % e.message,
+                    "return a JSON value from it in tools.py",
                 )
                 if isinstance(e, ParseError)
                 else e,
@@ -456,8 +456,8 @@ class Engine:
             call.outcome = (
                 False,
                 ClawError(
-                    "the function gave an answer of another form",
-                    "return a value of JSON from it, in tools.py",
+                    "the function returned an answer of the wrong form",
+                    "return a JSON value from it in tools.py",
                 ),
             )
         # the child sends no more; if it waits for an answer, closing its socket ends it
@@ -473,7 +473,7 @@ class Engine:
         ended = end["ended"]
         if ended == "timeout_ms" and not (call.outcome and call.outcome[IS_OK]):
             return False, ToolTimeout(
-                "the call did not end in time and was ended with all that it started",
+                "the call took too long and was stopped with all that it started",
                 end["note"] or TIMED_OUT,
             )
         if call.job.KIND in ("command", "server"):

@@ -30,7 +30,8 @@ def deny(plan: dict, table, root: str) -> None:
     """
     if not table.look():
         raise Refused(
-            "what is mounted twice cannot be known: %s cannot be read" % TABLE, "mount a /proc"
+            "it is unknown what is mounted twice, because %s cannot be read" % TABLE,
+            "mount a /proc",
         )
     also = [
         path
@@ -51,8 +52,8 @@ def deny(plan: dict, table, root: str) -> None:
     ):
         if covers(also, path) and not covers(plan["denied"], path):
             raise Refused(
-                "%s is a part of what is denied, by another name: both are mounts of "
-                "the same files" % path,
+                "%s shows a denied path under another name: both are mounts of the same "
+                "files" % path,
                 "deny a smaller folder, or mount another one; findmnt shows what is mounted where",
             )
     if plan["kind"] != "builtin" and plan["denied"] + also:

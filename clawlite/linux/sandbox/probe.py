@@ -89,7 +89,7 @@ def is_blind() -> bool:
 
 def reason(found: dict) -> str:
     """Return why this machine, which has no profile, refuses every call."""
-    return "this machine does not let a process be confined: %s" % ", ".join(found["missing"])
+    return "this machine cannot confine a process: %s" % ", ".join(found["missing"])
 
 
 def hint(found: dict) -> str:
@@ -161,7 +161,7 @@ def _seccomp(say):
         _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM).close()
     except OSError:
         return ""
-    return "the filter is there and filters nothing"
+    return "the filter is installed but has no effect"
 
 
 def _landlock(version):
@@ -173,7 +173,7 @@ def _landlock(version):
         os.close(os.open("/etc", os.O_RDONLY))
     except OSError:
         return ""
-    return "the rules are there and forbid nothing"
+    return "the rules are installed but have no effect"
 
 
 def _namespaces(uid) -> dict:

@@ -26,7 +26,7 @@ def start(workspace: str, hidden: list, uid, modules: list, bubblewrap: bool = F
         raise SandboxDenied("tools must not be root", "give them another uid")
     if not sys.executable:
         raise SandboxDenied(
-            "this Python does not know its own program", "run clawlite with python3"
+            "this Python does not know the path of its own program", "run clawlite with python3"
         )
     _hide()
     if any(os.path.realpath(workspace).startswith(folder + "/") for folder in hidden):
@@ -49,7 +49,7 @@ def start(workspace: str, hidden: list, uid, modules: list, bubblewrap: bool = F
     except OSError as e:
         raise SandboxDenied(
             "%s cannot be started: %s" % (sys.executable, e.strerror),
-            "mend the installation of Python",
+            "repair the Python installation",
         ) from None
     finally:
         theirs.close()

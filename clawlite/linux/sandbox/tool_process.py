@@ -242,7 +242,7 @@ def _check_writable(plan: dict):
             raise _not_let_in(
                 plan,
                 "not writable",
-                "%s is mounted to be written, and uid %d of the tools may not"
+                "%s is mounted for writing, but uid %d of the tools may not write there"
                 % (source, plan["uid"]),
                 "give the folder to that user, mount it read-only, or run the agent as its owner",
             )
@@ -278,7 +278,7 @@ def _execute(plan: dict, argv: list, env: dict):
             plan,
             "no program",
             "%s: %s" % (argv[0], e.strerror),
-            "name a program that the sandbox has: /usr and what is mounted",
+            "name a program in /usr or in a mounted folder",
         ) from None
 
 

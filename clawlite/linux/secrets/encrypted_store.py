@@ -45,7 +45,7 @@ def open_sealed(agent: str, name: str, data: bytes) -> bytes:
         pass
     if value is None:
         raise ClawError(
-            "it cannot be decrypted: another key, another name, or damaged",
+            "it cannot be decrypted: the key or the name has changed, or it is damaged",
             "set it again with: clawlite secrets set %s" % name,
         )
     return value

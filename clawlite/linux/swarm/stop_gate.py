@@ -24,7 +24,7 @@ from clawlite.linux.swarm.stop_file import StopFile
 
 KNOWN_MS = 10000  # from a process' begin until it has what is on record
 WAIT_MS = 5  # between looks
-RESUME = "a person lets it go on with: clawlite swarm resume"
+RESUME = "resume it with: clawlite swarm resume"
 
 
 class StopGate:

@@ -91,7 +91,7 @@ def answer_of(status: int, body: bytes) -> dict:
     if not isinstance(said, dict) or not isinstance(said.get("result"), dict):
         raise ClawError(
             "its answer is none of JSON-RPC, or of another version",
-            "report it to who runs the agent",
+            "report it to the operator of the agent",
         )
     return said["result"]
 
@@ -165,7 +165,7 @@ class A2ATurn:
             return None
         tasks = found.get("tasks")
         if not isinstance(tasks, list):
-            raise ClawError("its list has no tasks", "report it to who runs the agent")
+            raise ClawError("its list has no tasks", "report it to the operator of the agent")
         for task in tasks:
             if isinstance(task, dict) and task.get("contextId") == self._context:
                 self._taken(task)
@@ -205,7 +205,7 @@ class A2ATurn:
 
     def _taken(self, task):
         if not isinstance(task, dict) or not isinstance(task.get("id"), str) or not task["id"]:
-            raise ClawError("its task has no id", "report it to who runs the agent")
+            raise ClawError("its task has no id", "report it to the operator of the agent")
         self._task = task["id"]
         return task
 
@@ -233,7 +233,7 @@ def _state(task: dict) -> str:
     status = task.get("status")
     state = status.get("state") if isinstance(status, dict) else None
     if not isinstance(state, str):
-        raise ClawError("its task has no state", "report it to who runs the agent")
+        raise ClawError("its task has no state", "report it to the operator of the agent")
     state = state.lower().replace("_", "-")
     return state[len("task-state-") :] if state.startswith("task-state-") else state
 

@@ -131,7 +131,9 @@ class TaskMethods:
             raise InvalidParams("page_size: expected 1 to %d, got %d" % (MAX_PAGE, most))
         before = field(params, "page_token", str, "", False)
         if before is not None and not (before.isascii() and before.isdigit() and len(before) < 19):
-            raise InvalidParams("page_token: expected one of an answer, got %s" % before[:40])
+            raise InvalidParams(
+                "page_token: expected the token of an earlier answer, got %s" % before[:40]
+            )
         # those that wait for an approval are running for the bus
         wanted = "working" if state == "input_required" else state
         states = [name for name, said in _STATES.items() if wanted in (None, said)]

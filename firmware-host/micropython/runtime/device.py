@@ -155,7 +155,7 @@ class Device:
             % (
                 error.message,
                 " - " + error.hint if error.hint else "",
-                "stopped: one failure too many"
+                "stopped: too many failures"
                 if pause_ms is None
                 else "trying again in %d s" % (pause_ms // 1000),
             )

@@ -233,7 +233,7 @@ class Nothing:
     """A machine that contains nothing."""
 
     def missing(self) -> str:
-        return "this machine does not let a process be confined: userns - allow it"
+        return "this machine cannot confine a process: userns - allow it"
 
     def start(self, *_):
         raise AssertionError("it was not asked for")

@@ -41,7 +41,7 @@ def test_set_list_and_remove(tmp_path):
     )
     assert _secrets(tmp_path, "list", "--agent", "b", "--json").stdout == "[]\n"
     done = _secrets(tmp_path, "list", "--agent", "b")
-    said = "b keeps none; set one with: clawlite secrets set NAME\n"
+    said = "b has no secrets; set one with: clawlite secrets set NAME\n"
     assert (done.returncode, done.stdout, done.stderr) == (0, "", said)
     assert _secrets(tmp_path, "remove", "KEY", "--agent", "a").returncode == 0 and not path.exists()
     done = _secrets(tmp_path, "remove", "KEY", "--agent", "a", "--json")
@@ -128,8 +128,8 @@ def test_an_encrypted_store(tmp_path, monkeypatch):
     key.write_bytes(b"6b" * 32 + b"\n")  # the same in hexadecimal
     assert secrets.resolve("KEY", secrets.stores("a")) == VALUE
     for damage, words in (
-        (lambda: os.rename(path, path.parent / "OTHER"), "another name"),
-        (lambda: key.write_bytes(b"z" * 32), "another key"),
+        (lambda: os.rename(path, path.parent / "OTHER"), "the key or the name has changed"),
+        (lambda: key.write_bytes(b"z" * 32), "the key or the name has changed"),
         (lambda: key.chmod(0o644), "others may read it"),
         (lambda: key.write_bytes(b"short"), "others may read it"),
         (lambda: (key.chmod(0o600), None), "expected 32 bytes"),

@@ -386,7 +386,7 @@ def test_installed_as_another_kind_it_is_not_there_twice(machine, tmp_path):
     assert [path.name for path in folder.iterdir()] == ["clawlite-%s.service" % name]
     assert calls(machine)[0] == "--user disable --now clawlite-%s.socket" % name
     (folder / ("clawlite-%s.socket" % name)).write_text("[Socket]\n")
-    with pytest.raises(ClawError, match="is not clawlite's"):
+    with pytest.raises(ClawError, match="was not made by clawlite"):
         service.install(image, {}, False)
 
 
@@ -490,7 +490,7 @@ def test_somebodys_own_unit_is_not_touched(machine, image):
         lambda: service.install(image, {}, False),
         lambda: service.remove("agent", {}, False),
     ):
-        with pytest.raises(ClawError, match="is not clawlite's"):
+        with pytest.raises(ClawError, match="was not made by clawlite"):
             act()
     assert (folder / "clawlite-agent.socket").read_text() == "[Socket]\n"
 

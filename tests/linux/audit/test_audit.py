@@ -147,17 +147,17 @@ def test_what_is_not_found_without_a_note_and_is_with_one():
     ]
     assert verify(forged, forged_head, "a")["ok"], "who may write all may make all anew"
     found = verify(forged, forged_head, "a", (6, head.hash))
-    assert found["problems"] == ["record 6 is another than the one that was noted"]
+    assert found["problems"] == ["record 6 differs from the one that was noted"]
     assert (
         verify(forged[:5], Head(1, head.prev, 5, "0" * 64), "a", (6, head.hash))["problems"][-1]
-        == "record 6, which was noted, is not here"
+        == "record 6, which was noted, is missing"
     )
 
 
 def test_without_a_head_the_end_cannot_be_told():
     lines, _ = _chain(3)
     assert verify(lines, None, "a")["problems"] == [
-        "there is no head: whether records are missing at the end cannot be told"
+        "the head is missing, so it is unknown whether records are missing at the end"
     ]
     for data in (
         b"",
@@ -615,7 +615,8 @@ def test_an_agent_says_that_its_audit_is_full_and_goes_on(tmp_path, destination)
         assert _call(agent, 2, "change")["result"]["isError"] is False
         told = agent.errors()
     assert (
-        told.count("the audit is full, so its oldest records go from now on: records 1 to ") == 1
+        told.count("the audit is full; from now on its oldest records are removed: records 1 to ")
+        == 1
     ), told
     records = json.loads(_audit(folder, tmp_path, "--last", "0").stdout)
     removed = [record for record in records if record.get("event") == "audit.removed"]

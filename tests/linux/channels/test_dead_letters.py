@@ -21,7 +21,7 @@ AT_S = 1_800_000_000
 
 
 def put(box: DeadLetters, text: str, actor: str = "ann") -> int:
-    return box.put(actor, text, b"\0c", "it was begun 3 times", AT_S)
+    return box.put(actor, text, b"\0c", "it was started 3 times", AT_S)
 
 
 def test_a_letter_is_there_as_it_was(tmp_path):
@@ -39,7 +39,7 @@ def test_a_letter_is_there_as_it_was(tmp_path):
         one.at_s,
         one.is_asked,
         one.is_damaged,
-    ) == (1, "ann", "thr\u00e9e\n", b"\0c", "it was begun 3 times", AT_S, False, False)
+    ) == (1, "ann", "thr\u00e9e\n", b"\0c", "it was started 3 times", AT_S, False, False)
     assert two.number == 2 and (tmp_path / "jobs.dead/1.json").stat().st_mode & 0o777 == 0o600
 
 
@@ -83,7 +83,7 @@ def test_the_command_shows_runs_again_and_drops(agent):
     jobs = DeadLetters(str(agent.channels / "jobs.dead"))
     put(jobs, "water"), put(jobs, "\x1b[31mred", "bob")
     shown = agent().stdout.splitlines()
-    assert shown[0] == 'jobs/1  2027-01-15T08:00:00Z  ann  it was begun 3 times  "water"'
+    assert shown[0] == 'jobs/1  2027-01-15T08:00:00Z  ann  it was started 3 times  "water"'
     assert "\x1b" not in shown[1]
     for _ in range(2):
         done = agent("retry", "1")
@@ -96,7 +96,7 @@ def test_the_command_shows_runs_again_and_drops(agent):
         "time": "2027-01-15T08:00:00Z",
         "actor": "bob",
         "text": "\x1b[31mred",
-        "reason": "it was begun 3 times",
+        "reason": "it was started 3 times",
         "retry": False,
         "damaged": False,
     }

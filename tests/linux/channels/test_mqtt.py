@@ -239,7 +239,7 @@ def test_a_message_that_ends_the_process_is_given_up_and_its_sender_hears_it(lin
     _give_up(jobs, b"id-7")
     assert (
         not jobs.world.ran
-        and jobs.world.events("channel.dropped")[0]["reason"] == "it was begun 3 times"
+        and jobs.world.events("channel.dropped")[0]["reason"] == "it was started 3 times"
     )
     assert [(text[:27], correlation) for _, text, correlation in jobs.peer.heard] == [
         ("This message was given up: ", b"id-7")
@@ -541,7 +541,7 @@ def test_a_topic_that_the_broker_does_not_let_it_read(line):
     )
     jobs.world.until(lambda: jobs.world.events("channel.trouble"))
     assert (
-        "it does not let t/jobs be read: Not authorized"
+        "it does not allow reading t/jobs: Not authorized"
         in jobs.world.events("channel.trouble")[0]["reason"]
     )
 
@@ -567,7 +567,7 @@ def test_a_reply_that_the_broker_does_not_take_is_told_and_not_kept(alone, tmp_p
     world.until(lambda: world.events("channel.dropped") and not world.source("jobs")._inbox.waiting)
     assert world.events("channel.dropped")[0]["reason"] == "Not authorized"
     assert (
-        "it does not take what is sent to t/said: Not authorized"
+        "it refuses what is sent to t/said: Not authorized"
         in world.events("channel.trouble")[0]["reason"]
     )
 
@@ -745,7 +745,7 @@ def test_what_a_real_agent_gave_up_is_shown_and_runs_again(tmp_path, step):
                 assert peer.heard[0][2] == b"id-9" and len(server.requests) == MOST_TRIES
                 there = dict(cwd=tmp_path / "project", **world_state(tmp_path))
                 (letter,) = json.loads(clawlite("channels", "dead", "--json", **there).stdout)
-                assert letter["text"] == "water it" and letter["reason"] == "it was begun 3 times"
+                assert letter["text"] == "water it" and letter["reason"] == "it was started 3 times"
                 assert clawlite("channels", "dead", "retry", "1", **there).returncode == 0
                 peer.waits(2)
                 assert peer.heard[1] == ("t/said", "Done after all.", b"id-9")

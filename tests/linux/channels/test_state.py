@@ -30,7 +30,7 @@ def test_each_flipped_bit_is_told_and_the_file_is_set_aside(tmp_path, capfd):
         changed[at // 8] ^= 1 << at % 8
         path.write_bytes(changed)
         assert State(str(tmp_path), "jobs").data == {}, at
-        assert "was damaged and begins anew" in capfd.readouterr().err, at
+        assert "was damaged and starts empty" in capfd.readouterr().err, at
         assert (tmp_path / "jobs.json.damaged").read_bytes() == changed and not os.path.exists(path)
         (tmp_path / "jobs.json.damaged").unlink()
 

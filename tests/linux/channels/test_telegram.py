@@ -108,7 +108,9 @@ def test_pairing(started):
     world.console.line("/pair wrong", world.ms)
     world.console.line("/pair " + code, world.ms)
     world.settle()
-    assert "no such code" in world.told[0] and world.told[1] == "7 is paired with channel bot."
+    assert (
+        "this code is unknown" in world.told[0] and world.told[1] == "7 is paired with channel bot."
+    )
     server.message(7, "echo hello")
     world.until(lambda: len(server.sent) == 3)
     assert texts(server)[1:] == [
@@ -132,7 +134,7 @@ def test_an_admin_approves_and_a_user_does_not(started):
         and "rule ask asks first; bot/7 asked for it" in asked
         and "(60 s, then denied)" in asked
     )
-    assert (user, told) == ("7", "This waits for somebody's approval.")
+    assert (user, told) == ("7", "This waits for approval.")
     number = asked.split("/approve ")[1].split()[0]
     server.message(7, "/approve " + number)
     server.message(8, "/approve " + number)
@@ -146,7 +148,7 @@ def test_an_admin_approves_and_a_user_does_not(started):
     assert texts(server)[4:] == [
         ("7", "Only an admin approves."),
         ("1", "careful, with no argument"),
-        ("1", "Nothing waits under that number. Waiting: %s." % number),
+        ("1", "No call with that number waits for approval. Waiting: %s." % number),
     ]
     assert not world.ran
     server.message(1, "/approve " + number)
@@ -193,7 +195,7 @@ def test_what_is_no_text_is_said_so(started):
     world, server = started(ALLOWED)
     server.message(7, photo=[{"file_id": "x"}])
     world.until(lambda: server.sent)
-    assert texts(server) == [("7", "I read text alone.")]
+    assert texts(server) == [("7", "I can only read text.")]
 
 
 def test_typing_is_shown_where_it_is_asked_for(started):

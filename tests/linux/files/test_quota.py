@@ -248,9 +248,8 @@ def test_what_is_too_deep_to_be_counted_is_too_much_and_keeps_no_agent_from_star
         assert quota.size(str(tmp_path)) == quota.UNSEEN
         with pytest.raises(
             quota.ClawError,
-            match="the workspace has folders that cannot be "
-            "counted: closed, or more than 64 in one "
-            "another; it may have 150 bytes",
+            match="the workspace has folders that cannot be measured .no permission, or nested "
+            "deeper than 64.; it may have 150 bytes",
         ):
             quota.check(str(tmp_path), 150, 100)
         hand_over(str(tmp_path), os.geteuid())
@@ -274,9 +273,9 @@ def test_what_a_command_closes_or_nests_does_not_escape_the_limit_nor_stop_the_a
             "exec-shell", command="head -c 100000 /dev/zero > more; sleep 30"
         )
         assert one.call("write-file", path="small", content="x").startswith(
-            "write-file failed: the workspace has folders that cannot be counted"
+            "write-file failed: the workspace has folders that cannot be measured"
         )
-        assert "cannot be counted" in one.put("files", "x", 1, "small")["error"]["message"]
+        assert "cannot be measured" in one.put("files", "x", 1, "small")["error"]["message"]
     with Operator(
         linux("serve", tmp_path / "claw.cbor", "--stdio"), tmp_path / "home"
     ).boot() as again:

@@ -272,7 +272,7 @@ def test_other_addresses(tmp_path, uri, said):
 @pytest.mark.parametrize(
     "headers, said",
     [
-        ('{ "Authorization" = "x" }', "a credential does not stand in this file"),
+        ('{ "Authorization" = "x" }', "a credential must not be written into this file"),
         ('{ "Mcp-Session-Id" = "x" }', "the name of a header that a request may set"),
         ('{ "X-Team" = " x" }', "printable ASCII"),
     ],

@@ -87,7 +87,7 @@ def test_another_issuer_is_found_anew(tmp_path, published):
             ["meta", {"token_endpoint_auth_methods_supported": ["private_key_jwt"]}],
             "no client_secret_basic",
         ),
-        (["protected", {"resource": "https://other.example/mcp"}], "would be another's"),
+        (["protected", {"resource": "https://other.example/mcp"}], "would be for another server"),
         (["protected", {"authorization_servers": ["https://a.example"]}], "takes no tokens of"),
         (["protected", {"authorization_servers": "https://a.example"}], "a list of texts"),
         (["protected", []], "expected an object of JSON"),
@@ -120,8 +120,11 @@ def test_a_server_without_metadata(tmp_path, published):
     [
         ('endpoint = "http://127.0.0.1:9/token"\n', "with endpoint there is no issuer"),
         ('flow = "authorization_code"\n', "flow:"),
-        ('client_credential = "OWN"\n', "the client's secret is credential"),
-        ('flow = "device"\nclient_credential = "DOCS_SECRET"\n', "keeps what lasts of the sign-in"),
+        ('client_credential = "OWN"\n', "credential names the client's secret"),
+        (
+            'flow = "device"\nclient_credential = "DOCS_SECRET"\n',
+            "stores the refresh token of the sign-in",
+        ),
         ('flow = "device"\n[mcp.t]\ntrust = "start"\n', "would have to sign in at each start"),
     ],
 )

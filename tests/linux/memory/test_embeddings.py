@@ -205,7 +205,7 @@ def test_a_provider_that_fails_is_a_notice_or_an_error(tmp_path, fault):
         assert (
             stored["stored"] == 1
             and stored["notice"].startswith("provider vectors: ")
-            and stored["notice"].endswith("; words alone are searched")
+            and stored["notice"].endswith("; only words are searched")
         )
         found = one.search("pump")
         assert (

@@ -136,7 +136,8 @@ def test_another_key_opens_nothing_and_adds_nothing(world):
     world.again()
     for ask in (lambda: world.all(one), lambda: world.put(one, "y")):
         with pytest.raises(
-            StoreError, match="store s: it cannot be decrypted: another key, or damaged"
+            StoreError,
+            match="store s: it cannot be decrypted: the key is another one, or the data is damaged",
         ) as raised:
             ask()
         assert raised.value.code == -32030

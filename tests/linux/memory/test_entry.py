@@ -93,7 +93,7 @@ def test_no_bit_that_changes_makes_another_entry(written, capfd):
             assert "damaged" in e.message, e.message
             continue
         assert all(entry in whole for entry in found), found
-        told += "were not as they were written" in capfd.readouterr().err
+        told += "of its entries were damaged" in capfd.readouterr().err
     assert told > places * 7
 
 
@@ -102,8 +102,8 @@ def test_what_differs_is_set_aside_once_and_the_rest_goes_on(written, capfd):
     path.write_bytes(data.replace(CONTENT.encode(), CONTENT.encode().replace(b"240", b"940")))
     assert [entry["content"] for entry in answer(path.parent)] == ["first", "last"]
     assert capfd.readouterr().err == (
-        "clawlite: the memory %s: 1 of its entries were not as they were written; they are no "
-        "longer used, and its table damaged has them as they are\n" % path
+        "clawlite: the memory %s: 1 of its entries were damaged; they are no longer used, "
+        "and are kept in its table damaged\n" % path
     )
     assert [entry["content"] for entry in answer(path.parent)] == ["first", "last"]
     assert capfd.readouterr().err == ""
@@ -257,7 +257,7 @@ def test_no_bit_in_or_before_a_row_changes_an_answer_in_silence(filled, seed, ca
             assert "damaged" in e.message, e.message
             told += 1
         filled.stores.close()
-        told += "were not as they were written" in capfd.readouterr().err
+        told += "of its entries were damaged" in capfd.readouterr().err
     assert told > 70 and told >= altered
 
 
@@ -277,4 +277,4 @@ def test_the_doctor_compares_all_entries(written, tmp_path):
     kept.write_bytes(data.replace(b"240 ml", b"940 ml"))
     ((_, result, what, _),) = doctor_agent.databases(Here())
     assert result == doctor_agent.WRONG
-    assert what.startswith("%s: 1 entries are not as they were written" % kept)
+    assert what.startswith("%s: 1 entries are damaged" % kept)

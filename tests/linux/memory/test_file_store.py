@@ -146,7 +146,7 @@ def test_compaction(world, make):
         "13",
         "14",
     ] and found[0]["metadata"] == {"summary_of": 4}
-    with pytest.raises(StoreError, match="what was summarized is gone"):
+    with pytest.raises(StoreError, match="the entries to summarize are gone"):
         world.do("replace", one, "", (last - 1, "x"))
     ids = {entry["id"] for entry in found}
     assert world.put(one, "more")[0] not in ids

@@ -374,7 +374,7 @@ def test_a_summary_takes_the_place_of_the_older_half(world):
     assert world.all(one)[0] == "all about gaskets" and world.all(one)[1] == "note 150 about pumps"
     assert world.search(one, "gaskets") == ["all about gaskets"] and world.search(one, "0") == []
     assert world.found(one, "time-range", (0, 1 << 50))[0]["metadata"] == {"summary_of": 150}
-    with pytest.raises(StoreError, match="what was summarized is gone"):
+    with pytest.raises(StoreError, match="the entries to summarize are gone"):
         world.do("replace", one, "", (last - 1, "again"))
     assert world.do("oldest", store("few"), None, None) == []
 

@@ -255,7 +255,7 @@ def test_8_what_is_unrecoverable_stops_with_1(serving, tmp_path):
         agent.call("claw.initialize", INITIALIZE)
         assert agent.wait(120) == 1
         assert (
-            "stopped: one failure too many" in agent.errors()
+            "stopped: too many failures" in agent.errors()
             and "no sensor on the bus" in agent.errors()
         )
     assert transitions(tmp_path) == ["STARTING", "ERROR"] * 5 + ["STOPPING", "STOPPED"]

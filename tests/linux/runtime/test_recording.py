@@ -65,7 +65,7 @@ def test_ask_appends_its_turn_and_one_without_an_end_is_told(world):
         assert world.ask("hello", "--record", str(file)) == (0, "One.\n", "")
         code, said, told = world.ask("hello", "--record", str(file))
         assert (code, said) == (1, "") and told.endswith(
-            "(tried 1 of 1)." + WHEN_AWAY + "This turn has no end and was not recorded.\n"
+            "(tried 1 of 1)." + WHEN_AWAY + "This turn did not finish and was not recorded.\n"
         )
     assert len(file.read_text().splitlines()) == 4
 

@@ -180,7 +180,7 @@ def test_a_turn_has_twenty_rounds(world, api, streaming):
         assert world.ask("Never stop.") == (
             1,
             "",
-            "the turn was ended after 20 rounds without an answer. Next: ask for less at once.\n",
+            "the turn ended after 20 rounds without an answer. Next: ask for less at once.\n",
         )
         assert len(server.requests) == 20 == len(world.ran("note"))
 

@@ -118,7 +118,7 @@ def test_a_turn_that_uses_up_its_time_is_ended_with_its_connection(clockwork, se
     assert it.open and it.said == ""
     it.move(1)
     assert not it.open and not it.agent.tasks and it.agent.deadline() is None
-    assert it.said == "the turn was ended: it used up its time (total_timeout_ms: %d). %s" % (
+    assert it.said == "the turn ran out of time (total_timeout_ms: %d). %s" % (
         due,
         ENDLESS,
     )

@@ -273,9 +273,9 @@ def test_what_a_child_says_out_of_turn_is_bounded(player):
     for said, expected in (
         ("R{", "not JSON"),
         ("R" + "[" * 100, "not JSON"),
-        ("Xnull", "another form"),
-        ("X{}", "another form"),
-        ("Q5", "another form"),
+        ("Xnull", "the wrong form"),
+        ("X{}", "the wrong form"),
+        ("Q5", "the wrong form"),
         ('Q{"ask":""}', "expected"),
         ("Z1", "exit code 0"),
         ('X{"code":-32603,"message":"' + "m" * 9000 + '","hint":"","data":null}', "m" * 50),

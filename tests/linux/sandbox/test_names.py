@@ -201,7 +201,7 @@ def test_a_mount_that_is_a_part_of_what_is_denied_is_refused_by_name(place):
     assert (
         not good
         and error[1] == -32010
-        and "%s is a part of what is denied, by another name" % (place.folder / "data") in error[2]
+        and "%s shows a denied path under another name" % (place.folder / "data") in error[2]
         and "findmnt" in error[3]
     )
     assert not place.read(place.folder / "data", **profile)[0]

@@ -52,11 +52,11 @@ def test_a_stop_holds_for_who_begins_later_and_for_one_that_only_asks(tmp_path, 
         code = one.wait()
         assert code == 5 and "Watered" not in one.text(), (code, one.text(), one.errors())
         told = one.text() + one.errors()
-        assert "Z - a person lets it go on with: clawlite swarm resume\n" in told, told
+        assert "Z - resume it with: clawlite swarm resume\n" in told, told
     with Agent(linux("run", images[1]), tmp_path, True) as one:
         one.expect("> ")
         one.line("water 3")
-        assert "Z - a person lets it go on with: clawlite swarm resume\n" in one.expect("> ")
+        assert "Z - resume it with: clawlite swarm resume\n" in one.expect("> ")
     with Agent(linux("ask", "look at 3", images[1]), tmp_path) as one:
         assert one.wait() == 0 and one.text() == "Bed 3 is dry.\n"
     assert swarm(tmp_path, "resume", images[0])[0] == 0

@@ -124,7 +124,7 @@ def test_a_task_runs_once_and_another_content_is_refused(agent):
         ("subscribe", {"task_id": "nobody"}, "unknown task"),
         ("list", {"state": "done"}, "state: expected submitted, working, input_required"),
         ("list", {"page_size": 0}, "page_size: expected 1 to 100, got 0"),
-        ("list", {"page_token": "x"}, "page_token: expected one of an answer"),
+        ("list", {"page_token": "x"}, "page_token: expected the token of an earlier answer"),
     ],
 )
 def test_bad_parameters_are_one_error(agent, verb, params, said):

@@ -5,7 +5,7 @@ from llm_server import Server, say
 from providers.project import World, provider
 
 SAID = (
-    "provider first: the answer was ended: it only repeated itself (tried 1 of 1). "
+    "provider first: the answer repeated itself and was cut (tried 1 of 1). "
     "Next: ask again in other words, or use another model.\n"
 )
 PARAGRAPH = "The soil is dry today, so I would water the plants for three seconds.\n\n"
