@@ -366,7 +366,7 @@ def test_what_is_read_back_wrong_does_not_boot(board):
     worn = Worn(str(board.root))
     made = plan(worn.look(), board.contents("2.0.0", TOOLS + "# other\n"))
     with pytest.raises(
-        ClawError, match="claw-b/tools.py is not what was written; what booted before still boots"
+        ClawError, match="claw-b/tools.py is not what was written; the previous agent still boots"
     ):
         flash.carry_out(worn, made, lambda size: None)
     assert board.boot() == WINDOW + ready("1.0.0")

@@ -76,7 +76,10 @@ def attempt(*arguments) -> tuple:
             e,
         )
     except RuntimeError as e:
-        why = "%s is not loaded: %s" % (arguments[0], ran_out(e))
+        why = "%s is not loaded: %s, or nest less in rules and schemas" % (
+            arguments[0],
+            ran_out(e),
+        )
     return None, why
 
 
@@ -86,10 +89,7 @@ def ran_out(e) -> str:
     """
     if "recursion depth" not in str(e):
         raise e
-    return (
-        "the stack of this device ran out - nest less in rules and schemas, "
-        "or take a board with more stack"
-    )
+    return "the stack of this device ran out - take a board with more stack"
 
 
 def watch(device, watchdog_ms: int):
