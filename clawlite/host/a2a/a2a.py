@@ -116,7 +116,7 @@ class A2A:
 
         name = self._caller(request)
         if not name:
-            self._note(f"a2a: somebody at {request.remote} has no token that is right")
+            self._note(f"a2a: a client at {request.remote} has a wrong token")
             said = "expected a bearer NAME:TOKEN - clawlite gateway token NAME makes one"
             headers = {"WWW-Authenticate": "Bearer"}
             return web.json_response({"error": said}, status=401, headers=headers)
@@ -275,8 +275,8 @@ class _Call:
         if said.lower() != "deny" and not self._may_approve:
             raise Refused(
                 _UNSUPPORTED,
-                f"{self._name} may deny, and not approve - whoever runs the agent names who may, "
-                "with --a2a-approver",
+                f"{self._name} may deny but not approve - the operator of the agent "
+                f"allows it with --a2a-approver",
             )
         try:
             return task_id, await self._create(task_id, said.lower() if is_word else said, True)
@@ -290,7 +290,9 @@ class _Call:
         except AgentRefused as e:
             if e.code != _PARAMS:
                 raise
-            raise Refused(_PARAMS, "message.messageId: a message with other words has it") from None
+            raise Refused(
+                _PARAMS, "message.messageId: another message with other words has this id"
+            ) from None
 
     async def _create(self, task_id: str, text: str, is_answer: bool) -> dict:
         block = {"role": "user", "content": [{"type": "text", "text": text}]}
@@ -336,7 +338,7 @@ class _Call:
         if after:
             ids = [task["task_id"] for task in found]
             if self._inside(str(after)) not in ids:
-                raise Refused(_PARAMS, "pageToken: expected one of an answer")
+                raise Refused(_PARAMS, "pageToken: expected the token of an earlier answer")
             begin = ids.index(self._inside(str(after))) + 1
         tasks = []
         for task in found[begin : begin + most]:

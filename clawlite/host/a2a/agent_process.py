@@ -106,7 +106,7 @@ class AgentProcess:
         except OSError as e:
             raise AgentGone(
                 f"the agent cannot be started: {e.strerror or e}",
-                "see what clawlite run says of it",
+                "start it by hand to see why: clawlite run",
             ) from None
         self._process = process
         self._reader = asyncio.create_task(self._read(process))

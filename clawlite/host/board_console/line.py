@@ -20,7 +20,7 @@ _WINDOW = 4096
 _PATIENCE_MS = 1500  # for the answer to a hello: the board waits at its prompt
 _WHY = {
     "silent": "the board says nothing",
-    "restarted": "the board began anew",
+    "restarted": "the board restarted",
     "closed": "the board ended it",
     "version": "the board speaks another version of it",
 }
@@ -102,7 +102,7 @@ class ReliableWire:
                 why, count = data.decode().split()
                 if self.is_up:
                     lost = f"; {count} lines may not have arrived" if count != "0" else ""
-                    self.notes.append(f"the reliable line is over: {_WHY[why]}{lost}")
+                    self.notes.append(f"the reliable line has ended: {_WHY[why]}{lost}")
                 self.is_up, self.is_over = False, True
         return records
 

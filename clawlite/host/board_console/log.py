@@ -51,4 +51,4 @@ class ConsoleLog:
                 self._file.write(f"{now} {direction} {text}\n")
             except OSError as e:  # a full disk: the console goes on
                 self._file = None
-                print(f"clawlite: no more log: {e.strerror}", file=sys.stderr)
+                print(f"clawlite: the log has stopped: {e.strerror}", file=sys.stderr)

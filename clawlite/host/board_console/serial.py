@@ -214,9 +214,9 @@ class SerialConsole:
             elif kind == LINE and self._screen.is_paced:
                 self._lines.append(typed)
             elif self._line.fd is None:
-                self._note("the board is away: that was not sent")
+                self._note("the board is disconnected: that was not sent")
             elif self._line.is_full:
-                self._note("the board takes nothing: that was not sent")
+                self._note("the board does not read its input: that was not sent")
             else:
                 self._send(typed)
                 if self._screen.is_edited and typed.endswith(b"\n") and typed[:1] != b"\x1e":
@@ -236,7 +236,7 @@ class SerialConsole:
         if not self._wire or not self._wire.is_up or data in KEYS:
             self._line.send(data)
         elif not self._wire.send(data, _now_ms()):
-            self._note("the board takes nothing: that was not sent")
+            self._note("the board does not read its input: that was not sent")
         else:  # nothing else may wake the loop
             self._line.send(self._wire.output())
 
@@ -262,8 +262,8 @@ class SerialConsole:
             self._ahead = b""
         if self._waits and now - self._since >= self._timeout_s:
             self._note(
-                f"no prompt within {self._timeout_s:g} s; --prompt names one that is not "
-                f"known, --timeout waits longer"
+                f"no prompt within {self._timeout_s:g} s; name another prompt with "
+                f"--prompt, or wait longer with --timeout"
             )
             self._code = _TIMED_OUT
         elif not self._waits and self._lines:

@@ -18,7 +18,7 @@ def table(rows: list[dict]) -> list[str]:
         for row in rows
     ]
     return lines + [
-        "heap and flash in KiB; more, and what nobody has checked: clawlite boards BOARD"
+        "heap and flash in KiB; for more, and for what is unchecked: clawlite boards BOARD"
     ]
 
 

@@ -9,7 +9,7 @@ def refuse(manifest, channel, problem) -> None:
     if control and control.mode == "pairing":
         problem(
             ("access_control", "mode"),
-            "whoever holds the wire is trusted: nobody is paired there",
+            "whoever can reach the wire is trusted; there is no pairing",
             '"open", "allowlist" or "role-based"',
             '"pairing"',
         )

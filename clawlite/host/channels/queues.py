@@ -76,7 +76,7 @@ def refuse(manifest, channel, problem) -> None:
     if control and control.mode != "open" and "+" not in topic:
         problem(
             ("access_control", "mode"),
-            "a message has no sender but in its topic",
+            "only its topic can name the sender of a message",
             '"open", or a "+" in queue_name that stands for who speaks',
             quoted(control.mode),
         )
@@ -92,7 +92,7 @@ def refuse(manifest, channel, problem) -> None:
     if control and control.mode == "pairing" and not reply:
         problem(
             ("access_control", "mode"),
-            "a stranger is told a code, and there is no topic for it",
+            "strangers get a pairing code, and there is no topic to send it to",
             hint=f'add replies = {{ {channel.name} = "agents/said/+" }} to [mqtt] in clawlite.toml',
         )
     rate = spec.processing and spec.processing.rate_limit
@@ -100,14 +100,14 @@ def refuse(manifest, channel, problem) -> None:
         if rate and rate.messages_per_minute:
             problem(
                 ("processing", "rate_limit"),
-                'a rate drops messages, and overlap_policy "queue" promises to lose none',
+                'a rate_limit drops messages, and overlap_policy "queue" must not lose any',
                 hint="remove one of them",
                 key=True,
             )
         if not settings.qos or settings.clean_session:
             problem(
                 ("trigger", "overlap_policy"),
-                '"queue" promises to lose no message',
+                '"queue" must not lose a message',
                 "qos = 1 and clean_session = false in [mqtt]",
                 "qos = 0" if not settings.qos else "clean_session = true",
             )
@@ -139,7 +139,7 @@ def check(manifest) -> None:
         problems.add(
             place,
             ("mqtt", "user"),
-            "its password would go over a line that others may read",
+            "its password would be sent unencrypted",
             hint='write address = "mqtts://..."; or plain = true, where that line is your own',
         )
     queues = {

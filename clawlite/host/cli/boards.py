@@ -23,16 +23,19 @@ def _command(**named):
 
 
 @_command()
-@click.option("--board", default="sim", help="the board to stand in for, with its heap; sim")
+@click.option("--board", default="sim", help="the board to simulate, with its heap; default: sim")
 @click.option("--heap", metavar="N", help="size of the heap, such as 96k; words have 64 bits here")
 @click.option(
-    "--pty-link", "link", metavar="PATH", help="a symbolic link to the port, the same over runs"
+    "--pty-link",
+    "link",
+    metavar="PATH",
+    help="make this symbolic link to the port, which then stays the same",
 )
 @click.option(
     "--fs",
     "folder",
     metavar="DIR",
-    help="keep the board's files there; else they are gone at the end",
+    help="keep the board's files in this folder; by default they are removed at the end",
 )
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
 def sim(board, heap, link, folder, as_json):
@@ -67,7 +70,7 @@ def ports(watch, as_json):
     "--dir",
     "folder",
     metavar="DIR",
-    help="a folder in its place: a mounted card, the --fs of a virtual board",
+    help="write to this folder instead: a mounted card, the --fs of a virtual board",
 )
 @click.option(
     "--ssh",
@@ -80,13 +83,15 @@ def ports(watch, as_json):
     help="MicroPython itself: UF2 onto a board's drive, an ESP image through esptool",
 )
 @click.option(
-    "--board", metavar="BOARD", help="refuse what this board cannot honour; else as the port says"
+    "--board",
+    metavar="BOARD",
+    help="check the agent for this board; default: the board at the port",
 )
 @click.option(
     "--device-key",
     "key",
     metavar="FILE",
-    help="the board runs images alone that are signed with it, and this one is",
+    help="sign the image with this key; the board then runs only images that are signed with it",
 )
 @click.option("--dry-run", is_flag=True, help="show what would change, and change nothing")
 @click.option("--yes", is_flag=True, help="do not ask")
@@ -160,10 +165,12 @@ def firmware(folder, as_json):
     is_flag=False,
     flag_value="",
     required=True,
-    help="the board; --port alone at the end: the only one",
+    help="the board; at the end, --port without a value: the only board",
 )
 @click.option(
-    "--board", metavar="BOARD", help="refuse what this board cannot honour; else as the port says"
+    "--board",
+    metavar="BOARD",
+    help="check the agent for this board; default: the board at the port",
 )
 @click.option("--yes", is_flag=True, help="do not ask before it is flashed")
 @click.pass_obj
@@ -200,9 +207,9 @@ def run(tools, manifest, port, board, yes):
     is_flag=False,
     flag_value="",
     required=True,
-    help="the board; --port alone at the end: the only one",
+    help="the board; at the end, --port without a value: the only board",
 )
-@click.option("--approve", is_flag=True, help="answer yes to what asks first")
+@click.option("--approve", is_flag=True, help="approve every call that asks first")
 @click.option(
     "--timeout",
     default=120.0,
@@ -230,13 +237,13 @@ def ask(text, manifest, port, approve, timeout):
     help="a device, a link to one, or an id of clawlite ports; else the only board",
 )
 @click.option("--records", is_flag=True, help="show machine records too")
-@click.option("--log", metavar="FILE", help="append all that comes and goes, with times")
+@click.option("--log", metavar="FILE", help="append all input and output to this file, with times")
 @click.option(
     "--prompt",
     "prompts",
     multiple=True,
     metavar="TEXT",
-    help="what the board's prompt is, if it is another than its settings' default",
+    help="the prompt of the board, if it is not the default one",
 )
 @click.option(
     "--timeout",

@@ -29,15 +29,17 @@ def cli():
 @click.option(
     "--endpoint",
     metavar="URL",
-    help="a server with an OpenAI-compatible API, asked "
-    "before the rules; http://127.0.0.1:11434/v1",
+    help="ask this server with an OpenAI-compatible API before the rules; default: "
+    "http://127.0.0.1:11434/v1",
 )
-@click.option("--model", metavar="MODEL", help="what that server calls the model; llama3.2")
-@click.option("--offline", is_flag=True, help="the rules alone: no model is asked")
+@click.option(
+    "--model", metavar="MODEL", help="the name of the model on that server; default: llama3.2"
+)
+@click.option("--offline", is_flag=True, help="use only rules; no model is asked")
 @click.option(
     "--board",
     metavar="BOARD",
-    help="with pins that this board has, and a gateway where it has no network",
+    help="use pins of this board, and a gateway if it has no network",
 )
 def new(name, template, endpoint, model, offline, board):
     """Make a project in the folder NAME.  It builds and runs as it is."""
@@ -48,13 +50,13 @@ def new(name, template, endpoint, model, offline, board):
 
 @cli.command()
 @click.argument("manifest", default=".")
-@click.option("--board", metavar="BOARD", help="refuse what this board cannot honour")
+@click.option("--board", metavar="BOARD", help="refuse what this board cannot do")
 @click.option(
     "--allow-folder",
     "allowed",
     metavar="DIR",
     multiple=True,
-    help="files of the manifest may lie here, too",
+    help="files of the manifest may also be in this folder",
 )
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
 def check(manifest, board, allowed, as_json):
@@ -72,19 +74,19 @@ def check(manifest, board, allowed, as_json):
     metavar="FILE",
     help="where the image goes; by default claw.cbor beside the manifest",
 )
-@click.option("--board", metavar="BOARD", help="refuse what this board cannot honour")
+@click.option("--board", metavar="BOARD", help="refuse what this board cannot do")
 @click.option("--key-file", metavar="FILE", help="sign the image with this device key")
 @click.option(
     "--refresh",
     is_flag=True,
-    help="fetch again what other registries gave; what has changed is refused",
+    help="fetch again what came from other registries; refuse what has changed",
 )
 @click.option(
     "--allow-folder",
     "allowed",
     metavar="DIR",
     multiple=True,
-    help="files of the manifest may lie here, too",
+    help="files of the manifest may also be in this folder",
 )
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
 def build(manifest, output, board, key_file, refresh, allowed, as_json):
@@ -103,7 +105,7 @@ def build(manifest, output, board, key_file, refresh, allowed, as_json):
 @cli.command()
 @click.argument("manifest", default=".")
 @click.option(
-    "--service", "names", metavar="NAME", multiple=True, help="this one of clawlite.toml alone"
+    "--service", "names", metavar="NAME", multiple=True, help="only this one of clawlite.toml"
 )
 @click.option("--dry-run", "is_dry", is_flag=True, help="show what differs, and write nothing")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
@@ -148,9 +150,7 @@ def show(board, as_json):
 
 @boards.command("new")
 @click.argument("name")
-@click.option(
-    "--from", "source", metavar="BOARD", required=True, help="the board that it is most like"
-)
+@click.option("--from", "source", metavar="BOARD", required=True, help="the board to start from")
 def new_board(name, source):
     """Write boards/NAME.toml after another board's profile."""
     from clawlite.host.boards import boards as profiles

@@ -52,7 +52,9 @@ def gateway():
     help="start the agent of PROJECT, and serve it to agents that speak A2A and have tokens",
 )
 @click.option(
-    "--a2a-url", metavar="URL", help="where A2A clients reach --a2a, when that is another address"
+    "--a2a-url",
+    metavar="URL",
+    help="the address at which A2A clients reach --a2a, if it is another one",
 )
 @click.option(
     "--a2a-approver",
@@ -97,7 +99,7 @@ def token(name):
     had = has_token(name)
     print(f"{name}:{make_token(name)}")
     if had:
-        ui.talk(f"The token that {name} had before is no longer taken.")
+        ui.talk(f"The token that {name} had before is no longer valid.")
 
 
 @gateway.command()

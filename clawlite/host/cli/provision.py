@@ -15,7 +15,7 @@ from clawlite.host.cli import ui
     metavar="PORT",
     is_flag=False,
     flag_value="",
-    help="the board; --port alone at the end: the only one",
+    help="the board; at the end, --port without a value: the only board",
 )
 @click.option(
     "--dir", "folder", metavar="DIR", help="a folder in its place: the --fs of a virtual board"
@@ -55,7 +55,7 @@ def secrets(verb, name, port, folder, as_json):
 @click.option(
     "--country",
     metavar="CC",
-    help="where the board is, two letters: it decides which channels are allowed",
+    help="the country of the board, two letters; it decides which radio channels are allowed",
 )
 @click.option("--open", "is_open", is_flag=True, help="a network without a password")
 @click.option("--remove", is_flag=True, help="forget this network")

@@ -88,7 +88,7 @@ def _tools() -> _Parser:
     parser.add_argument(
         "--may",
         metavar="TOOL",
-        help="what policy says of this tool alone; of a manifest also of one that it lacks",
+        help="show only what policy says of this tool; with a manifest also of one that it lacks",
     )
     _json(parser)
     parser.set_defaults(run=run)
@@ -154,7 +154,7 @@ def _bench() -> _Parser:
     where.add_argument(
         "--here",
         action="store_true",
-        help="this device with what it has: no compiler, no other package",
+        help="measure this device without a compiler and other packages",
     )
     where.add_argument(
         "--ssh", metavar="HOST", help="a Raspberry Pi or other Linux machine, as ssh takes it"
@@ -167,16 +167,14 @@ def _bench() -> _Parser:
     where.add_argument(
         "--sim",
         action="store_true",
-        help="what a board must bear, on the real "
-        "MicroPython here, and its line: "
+        help="measure what a board must withstand, on MicroPython here: the suites "
         "micropython and boards",
     )
     where.add_argument(
         "--compare",
         nargs=2,
         metavar=("BEFORE", "AFTER"),
-        help="measure nothing: what got better and worse between two files of -o; exit code 1 "
-        "when something got worse",
+        help="compare two files of -o, and measure nothing; exit code 1 when something got worse",
     )
     parser.add_argument(
         "--rounds",
@@ -188,14 +186,14 @@ def _bench() -> _Parser:
         "--long",
         action="store_true",
         dest="is_long",
-        help="also what takes minutes: 100,000 rules, cut power, gateways that break, a newcomer's "
+        help="also measure what takes minutes: 100,000 rules, cut power, gateways that "
+        "break, a newcomer's "
         "script",
     )
     parser.add_argument(
         "--rows",
         metavar="FILE.jsonl",
-        help="rows that were measured already count, too: those of other programs, as make bench "
-        "has them",
+        help="also count these rows, which other programs measured (make bench)",
     )
     parser.add_argument(
         "--no-fail", action="store_true", help="exit code 0 although a target was missed"

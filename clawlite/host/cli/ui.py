@@ -128,7 +128,7 @@ def board(row: dict, as_json: bool) -> None:
 
 def board_made(path: str, source: str) -> None:
     talk(f"Made {path} after {source}.")
-    talk("Next: put in what is so on your board, and take what you have checked out of unchecked")
+    talk("Next: enter the facts of your board, and remove from unchecked what you have checked")
 
 
 def inspected(found: dict, as_json: bool) -> None:
@@ -317,7 +317,7 @@ def agree(flag: str, yes: bool) -> None:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ClawError(
-            "this changes the board, and there is no terminal to ask on", f"say so with {flag}"
+            "this changes the board, and there is no terminal to ask on", f"confirm with {flag}"
         )
     sys.stderr.write("Write this? [y/N] ")
     sys.stderr.flush()

@@ -305,7 +305,7 @@ def _timeout_ms(manifest, tool) -> int:
         manifest.problems.add(
             manifest.settings.place,
             ("budget", "timeout_per_tool_ms"),
-            f"{tool.function.name} in tools.py runs in one piece, so nothing could end it in time",
+            f"{tool.function.name} in tools.py runs in one piece, so nothing could stop it in time",
             hint=unsupported.MENDS,
             key=True,
         )
@@ -410,7 +410,7 @@ def _compiled(manifest, name: str, compiler, tools: list):
             manifest.problem(
                 provider,
                 ("endpoint",),
-                f"{provider.spec.endpoint} has nothing to go by",
+                f"{provider.spec.endpoint} needs a file",
                 hint=f"name a file in clawlite.toml: {name} = "
                 f'"{name}.{"toml" if name == "reflex" else "jsonl"}"',
             )

@@ -80,7 +80,8 @@ def read(sources: Sources) -> dict[str, Entry]:
     for entry in entries:
         if digest(entry.text) != entry.sha256:
             raise Refused(
-                f"{path}: the text of {quoted(entry.uri)} does not fit its SHA-256: it was changed",
+                f"{path}: the text of {quoted(entry.uri)} does not match its SHA-256: it "
+                f"was changed",
                 mend,
             )
     return {entry.uri: entry for entry in entries}

@@ -104,7 +104,7 @@ def pin(sources: Sources, root: str, refresh: bool = False) -> list[str]:
                 raise changed(
                     entry,
                     new,
-                    "a version never changes: ask its publisher; to take it all the same, "
+                    "a version never changes: ask its publisher; to accept it anyway, "
                     f"remove its entry from {lock.FILE}",
                 )
             entry = new
@@ -154,12 +154,12 @@ def _fetched(uri, text: str, url: str) -> lock.Entry:
     except (ManifestErrors, ValueError, KeyError, TypeError, AttributeError) as e:
         raise ClawError(
             f"{url} is no document of a registry: {' '.join(str(e).split())[:300]}",
-            "tell who keeps that registry",
+            "tell the operator of that registry",
         ) from None
     if has != (uri.name, uri.version):
         raise ClawError(
             f"{url} is {has[0]} in version {has[1]}, not {uri.name}@{uri.version}",
-            "tell who keeps that registry",
+            "tell the operator of that registry",
         )
     return lock.Entry(text, url, lock.digest(content), content)
 
@@ -196,7 +196,7 @@ def fetch(url: str) -> bytes:
     class Secure(request.HTTPRedirectHandler):
         def redirect_request(self, req, fp, code, msg, headers, newurl):
             if not newurl.startswith("https://"):
-                raise error.URLError(f"it leads on to {newurl[:200]}, which is not https")
+                raise error.URLError(f"it redirects to {newurl[:200]}, which is not https")
             return super().redirect_request(req, fp, code, msg, headers, newurl)
 
     offline = f"what {lock.FILE} has builds without a network"
@@ -212,10 +212,12 @@ def fetch(url: str) -> bytes:
         e.close()
         raise ClawError(
             f"{url} answers {e.code}",
-            "is the name, or the version, right?" if e.code == 404 else offline,
+            "check the name and the version" if e.code == 404 else offline,
         ) from None
     except OSError as e:  # URLError is one
         raise ClawError(f"{url} cannot be fetched: {getattr(e, 'reason', e)}", offline) from None
     if len(data) > MAX_DOCUMENT:
-        raise ClawError(f"{url} has more than {MAX_DOCUMENT} bytes", "tell who keeps that registry")
+        raise ClawError(
+            f"{url} has more than {MAX_DOCUMENT} bytes", "tell the operator of that registry"
+        )
     return data

@@ -106,8 +106,8 @@ class Sources:
             )
         if os.path.exists(path):
             return (
-                f"{quoted(name)} is no plain file",
-                "copy what it gives into a file, and name that",
+                f"{quoted(name)} is not a regular file",
+                "copy its content into a file, and name that",
             )
         folder = os.path.dirname(path) or "."
         if not os.path.isdir(folder):

@@ -130,7 +130,7 @@ class Board:
             raise ports.refused(self.name) from None
         try:
             with self._failing(
-                "does not come to its raw REPL",
+                "does not enter its raw REPL",
                 "flash just after a reset, in the boot window, or in safe mode",
             ):
                 self._enter()
@@ -187,7 +187,7 @@ class Board:
             raise BoardFailed(f"{self.name} {what} ({e})", hint) from None
 
     def _run(self, code: str) -> str:
-        with self._failing("stopped answering; what booted before still boots", "flash again"):
+        with self._failing("stopped answering; the previous agent still boots", "flash again"):
             return self._port.exec(code).decode()
 
     # -- what host/bench/device.py asks of it
@@ -210,7 +210,7 @@ class Board:
 
     def again(self):
         """Reset the board into its raw REPL: nothing that ran is in its heap."""
-        with self._failing("does not come to its raw REPL", "reset it, and try again"):
+        with self._failing("does not enter its raw REPL", "reset it, and try again"):
             self._enter()
             self._port.exec(_TOOLS)
 
@@ -333,6 +333,6 @@ class Board:
         if _READY not in after or _LEFT in after:
             raise BoardFailed(
                 f"{self.name}: the new image did not boot; the board said: {text or 'nothing'}",
-                "mend it and flash again; after three boots that fail the old image is taken",
+                "mend it and flash again; after three failed boots the old image is used",
             )
         return text

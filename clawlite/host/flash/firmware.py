@@ -38,14 +38,17 @@ def flash(path: str, port, folder, board, dry_run: bool, show, agree, tell) -> d
     if firmware.kind == "uf2":
         if port:
             raise ClawError(
-                "--port: a UF2 file goes onto a drive",
+                "--port: a UF2 file is copied to a drive, not sent through a port",
                 f"bring the board into its bootloader: {_bootloader(firmware.chip)}",
             )
         where, target = "drive", folder or only_drive(firmware)
         _check_drive(firmware, target)
     else:
         if folder:
-            raise ClawError("--dir: an ESP image goes through a port", "name it with --port")
+            raise ClawError(
+                "--dir: an ESP image is sent through a port, not copied to a drive",
+                "name it with --port",
+            )
         where, target = "port", _port(firmware, port)
         tool = _esptool()
     found = {

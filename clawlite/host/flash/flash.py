@@ -110,7 +110,7 @@ def prepare(board, want: Contents) -> Plan:
     look = board.look()
     if "/main.py" in look.files and not board.read("/main.py", len(OURS)).startswith(OURS):
         raise ClawError(
-            f"{board.name}: its main.py is not clawlite's, and is not overwritten",
+            f"{board.name}: its main.py was not made by clawlite and is not overwritten",
             "give it another name, then flash again",
         )
     made = plan(look, want)
@@ -136,8 +136,8 @@ def carry_out(board, made: Plan, tell) -> None:
             )
             if wrong:
                 error = ClawError(
-                    f"{board.name}: {wrong[0]} is not what was written; what booted "
-                    f"before still boots",
+                    f"{board.name}: {wrong[0]} is not what was written; the previous "
+                    f"agent still boots",
                     "flash again",
                 )
                 error.exit_code = 1

@@ -137,9 +137,9 @@ def is_whole(image: bytes) -> bool:
 
 
 def _failed(e: OSError) -> ClawError:
-    hint = disk_hint(e.errno) or "get the right to write"
+    hint = disk_hint(e.errno) or "get write permission"
     error = ClawError(
-        f"{e.filename or 'the folder'}: {e.strerror}; what booted before still boots",
+        f"{e.filename or 'the folder'}: {e.strerror}; the previous agent still boots",
         hint + ", and flash again",
     )
     error.exit_code = 1

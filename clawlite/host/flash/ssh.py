@@ -182,7 +182,7 @@ class Remote:
             code = None
         self._errors.seek(0)
         said = self._errors.read(4096).decode("utf-8", "replace").strip().splitlines()
-        last = said[-1].strip() if said else "the line broke off"
+        last = said[-1].strip() if said else "the connection broke"
         if code == 127:
             return Failed(
                 f"{self.name}: there is no python3", "install it there: sudo apt install python3"
@@ -205,7 +205,7 @@ class Remote:
         if "error" in reply:
             raise Failed(
                 f"{self.name}: {reply['error']}; what ran before is untouched",
-                (disk_hint(reply["errno"]) or "get the right to write there") + ", and flash again",
+                (disk_hint(reply["errno"]) or "get write permission there") + ", and flash again",
             )
         return reply["ok"]
 

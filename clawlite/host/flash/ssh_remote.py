@@ -116,7 +116,7 @@ class Remote:
                 while size:
                     data = self._source.read(min(size, 65536))
                     if not data:
-                        raise OSError("the line broke off")
+                        raise OSError("the connection broke")
                     size -= len(data)
                     file.write(data)
         finally:
@@ -185,7 +185,7 @@ class Remote:
         """
         data = self._source.read(size)
         if len(data) < size:
-            raise OSError("the line broke off")
+            raise OSError("the connection broke")
         with (
             tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder,
             tempfile.TemporaryFile() as errors,

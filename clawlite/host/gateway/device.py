@@ -177,7 +177,7 @@ class Device:
             or told.get("version") != VERSION
         ):
             self._gateway.note(
-                f"{self.name}: asks nothing of a gateway"
+                f"{self.name}: does not use a gateway"
                 if not isinstance(told, dict)
                 else f"{self.name}: speaks version {told.get('version')} of these "
                 f"records, this gateway {VERSION}"
@@ -306,7 +306,7 @@ class Device:
             if is_again:
                 hint = OUTCOME_UNKNOWN if begin == self._call else "send it again"
                 raise ProviderError(
-                    "the gateway was started anew and knows this request no more", hint
+                    "the gateway was restarted and no longer knows this request", hint
                 )
             if self._image is None:
                 self._identify()  # it may be known meanwhile
@@ -327,7 +327,7 @@ class Device:
     def _begin(self, id: str, params: dict, messages: list, size: int) -> None:
         if size > MAX_ASKED or not messages or messages[0].role != "user":
             raise InvalidRequest(
-                f"expected a conversation of at most {MAX_ASKED} bytes that a person begins"
+                f"expected a conversation of at most {MAX_ASKED} bytes that begins with a person"
             )
         provider = self._provider(str(params.get("provider")))
         most = params.get("max_tokens")
@@ -383,7 +383,7 @@ class Device:
             row = next((row for row in rows if row[0] == name), None)
             if row is None:
                 raise ProviderError(
-                    "the image has no such provider", "flash the device again: its image is another"
+                    "the image has no such provider", "flash the device again: it has another image"
                 )
             self._providers[name] = Provider(row, *self._gateway.codecs, _KEEP)
             self._providers[name].repetition = Repetition

@@ -189,5 +189,6 @@ class Services:
         except ClawError as e:
             self._note(shown(e))
             return False, ProviderError(
-                f"the gateway has no secret {name} that it could use", "it says more where it runs"
+                f"the gateway has no secret {name} that it can use",
+                "see the output of clawlite gateway",
             )

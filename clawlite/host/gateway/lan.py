@@ -105,7 +105,7 @@ class Listener:
         except (OSError, OverflowError) as e:
             raise ClawError(
                 f"{address}: {getattr(e, 'strerror', None) or e}",
-                "choose an address of this machine, and a port that nothing uses",
+                "choose an address of this machine, and a free port",
             ) from None
 
     def close(self) -> None:
@@ -169,7 +169,7 @@ class Peer(asyncio.Protocol):
         if self._device and self._listener.peers.get(self._device.name) is self:
             del self._listener.peers[self._device.name]
             self._device.down()
-            self._listener.note(f"{self._device.name}: the connection is over")
+            self._listener.note(f"{self._device.name}: the connection has ended")
         self._device = None
 
     def _authenticate(self, data: bytes) -> None:
@@ -179,7 +179,7 @@ class Peer(asyncio.Protocol):
         except (ValueError, KeyError, TypeError, RecursionError):
             name = mac = None
         if not self._listener.tokens.is_right(name, self._nonce, mac):
-            self._listener.note(f"somebody at {self._address} has no token that is right")
+            self._listener.note(f"a client at {self._address} has a wrong token")
             self.end()
             return
         self._listener.strangers.remove(self)

@@ -442,13 +442,13 @@ class _Server(abc.ABC):
     def _rest(self) -> None:
         """End the server, while no call is under way, if it is idle or its ``life_s`` is over."""
         if self._old_s is not None and time.monotonic() >= self._old_s:
-            self.end("its life is over")
+            self.end("its lifetime is over")
             return
         self._after("idle", self._idle_s, lambda: self.end("nobody needs it"))
 
     def _grew_old(self) -> None:
         if not self._calls:
-            self.end("its life is over")
+            self.end("its lifetime is over")
 
     def _gave_up(self, number: int, call: _Call) -> None:
         self._calls.pop(number, None)

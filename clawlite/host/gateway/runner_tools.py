@@ -84,7 +84,7 @@ class RunnerTools:
                 value = await self._counted(effect[1])
             elif effect[E.KIND] == E.APPROVE:
                 error = ApprovalDenied(
-                    f"{tool.name}: a person must approve it, and at a proxy there is none",
+                    f"{tool.name}: a person must approve it, and a proxy cannot ask one",
                     "call it at a console of the agent, or change the policy",
                 )
             elif effect[E.KIND] == E.LOG:

@@ -200,7 +200,7 @@ class SerialPort:
     def _down(self, why: str, lost: int = 0) -> None:
         """The session is over; *lost*: so many of its last records may not have arrived."""
         if self._is_up and why:
-            self._note(f"{self._device.name}: the line is over ({why})")
+            self._note(f"{self._device.name}: the line has ended ({why})")
         typed = sum(is_typed for _, is_typed in [*self._sent][max(0, len(self._sent) - lost) :])
         if typed:
             self._console.show(

@@ -160,7 +160,7 @@ async def called(
     else:
         tool = image.tool(name)
     if tool is None or tool.handler[HANDLER_KIND] != SERVICE:
-        return refusal("unknown_tool", f"{name[:80]} is no tool of a service that was granted")
+        return refusal("unknown_tool", f"{name[:80]} is not a tool of a granted service")
     of, _, verb = tool.handler[HANDLER_NAME].partition(".")
     service = next(one for one in services if one.name == of)
     most = tool.max_output

@@ -79,4 +79,4 @@ class Console:
             if kind not in (RECORD, TEXT):
                 self.show(b"clawlite: that line is too long; it was not sent\n")
             elif not self._typed(record, raw):
-                self.show(b"clawlite: the board is away; that was not sent\n")
+                self.show(b"clawlite: the board is disconnected; that was not sent\n")

@@ -223,7 +223,7 @@ def _mend(e) -> str:
     """Return the next step after *e*, an ``OSError`` or an error of SQLite."""
     name = getattr(e, "sqlite_errorname", None) or ""
     if name in ("SQLITE_CORRUPT", "SQLITE_NOTADB"):
-        return "move the file away to begin anew, or bring back a copy"
+        return "move the file away to start empty, or restore a copy"
     if name.startswith("SQLITE_IOERR"):
         code = errno.EIO
     elif name == "SQLITE_FULL":

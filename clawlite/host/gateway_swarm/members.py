@@ -52,8 +52,8 @@ class Members:
             if device not in self._silent:
                 self._silent.add(device)
                 self._note(
-                    f"{device}: has not said that it is a member of its swarm, and is none until "
-                    "it does - its memory may have ended: it is asked again and again"
+                    f"{device}: has not confirmed that it is a member of its swarm, and "
+                    f"is none until then - it may be out of memory; the gateway keeps asking"
                 )
             tell()
             self.expect(device, tell, min(2 * pause_s, LONGEST_S))
@@ -109,7 +109,7 @@ class Members:
             self._send({"device": device, "swarm": id, "method": method, "params": params})
         elif id:
             said = "the gateway does not speak for this board in its swarm yet"
-            hint = "look at what clawlite gateway says, and ask again"
+            hint = "read the output of clawlite gateway, and ask again"
             error = {"code": -32603, "message": said, "data": {"hint": hint}}
             self._answer(device, id, {"error": error})
 

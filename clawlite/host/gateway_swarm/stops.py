@@ -21,8 +21,8 @@ _SAID = 300  # characters of what it said last
 START = os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "__main__.py"
 )
-_RESUME = "a person lets it go on with: clawlite swarm resume"
-_LOOK = "look at what clawlite gateway says"
+_RESUME = "resume it with: clawlite swarm resume"
+_LOOK = "read the output of clawlite gateway"
 _NAME = "give clawlite gateway the folder of one, too"
 
 
@@ -44,7 +44,7 @@ class Stops:
         swarm *name*; ("", "", True) when it goes on.
         """
         if name not in self._told:
-            self._told[name] = _unknown(name, "it was not read yet")
+            self._told[name] = _unknown(name, "it has not been read yet")
             self._followers.append(asyncio.create_task(self._follow(name)))
         return self._told[name]
 

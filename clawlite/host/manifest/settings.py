@@ -219,14 +219,14 @@ class MCPOAuth2(Strict):
         if "client_credential" in value and value.get("flow") != "device":
             report(
                 ("client_credential",),
-                "by client credentials the client's secret is credential",
+                "with the flow client_credentials, credential names the client's secret",
                 hint='remove client_credential, or use flow = "device"',
                 key=True,
             )
         elif "client_credential" in value and value["client_credential"] == value.get("credential"):
             report(
                 ("client_credential",),
-                "credential keeps what lasts of the sign-in, which changes",
+                "credential stores the refresh token of the sign-in, which changes",
                 hint="give the client's secret another name",
                 key=True,
             )
@@ -324,7 +324,7 @@ class MCPServer(Strict):
             if name.lower() in _SECRET_HEADERS:
                 report(
                     path,
-                    "a credential does not stand in this file",
+                    "a credential must not be written into this file",
                     hint="name it under [[credentials]], with the server's host",
                     key=True,
                 )

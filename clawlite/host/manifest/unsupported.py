@@ -108,7 +108,7 @@ def _tool(manifest, tool) -> None:
         manifest.problem(
             tool,
             ("timeout_ms",),
-            f"{tool.function.name} in tools.py runs in one piece, so nothing could end it in time",
+            f"{tool.function.name} in tools.py runs in one piece, so nothing could stop it in time",
             hint=MENDS,
             key=True,
         )

@@ -44,7 +44,7 @@ def discovered(url: str, oauth2, headers: list, authorities: list) -> dict:
         raise ClawError(
             f"the MCP server {url} gets its tokens from {one_of(issuers)}"
             if issuers
-            else f"the MCP server {url} does not say who gives its tokens",
+            else f"the MCP server {url} does not name its authorization server",
             "write into [mcp.NAME.oauth2] the one where client_id is registered: "
             f'issuer = "{issuers[0] if issuers else "https://..."}"',
         )
@@ -73,7 +73,7 @@ def _protected(url: str, headers: list, authorities: list) -> tuple[str, list]:
         raise ClawError(
             f"the MCP server {url} says that its metadata are at {quoted(named)}, which is another "
             "server",
-            "report it to who runs the server",
+            "report it to the operator of the server",
         )
     places = [named] if named else [origin + known + path, origin + known]
     for place in dict.fromkeys(places):
@@ -84,13 +84,13 @@ def _protected(url: str, headers: list, authorities: list) -> tuple[str, list]:
         if not isinstance(resource, str) or not _is_for(resource, url):
             raise ClawError(
                 f"{place} is about the resource {quoted(str(resource))}, not about {url}: "
-                "tokens for it would be another's",
-                "report it to who runs the server",
+                "its tokens would be for another server",
+                "report it to the operator of the server",
             )
         if not isinstance(issuers, list) or not all(isinstance(one, str) for one in issuers):
             raise ClawError(
                 f"{place}: authorization_servers: expected a list of texts",
-                "report it to who runs the server",
+                "report it to the operator of the server",
             )
         return resource, issuers
     return url, []
@@ -138,7 +138,7 @@ def _server(issuer: str, authorities: list) -> dict:
         if found.get("issuer") != issuer:
             raise ClawError(
                 f"{place} is of the issuer {quoted(str(found.get('issuer')))}, expected {issuer}",
-                "report it to who runs the server",
+                "report it to the operator of the server",
             )
         return found
     raise ClawError(
@@ -153,7 +153,7 @@ def _endpoint(issuer: str, field: str, value) -> str:
         wrong = endpoint_problem(value) or ("" if is_secure(value) else "expected https://")
     if wrong:
         raise ClawError(
-            f"the metadata of {issuer}: {field}: {wrong}", "report it to who runs the server"
+            f"the metadata of {issuer}: {field}: {wrong}", "report it to the operator of the server"
         )
     return value
 
@@ -173,7 +173,8 @@ def _refuse(issuer: str, oauth2, found: dict, kept: dict) -> None:
             + (f": its grants are {', '.join(map(str, grants))[:200]}" if is_known else ""),
             f'flow = "{own[0]}" is one that it has'
             if own
-            else "a sign-in with a browser (authorization_code) is not built: name a token that "
+            else "a sign-in with a browser (authorization_code) is not supported: name a "
+            "token that "
             "lasts under [[credentials]] of the server's host",
         )
     methods = found.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
@@ -182,7 +183,7 @@ def _refuse(issuer: str, oauth2, found: dict, kept: dict) -> None:
         raise ClawError(
             f"{issuer} takes no {wanted} of a client: {', '.join(map(str, methods))[:200]}",
             "a client shows its secret in the header Authorization here; keys that sign "
-            "(private_key_jwt) are not built",
+            "(private_key_jwt) are not supported",
         )
 
 
@@ -201,7 +202,9 @@ def _document(place: str, authorities: list):
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise ClawError(f"{place}: expected an object of JSON", "report it to who runs the server")
+        raise ClawError(
+            f"{place}: expected an object of JSON", "report it to the operator of the server"
+        )
     return found
 
 
@@ -219,10 +222,11 @@ def _answer(asked, headers: list, authorities: list) -> tuple:
     except OSError as e:
         raise ClawError(
             f"{asked.full_url}: {getattr(e, 'reason', e)}",
-            "see that the network and the server are up, then build again",
+            "check that the network and the server are up, then build again",
         ) from None
     if len(body) > MAX_DOCUMENT:
         raise ClawError(
-            f"{asked.full_url}: more than {MAX_DOCUMENT} bytes", "report it to who runs the server"
+            f"{asked.full_url}: more than {MAX_DOCUMENT} bytes",
+            "report it to the operator of the server",
         )
     return answer.status, answer.headers, body

@@ -184,7 +184,7 @@ def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
                 raise changed(
                     known,
                     new,
-                    "look at what has changed; to take it, remove its entry from "
+                    "look at what has changed; to accept it, remove its entry from "
                     f"{lock.FILE} and build again",
                 )
             asked.append(uri)

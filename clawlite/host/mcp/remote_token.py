@@ -121,6 +121,6 @@ def _opened(scheme: str, host: str, port: int, parts: list, timeout_ms: int, aut
             connection.close()
         raise ClawError(
             f"no token from {host}: {e}",
-            "see that the network and the server are up, then build again",
+            "check that the network and the server are up, then build again",
         ) from None
     return connection

@@ -97,7 +97,7 @@ def authorities(sources, names: list, place, problems) -> list:
             ("tls", "ca"),
             f"{len(found)} certificates of {sum(map(len, found)):,} bytes",
             f"at most {MAX_AUTHORITIES}, of {MAX_BYTES:,} bytes in all",
-            hint="name those alone that sign for the hosts of this agent",
+            hint="name only those that sign for the hosts of this agent",
         )
     return found
 
@@ -177,7 +177,7 @@ def section(manifest):
         manifest.problems.add(
             settings.place,
             ("gateway", "tls"),
-            "nobody is named whose signature counts",
+            "no certificate authority is named",
             hint="name the certificate of the gateway, or its authority: [tls] "
             'ca = ["gateway.pem"]',
             key=True,

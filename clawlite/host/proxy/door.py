@@ -102,7 +102,7 @@ class Door:
             await runner.cleanup()
             raise ClawError(
                 f"{address}: {getattr(e, 'strerror', None) or e}",
-                "choose an address of this machine, and a port that nothing uses",
+                "choose an address of this machine, and a free port",
             ) from None
         self._acceptor, self._runner = acceptor, runner
         return where

@@ -140,7 +140,7 @@ class Proxy:
             given = bearer.strip()
         name, _, token = given.partition(":")
         if not self._is_right(name, token):
-            self._note(f"somebody at {request.remote} has no token that is right")
+            self._note(f"a client at {request.remote} has a wrong token")
             raise Refused(
                 401,
                 "expected the token of a runner as a bearer, NAME:TOKEN",

@@ -241,8 +241,8 @@ class Upstream:
             except ClawError as e:
                 self._note(f"{e.message} - {e.hint}")
                 raise ProviderError(
-                    f"the gateway has no secret {provider.secret} that it could use",
-                    "it says more where it runs",
+                    f"the gateway has no secret {provider.secret} that it can use",
+                    "see the output of clawlite gateway",
                 ) from None
             self._keys[place] = value, time.monotonic() + _KEY_S
         return value

@@ -18,7 +18,7 @@ SCHEMES = {
     "mqtt": ("mqtt", False, 1883),
     "mqtts": ("mqtt", True, 8883),
 }
-_OPEN = "its password would go over a line that others may read"
+_OPEN = "its password would be sent unencrypted"
 _TLS = "write an address with TLS, or plain = true, where that line is your own"
 MQTT = "mqtt"
 KINDS = ("redis", "nats", MQTT)  # in the order of the numbers in linux/swarm/engine.py

@@ -177,7 +177,7 @@ def _members_problems(manifest) -> list:
             found.append((path, f"{name} is in this swarm already", "each identity once"))
         names.append(name)
         if name == OPERATOR and spec.coordination.backend in swarm_settings.BACKENDS:
-            message = f"{name} is who a person's commands speak for at an engine"
+            message = f"{name} is reserved for the commands of a person"
             found.append((path, message, "another name"))
         if name == manifest.identity.name and agent.provider_ref is not None:
             first = manifest.providers[0].name

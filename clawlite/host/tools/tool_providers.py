@@ -142,7 +142,7 @@ def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
         raise changed(
             old,
             new,
-            f"look at what has changed; to take it, remove its entry from {lock.FILE} and "
+            f"look at what has changed; to accept it, remove its entry from {lock.FILE} and "
             "build again",
         )
     if new != old:

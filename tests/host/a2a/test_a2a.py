@@ -278,7 +278,7 @@ def test_a_caller_may_deny_a_call_and_a_named_one_may_approve_it(folder, version
             assert ("water" in said) == (client is owner), "a tool's name is for its owner"
             if client is friend:
                 with pytest.raises(
-                    errors.UnsupportedOperationError, match="may deny, and not approve"
+                    errors.UnsupportedOperationError, match="may deny but not approve"
                 ):
                     await task_of(client, asked("approve", "c", task_id=task.id))
             ended = await task_of(client, asked(text, "d", task_id=task.id))
@@ -325,7 +325,7 @@ def test_what_an_mcp_server_asks_is_put_to_who_may_approve(folder, tmp_path, ver
         task = await task_of(friend, asked("book", "d"))
         assert task.status.state == new.TASK_STATE_INPUT_REQUIRED
         assert "How long" not in task.status.message.parts[0].text
-        with pytest.raises(errors.UnsupportedOperationError, match="may deny, and not approve"):
+        with pytest.raises(errors.UnsupportedOperationError, match="may deny but not approve"):
             await task_of(friend, asked("3", "e", task_id=task.id))
         ended = await task_of(friend, asked("deny", "f", task_id=task.id))
         assert json.loads(answer(ended)) == [{"action": "decline"}]
@@ -460,7 +460,7 @@ def test_who_has_no_token_is_refused_and_nothing_is_started(folder):
                 assert answer.status_code == 401
                 assert answer.headers["WWW-Authenticate"] == "Bearer"
         assert it.gateway._a2a._agent._process is None
-        assert len(it.notes) == 2 and "has no token that is right" in it.notes[-1]
+        assert len(it.notes) == 2 and "has a wrong token" in it.notes[-1]
 
     run(play, folder)
 

@@ -72,7 +72,7 @@ def test_on_a_terminal_its_console_edits(greenhouse, tmp_path, state):
 def test_without_a_terminal_a_flash_needs_its_yes(greenhouse, tmp_path, state):
     with Sim() as board:
         done = clawlite("run", greenhouse, "--port", board.path, cwd=tmp_path, **state)
-    assert done.returncode == 2 and "say so with --yes" in done.stderr
+    assert done.returncode == 2 and "confirm with --yes" in done.stderr
 
 
 def test_nothing_is_chosen_between_two_boards(greenhouse, tmp_path, state):

@@ -447,7 +447,7 @@ def test_the_board_is_found_again_after_it_was_away(tmp_path):
             boards.close()
             it.expect(f"clawlite: {link} went away; waiting for it to come back (Ctrl-] leaves)\n")
             it.send(b"nobody hears this\r")
-            it.expect("the board is away: that was not sent\n")
+            it.expect("the board is disconnected: that was not sent\n")
             with Sim(link=link, folder=str(tmp_path / "flash")):
                 it.expect("clawlite: connected again: /dev/")
                 it.expect("\n")

@@ -68,7 +68,7 @@ def said(folder, specs: dict, settings: str = "") -> list:
         ),
         (
             dict(JOBS, access_control={"mode": "allowlist", "allowed_ids": ["7"]}),
-            "a message has no sender but in its topic",
+            "only its topic can name the sender of a message",
         ),
         (
             dict(
@@ -87,7 +87,7 @@ def said(folder, specs: dict, settings: str = "") -> list:
                     "pairing": {"code_expiry_minutes": 1, "max_pending": 1},
                 },
             ),
-            "there is no topic for it",
+            "there is no topic to send it to",
         ),
         (
             dict(
@@ -95,7 +95,7 @@ def said(folder, specs: dict, settings: str = "") -> list:
                 trigger={"queue_name": "a", "overlap_policy": "queue"},
                 processing={"rate_limit": {"messages_per_minute": 1}},
             ),
-            "a rate drops messages",
+            "a rate_limit drops messages",
         ),
         (
             dict(CLI, processing={"typing_indicator": True}),
@@ -135,7 +135,7 @@ def said(folder, specs: dict, settings: str = "") -> list:
                     "pairing": {"code_expiry_minutes": 1, "max_pending": 1},
                 },
             ),
-            "whoever holds the wire is trusted",
+            "whoever can reach the wire is trusted",
         ),
         (
             dict(BOT, access_control={"mode": "allowlist", "allowed_ids": ["7", "7"]}),
@@ -182,7 +182,7 @@ def test_what_is_refused(tmp_path, spec, wanted):
         ("[mqtt]\nqos = 2\n", "mqtt.qos"),
         (
             '[mqtt]\naddress = "mqtt://broker.lan"\nuser = "a"\n',
-            "its password would go over a line that others may read",
+            "its password would be sent unencrypted",
         ),
         ('[mqtt]\nclient_id = "a b"\n', "1 to 64 letters"),
         ('[mqtt]\nreplies = { jobz = "x" }\n', 'there is no Channel "jobz" of type queue'),
@@ -204,7 +204,7 @@ def test_what_loses_messages_and_a_promise_to_lose_none(tmp_path, settings):
     )
     assert (
         len(problems) == 1
-        and '"queue" promises to lose no message' in problems[0]
+        and '"queue" must not lose a message' in problems[0]
         and settings in problems[0]
     )
 

@@ -180,7 +180,9 @@ def test_a_main_of_somebody_and_no_room_are_refused_before_anything_is_written(
         flash.prepare(target, want)
     monkeypatch.undo()
     (tmp_path / "main.py").write_text("print('mine')\n")
-    with pytest.raises(ClawError, match="its main.py is not clawlite's, and is not overwritten"):
+    with pytest.raises(
+        ClawError, match="its main.py was not made by clawlite and is not overwritten"
+    ):
         flash.prepare(target, want)
     assert os.listdir(tmp_path) == ["main.py"]
 
@@ -194,7 +196,8 @@ def test_flash_into_a_folder(tmp_path):
     words = ("flash", "agent", "--dir", "card")
     done = clawlite(*words, cwd=tmp_path)
     assert done.returncode == 2 and done.stderr.endswith(
-        "clawlite: this changes the board, and there is no terminal to ask on - say so with --yes\n"
+        "clawlite: this changes the board, and there is no terminal to ask on - "
+        "confirm with --yes\n"
     )
     done = clawlite(*words, "--dry-run", "--json", cwd=tmp_path)
     found = json.loads(done.stdout)
@@ -491,7 +494,7 @@ def test_a_port_with_nobody_at_it_is_not_waited_for(monkeypatch):
     ours, theirs = pty.openpty()
     tty.setraw(theirs)
     try:
-        with pytest.raises(ClawError, match="does not come to its raw REPL") as failed:
+        with pytest.raises(ClawError, match="does not enter its raw REPL") as failed:
             with flash_board.Board({"port": os.ttyname(theirs), "boards": [], "virtual": False}):
                 pass
     finally:

@@ -165,7 +165,7 @@ def test_a_uf2_file_goes_onto_the_drive(tmp_path):
     "more, code, words",
     [
         (["--dry-run"], 0, "MicroPython for rp2040"),
-        ([], 2, "say so with --yes"),
+        ([], 2, "confirm with --yes"),
         (["--yes", "--board", "pico2"], 2, "the board pico2 has rp2350"),
         (["--yes", "--board", "rpi-4"], 2, "no chip that takes"),
         (["--yes", "--port", "/dev/null"], 2, "hold BOOTSEL"),

@@ -119,7 +119,7 @@ def test_a_dry_run_and_a_no_write_nothing(there, tmp_path):
     done = clawlite("flash", image, "--ssh", "pi", cwd=tmp_path)
     assert (
         done.returncode == 2
-        and "say so with --yes" in done.stderr
+        and "confirm with --yes" in done.stderr
         and "slot a" in done.stderr
         and not there.exists()
     )

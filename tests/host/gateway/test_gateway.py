@@ -141,7 +141,7 @@ def test_an_answer_that_repeats_itself_is_ended_and_the_rules_answer(tmp_path, b
         with gateway(tmp_path, tmp_path / "garden", "--port", sim.path) as running:
             assert says(running, "runs garden")
             said = script(tmp_path, sim.facts["id"], "how is it?")
-    assert "provider remote: the answer was ended: it only repeated itself" in said
+    assert "provider remote: the answer repeated itself and was cut" in said
     assert "By rule." in said and said.count("green") < 200
 
 
@@ -292,7 +292,7 @@ def test_a_line_that_was_cut_goes_on_where_it_was(tmp_path, board):
                 person.expect("One, two, ")
                 wire.is_cut = True
                 more.set()
-                assert says(running, "the line is over (silent)")
+                assert says(running, "the line has ended (silent)")
                 wire.is_cut = False
                 person.expect("three.")
                 person.expect("> ")
@@ -319,7 +319,7 @@ def test_a_board_that_was_unplugged_is_served_again(tmp_path, firmware):
                 stdin=b"hello\n",
                 CLAWLITE_STATE=tmp_path / "state",
             )
-            assert "the board is away; that was not sent" in done.stdout
+            assert "the board is disconnected; that was not sent" in done.stdout
             with Sim(folder=str(flash), heap=HEAP):
                 assert says(running, "connected again") and says(running, "runs garden", 2)
                 assert script(tmp_path, id, "hello") == "Fine.\n"

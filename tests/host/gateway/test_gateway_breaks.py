@@ -195,7 +195,7 @@ def test_a_line_that_nobody_heard_is_told_to_who_typed_it(world):
             "clawlite: the line broke; of what was typed 1 lines may not have arrived", 30
         )
         it.person.send("hello?\r")
-        it.person.expect("clawlite: the board is away; that was not sent")
+        it.person.expect("clawlite: the board is disconnected; that was not sent")
         it.wire.is_cut = False
         assert says(it.gateway, "runs garden", 2)
         it.person.send("again\r")
@@ -246,7 +246,7 @@ def test_an_answer_that_began_before_the_gateway_was_killed_is_an_error_and_not_
         it.wire.is_cut = True
         it.breaks("gateway")
         rest.set()
-        eventually(lambda: b"was started anew and knows this request no more" in it.wire.seen, 30)
+        eventually(lambda: b"was restarted and no longer knows this request" in it.wire.seen, 30)
         it.person.send("again\r")
         it.person.expect("One, two, three.\n> ")
         assert it.looked() == 1 and len(server.requests) == 3
@@ -276,7 +276,9 @@ def test_a_board_that_takes_nothing_holds_nothing_up_and_fills_nothing(tmp_path)
         written, said = 0, b""
         try:
             async with asyncio.timeout(60):
-                while b"the board is away; that was not sent" not in said or written < 200000:
+                while (
+                    b"the board is disconnected; that was not sent" not in said or written < 200000
+                ):
                     for step in (
                         lambda: os.write(console, b"x" * 4000 + b"\n"),
                         lambda: os.read(console, 65536),

@@ -30,8 +30,8 @@ def test_a_board_that_does_not_answer_is_told_and_asked_until_it_does():
 
     asyncio.run(play())
     assert notes[:2] == [
-        "shed: has not said that it is a member of its swarm, and is none until it does - its "
-        "memory may have ended: it is asked again and again",
+        "shed: has not confirmed that it is a member of its swarm, and is none until then "
+        "- it may be out of memory; the gateway keeps asking",
         "shed: is a member of its swarm now",
     ]
 

@@ -108,7 +108,7 @@ def test_a_stopped_swarm_holds_on_a_board_until_a_person_resumes(tmp_path, board
         assert says(running, "the swarm team was stopped by a person at ")
         said = asked(tmp_path, sim, "water", "look")
         assert STOPPED in said and "Watered" not in said and "It is dry" in said, said
-        assert "Z - a person lets it go on with: clawlite swarm resume\n" in said, said
+        assert "Z - resume it with: clawlite swarm resume\n" in said, said
         assert swarm(tmp_path, "resume", team)[0] == 0
         assert says(running, "the swarm team goes on", 2)
         assert "Watered" in asked(tmp_path, sim, "water")

@@ -246,7 +246,7 @@ def test_a_second_token_says_that_the_first_is_over(tmp_path):
         and done[0].stderr == ""
         and done[0].stdout != done[1].stdout
     )
-    assert done[1].stderr == "The token that shed had before is no longer taken.\n" and done[
+    assert done[1].stderr == "The token that shed had before is no longer valid.\n" and done[
         1
     ].stdout.startswith("shed:")
 
@@ -316,4 +316,4 @@ def test_a_disk_that_fails_is_not_told_to_make_room():
     assert store._mend(full) == "make room" and problems.unwritten("p", eio, "x").exit_code == 1
     assert flash_folder._failed(
         closed
-    ).hint == "get the right to write, and flash again" and "writable" in store._mend(closed)
+    ).hint == "get write permission, and flash again" and "writable" in store._mend(closed)

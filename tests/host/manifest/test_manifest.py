@@ -858,8 +858,8 @@ def test_the_number_of_files_and_of_entries_looked_at_is_bounded(tmp_path, monke
 def test_a_pipe_is_no_file_and_does_not_hang(tmp_path):
     os.mkfifo(project(tmp_path, "  tools: [./pipe]\n") / "pipe")
     assert problems(tmp_path) == [
-        'claw.yaml:17: spec.tools[0]: "pipe" is no plain file - copy '
-        "what it gives into a file, and name that"
+        'claw.yaml:17: spec.tools[0]: "pipe" is not a regular file - copy '
+        "its content into a file, and name that"
     ]
 
 

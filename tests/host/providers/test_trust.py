@@ -88,7 +88,7 @@ def refused(folder, toml: str, endpoint: str = HTTPS, board=None, files=None) ->
         ('[gateway]\nwire = "tcp"\naddress = "a b:1"\n', "gateway.address: expected HOST:PORT"),
         (
             '[gateway]\nwire = "tcp"\naddress = "h:1"\ntls = true\n',
-            "gateway.tls: nobody is named whose signature counts",
+            "gateway.tls: no certificate authority is named",
         ),
         (
             '[gateway]\nwire = "tcp"\naddress = "h:1"\n[tls]\nca = ["ca.pem"]\n',

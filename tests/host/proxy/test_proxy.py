@@ -118,7 +118,7 @@ def test_a_wrong_bearer(tmp_path, given):
             assert response.status == 401
             body = await response.read()
         assert message(body).startswith("expected the token of a runner as a bearer, NAME:TOKEN")
-        assert "has no token that is right" in it.notes[0] and server.requests == []
+        assert "has a wrong token" in it.notes[0] and server.requests == []
 
     with Server([]) as server:
         run(play, tmp_path, server)

@@ -366,7 +366,9 @@ def test_no_member_has_the_name_of_persons_at_an_engine(tmp_path):
     for backend in ("redis", "nats"):
         named = team(coordination__backend=backend)
         named["agents"][1]["identity_ref"] = "operator"
-        with pytest.raises(ManifestErrors, match="operator is who a person's commands speak for"):
+        with pytest.raises(
+            ManifestErrors, match="operator is reserved for the commands of a person"
+        ):
             built(tmp_path, named)
     named["coordination"]["backend"] = "sqlite-wal"
     assert compiled(tmp_path, named).members[1].identity == "operator"
@@ -506,9 +508,17 @@ def test_where_an_engine_is_and_who_speaks_to_it(tmp_path):
         (ON_REDIS, 'address = "http://host"', "redis://"),
         (ON_REDIS, 'address = "redis://me:word@host"', "redis://"),
         (ON_REDIS, 'address = "redis://host:0"', "redis://"),
-        (ON_REDIS, 'address = "redis://host"\ncredential = "p"', "others may read"),
+        (
+            ON_REDIS,
+            'address = "redis://host"\ncredential = "p"',
+            "its password would be sent unencrypted",
+        ),
         (TEAM, 'address = "redis://host"', "no engine"),
-        (ON_NATS, 'address = "nats://host"\noperator_credential = "p"', "others may read"),
+        (
+            ON_NATS,
+            'address = "nats://host"\noperator_credential = "p"',
+            "its password would be sent unencrypted",
+        ),
         (ON_REDIS, 'operator_credential = "p"', "redis does not know who wrote an entry"),
         (ON_REDIS, 'transport = "mqtt"', 'the backend is "redis"'),
         (ON_NATS, 'transport = "amqp"', "transport"),
@@ -596,7 +606,7 @@ def test_where_a_remote_agent_is(tmp_path):
         (
             REMOTE % ("hand", "http://a.example") + 'credential = "t"',
             TEAM,
-            "swarm.remote.hand.credential: its password would go over a line that others may read",
+            "swarm.remote.hand.credential: its password would be sent unencrypted",
         ),
         (
             REMOTE % ("hand", "https://a.example"),
