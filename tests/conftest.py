@@ -47,6 +47,8 @@ LONGEST = (
     "host/bench/test_bench.py",
     "device/test_power.py",
     "test_wheel.py",
+    "linux/swarm/test_contract.py",
+    "linux/files/test_disk_faults.py",
     "device/test_slot_files.py",
     "test_run_rules.py",
     "test_limits_of_tests.py",
