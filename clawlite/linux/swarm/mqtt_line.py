@@ -1,7 +1,11 @@
-"""One connection to an MQTT 3.1.1 broker, as a swarm's engine uses it: clean sessions and QoS 1.
+"""One connection to an MQTT 3.1.1 broker, as a swarm's engine uses it: in a clean session.
 
 It lives in the thread that calls ``run``.  Other threads give it work with ``call``.  The package
 paho-mqtt is imported in that thread alone, so the agent's loop does not wait for it.
+
+What is retained has QoS 1.  All else has QoS 0: the log itself says what has come
+(``mqtt_log.py``), and the acknowledgements of each hop would wake every process once more for each
+entry (docs/adr/0211-no-hop-of-a-log-is-acknowledged.md).
 """
 
 import os
@@ -17,7 +21,6 @@ from clawlite.linux.swarm.engine import TOLD_S, Refused
 KEEPALIVE_S = 15  # a cable that is pulled is noticed after one and a half of it
 TICK_S = 1.0  # between calls of ``ticked``
 MOST_READ = 200  # packets, before what has come is looked at
-IN_FLIGHT = 1000  # messages that the broker has not acknowledged
 LAST_S = 1.0  # for the last words of a connection
 
 
@@ -64,7 +67,7 @@ class Line:
 
     def publish(self, topic: str, data: bytes, is_retained: bool = False):
         """Publish; in the line's thread."""
-        self._client.publish(topic, data, 1, is_retained)
+        self._client.publish(topic, data, int(is_retained), is_retained)
 
     def close(self):
         """Let ``run`` end."""
@@ -115,8 +118,6 @@ class Line:
 
         made = paho.Client(paho.CallbackAPIVersion.VERSION2, self._id, protocol=paho.MQTTv311)
         made.connect_timeout = TOLD_S
-        made.max_inflight_messages_set(IN_FLIGHT)
-        made.max_queued_messages_set(0)
         if user or password:
             made.username_pw_set(user, password)
         if secure:

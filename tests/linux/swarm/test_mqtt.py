@@ -4,6 +4,7 @@ takes over, and what becomes of what the broker has lost.
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -122,6 +123,26 @@ def test_an_entry_that_the_broker_has_lost_is_asked_for(world):
     assert world.done(lead.put(task(1)))
     world.until(lambda: hand.state(IDS[1]))
     assert hand.state(IDS[0])
+
+
+def test_the_log_is_not_acknowledged_at_each_hop(tmp_path, monkeypatch):
+    """An acknowledgement wakes a process, which then waits for a processor (docs/adr/0211)."""
+    more = BROKERS["mosquitto"].more + "log_type all\n"
+    monkeypatch.setitem(BROKERS, "mosquitto", type("B", (BROKERS["mosquitto"],), {"more": more}))
+    world = World("mosquitto", tmp_path)
+    try:
+        lead, hand = world.bus("lead", 0), world.bus("hand")
+        assert world.done(lead.put(task()))
+        assert world.take(hand).id == IDS[0]
+        hand.report(IDS[0], "completed", 1, None, 1, "hand", True)
+        world.until(lambda: lead.state(IDS[0]) == "completed")
+    finally:
+        world.close()
+    said = (world.server.folder / "log").read_text()
+    found = re.findall(r"PUBLISH \S+ \S+ \(d\d, q(\d), r\d, m\d+, 'claw/v1/team/(\w+)", said)
+    passing = {(kind, level) for level, kind in found if kind not in ("here", "keeper", "estop")}
+    assert {kind for kind, _ in passing} >= {"log", "out", "ask", "say"}
+    assert {level for _, level in passing} == {"0"}
 
 
 def test_a_log_that_cannot_be_kept_is_told(world):
