@@ -37,6 +37,7 @@ from clawlite.host.telemetry import telemetries
 from clawlite.host.tools import sandboxes, skills, world_models
 
 MAX_OUTPUT = 65536  # bytes of a tool's result (clawft: results are truncated to 64 KB)
+_BYTES = 2 << 5  # the mark of a string of bytes in CBOR
 _SIMPLER = "change the schema here, or remove this keyword from it"
 MAX_ROUNDS = 20  # rounds of a turn (clawft: max_tool_iterations)
 # of a turn, what waits for a person not counted: a model on a small board takes minutes
@@ -441,9 +442,13 @@ def _pins(manifest):
 
 
 def _digest(sources: list) -> bytes:
+    """Return the SHA-256 of ``encode([name, bytes])`` of all *sources*, without a copy of them."""
     digest = hashlib.sha256()
     for name, data in sources:
-        digest.update(encode([name, data]))
+        head = bytearray(encode(len(data)))
+        head[0] |= _BYTES  # the head of a string of bytes is its length, marked as that of one
+        digest.update(encode([name, 0])[:-1] + head)
+        digest.update(data)
     return digest.digest()
 
 

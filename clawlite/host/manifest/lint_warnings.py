@@ -28,9 +28,9 @@ _DECIDES = {
 }
 
 
-# names of no tool that get a hint: each takes a third of a millisecond, and a policy that names
-# thousands is one for other agents, too
-_HINTED = 100
+# Rules that name no tool and are told one by one.  A policy that has thousands is one for other
+# agents, too.  Each takes a third of a millisecond and half a kilobyte, and nobody reads so many.
+_TOLD = 100
 
 
 def find(manifest) -> dict:
@@ -61,6 +61,7 @@ def find(manifest) -> dict:
             for path, message in sandbox_warnings.find(manifest)
         ]
         + _unused(manifest)
+        + _absent(manifest)
         + _pathless(manifest, rules, entries),
     }
 
@@ -185,34 +186,8 @@ def _unused(manifest) -> list[dict]:
                 "mount_paths",
                 index,
             )
-    names = [tool.name for tool in manifest.tools + skills.as_tools(manifest)] + [
-        skill.name for skill in manifest.skills
-    ]
-    strangers = 0
     for policy in manifest.policies:
         for index, rule in enumerate(policy.spec.rules):
-            name = rule.match.name if rule.match else None
-            if (
-                name
-                and set("*?[.").isdisjoint(name)
-                and "__" not in name
-                and name.replace("_", "-") not in names
-            ):
-                near = did_you_mean(name, names) if strangers < _HINTED else ""
-                strangers += 1
-                found.append(
-                    _warning(
-                        policy.where("rules", index, "match", "name"),
-                        f"rule "
-                        f"{rule.id}: "
-                        f"there is "
-                        f"no tool "
-                        f"{quoted(name)} "
-                        f"here, so "
-                        f"it never "
-                        f"matches" + (f": {near}" if near else ""),
-                    )
-                )
             if rule.approval and rule.action != "require-approval":
                 found.append(
                     _warning(
@@ -226,6 +201,38 @@ def _unused(manifest) -> list[dict]:
                         f"asks first",
                     )
                 )
+    return found
+
+
+def _absent(manifest) -> list[dict]:
+    """Return a warning for each rule that names a tool which there is not, and one for all after
+    the first ``_TOLD``.
+    """
+    names = [tool.name for tool in manifest.tools + skills.as_tools(manifest)] + [
+        skill.name for skill in manifest.skills
+    ]
+    found, more, more_from = [], 0, ()
+    for policy in manifest.policies:
+        for index, rule in enumerate(policy.spec.rules):
+            name = rule.match.name if rule.match else None
+            if (
+                not name
+                or not set("*?[.").isdisjoint(name)
+                or "__" in name
+                or name.replace("_", "-") in names
+            ):
+                continue
+            if len(found) == _TOLD:
+                more_from = more_from or policy.where("rules", index, "match", "name")
+                more += 1
+                continue
+            near = did_you_mean(name, names)
+            message = f"rule {rule.id}: there is no tool {quoted(name)} here, so it never matches"
+            where = policy.where("rules", index, "match", "name")
+            found.append(_warning(where, message + (f": {near}" if near else "")))
+    if more:
+        count = f"{more:,} more rules name tools" if more > 1 else "1 more rule names a tool"
+        found.append(_warning(more_from, f"{count} that there is not here, from this line on"))
     return found
 
 

@@ -2,12 +2,15 @@
 build.
 """
 
+import hashlib
 import json
 
 import pytest
 
+from clawlite.core.formats.encoder import encode
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build import build, check
+from clawlite.host.compiler import compiler
 
 SWARM = {
     "topology": "leader-worker",
@@ -176,3 +179,9 @@ def test_runtime_profile_2_an_unnamed_identity_has_the_name_of_its_claw(tmp_path
     from clawlite.host.manifest import manifest
 
     assert manifest.load(project(tmp_path)).identity.name == "t"
+
+
+def test_the_digest_of_sources_is_that_of_their_cbor():
+    sources = [("a%d.yaml" % size, b"x" * size) for size in (0, 1, 23, 24, 255, 256, 65536)]
+    whole = b"".join(encode([name, data]) for name, data in sources)
+    assert compiler._digest(sources) == hashlib.sha256(whole).digest()

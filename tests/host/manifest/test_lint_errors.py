@@ -8,7 +8,9 @@ import pytest
 from whole_manifest import MANIFEST, checked, line_of
 
 from clawlite.host.base.problems import ManifestErrors
+from clawlite.host.bench import agent
 from clawlite.host.build import check
+from clawlite.host.manifest import lint_warnings, manifest
 
 
 def test_the_manifest_itself_is_right(tmp_path):
@@ -288,6 +290,31 @@ def test_what_says_nothing_is_a_warning(tmp_path, old, new, said):
     found = checked(tmp_path, old, new)["warnings"]
     at = line_of("mount_paths") + 1 if "mount_paths" in said else line_of(old)
     assert [warning["line"] for warning in found if warning["message"] == said] == [at], found
+
+
+@pytest.mark.parametrize(
+    "absent, more",
+    [(100, None), (101, "1 more rule names a tool"), (1103, "1,003 more rules name tools")],
+)
+def test_rules_that_name_no_tool_are_told_one_by_one_up_to_a_bound(tmp_path, absent, more):
+    folder = agent.write(str(tmp_path))
+    rules = [
+        "      - { id: r%d, action: deny, scope: tool, match: { name: no-%d } }\n" % (n, n)
+        for n in range(absent)
+    ]
+    path = tmp_path / "policy.yaml"
+    head = path.read_text().partition("  rules:\n")[0] + "  rules:\n"
+    path.write_text(head + "".join(rules))
+    said = [
+        one
+        for one in lint_warnings.find(manifest.load(folder))["warnings"]
+        if "there is no tool" in one["message"] or "more rule" in one["message"]
+    ]
+    assert [one["line"] for one in said] == [
+        head.count("\n") + 1 + n for n in range(100 + bool(more))
+    ]
+    if more:
+        assert said[-1]["message"] == more + " that there is not here, from this line on"
 
 
 @pytest.mark.parametrize(
