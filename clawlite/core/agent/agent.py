@@ -141,11 +141,12 @@ class Agent:
     def is_ready(self) -> bool:
         return self.lifecycle.state == READY
 
-    def begin(self, generator, ended, now_ms: int, budget_ms=None, once=None) -> int:
+    def begin(self, generator, ended, now_ms: int, budget_ms=None, once=None, chain=None) -> int:
         """Start a task; return its number.
 
         budget_ms  the task is ended after so long; time in which it waits for a person does not
                    count
+        chain      ``ProviderOrder`` that handlers and composite tools of the task ask [the agent's]
         Raises ``InvalidRequest`` when too many are under way.
         """
         if len(self.tasks) >= self.max_tasks:
@@ -157,6 +158,8 @@ class Agent:
             )
         self._last = number = self._last + 1
         task = self.tasks[number] = Task(number, generator, ended, once)
+        if chain:
+            task.chain = chain
         if budget_ms is not None:
             task.due_ms, task.budget_ms = now_ms + budget_ms, budget_ms
         self._advance(task, None, None, now_ms)

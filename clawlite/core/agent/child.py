@@ -13,14 +13,15 @@ def begin(agent, task, effect: tuple, now_ms: int):
     no more than the task has left.  The time in which it waits for a person does not count.
     """
     due_ms, budget_ms = task.due_ms, None
+    chain = task.chain or agent.chain()
     if effect[KIND] == ASK:
         _, prompt, most, place = effect
-        work = agent.chain().text(prompt, most, place)
+        work = chain.text(prompt, most, place)
     else:
         from clawlite.core.agent.skillturn import alone
 
         _, tool, arguments = effect
-        work = alone(agent, tool, arguments)
+        work = alone(agent.image, tool, arguments, chain)
         budget_ms = tool.timeout_ms or agent.image.agent.turn_ms
         if due_ms is not None:
             budget_ms = max(1, min(budget_ms, due_ms - now_ms))
@@ -36,7 +37,7 @@ def begin(agent, task, effect: tuple, now_ms: int):
         agent.done(task.number, (False, error) if error else (True, value), at_ms)
 
     task.child = 0
-    number = agent.begin(work, ended, now_ms, budget_ms)
+    number = agent.begin(work, ended, now_ms, budget_ms, None, task.chain)
     if task.child is not None:
         task.child = number
         own.append(agent.tasks[number])

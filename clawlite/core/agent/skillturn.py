@@ -43,12 +43,12 @@ def begin(image, asked: tuple, chain, history, run=None, person: str = PERSON):
     return (yield from turn(image, result.text, chain, history, run, skill))
 
 
-def alone(agent, tool, arguments: dict):
+def alone(image, tool, arguments: dict, chain):
     """The turn of a composite *tool*, which shows nothing: a generator of effects.
 
     Returns its last text, or the JSON value in it when a schema asks for JSON.
     """
-    image, chain, history = agent.image, agent.chain(), History(0)
+    history = History(0)
     result = begun(image, tool.handler[HANDLER_NAME], arguments, Result)
     history.is_nested = True
     work = turn(image, result.text, chain, history, None, result.skill)

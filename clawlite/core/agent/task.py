@@ -19,13 +19,15 @@ class Task:
               does not count
     budget_ms milliseconds until ``due_ms`` at its beginning, or None
     child     number of the task that it waits for (child.py), or None
+    chain     ``ProviderOrder`` that its children ask, or None: the agent's
     receives  bool, it waits for bytes of its connection
     outer     the generators that wait for ``generator``, the outermost first: on a board, where
               ``Agent.drive`` resumes each itself
     """
 
     # class attributes, not one set in each task: a thousand may wait for a person
-    approval = answer = tool = began = ran_ms = wake_ms = wake = due_ms = budget_ms = child = None
+    approval = answer = tool = began = ran_ms = wake_ms = wake = None
+    due_ms = budget_ms = child = chain = None
     receives = False
     outer = ()
 

@@ -399,7 +399,11 @@ class Member:
             if self.swarm.timeout_ms:
                 budget_ms = min(budget_ms, self._left_ms(taken))
             number = agent.begin(
-                heard(work, caller, into, follow, self.sees), ended, began_ms, budget_ms
+                heard(work, caller, into, follow, self.sees),
+                ended,
+                began_ms,
+                budget_ms,
+                chain=order,
             )
         except ClawError as e:
             ended(None, e, began_ms)

@@ -406,3 +406,55 @@ def test_no_chain_of_delegations_exceeds_the_limit(tmp_path, kind):
         for agent in agents:
             agent.__exit__()
         world.close()
+
+
+ASKING = '''\
+def look(bed: str) -> str:
+    """Look at a bed."""
+    return (yield {"ask": "Is %s dry?" % bed})
+'''
+WEIGH = {
+    "name": "weigh",
+    "description": "Weigh what is known of a bed.",
+    "tools_required": ["look"],
+    "instruction": "Look at it first.",
+}
+WEIGHED = {
+    "name": "weighed",
+    "description": "Weigh what is known of a bed.",
+    "input_schema": {"type": "object", "properties": {}},
+    "composite": True,
+    "skill_ref": "weigh",
+    "annotations": {"readOnlyHint": True},
+}
+
+
+def test_what_handlers_and_composite_tools_ask_counts_to_the_task(tmp_path):
+    used = {"read": 60, "written": 40}
+    script = [
+        calls(("weighed", {}), **used),  # the turn of the task
+        calls(("look", {"bed": "bed 3"}), **used),  # the turn of the composite tool
+        *(say(text, **used) for text in ("Dry.", "It is dry.", "Water it.")),
+    ]
+    with Server(script) as server:
+        images = [
+            project(
+                tmp_path,
+                agent["identity_ref"],
+                provider=remote(server),
+                code=ASKING,
+                tools=[{"inline": WEIGHED}],
+                spec="  skills: %s\n" % json.dumps([{"inline": WEIGH}]),
+                agents=ROLES[:2],
+                resource_limits={"max_total_tokens": 20000},
+            )
+            for agent in ROLES[:2]
+        ]
+        with start(tmp_path, images[0]) as lead, start(tmp_path, images[1]):
+            delegate(lead, "Look.")
+            bus = look_on(tmp_path)
+            state, _, result = ended(bus)
+            outcome, spent = bus.outcome(UUID % 1), bus.used(UUID % 1)
+            bus.leave()
+    assert (state, result["text"], len(server.requests)) == ("completed", "Water it.", 5), result
+    assert (outcome[3], spent[0]) == (500, 500)
