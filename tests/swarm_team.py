@@ -173,12 +173,12 @@ def is_stopped(there: int) -> str:
     return (
         "The swarm team is stopped: no tool with side effects begins in it until "
         "clawlite swarm resume.\n"
-        "%d of 3 processes of its agents are there and hear it now; each other one does when it "
-        "comes.\n" % there
+        "%d of 3 processes of its agents are running and know it now; the others learn of "
+        "it when they start.\n" % there
     )
 
 
-GOES_ON = "The swarm team goes on: its tools with side effects may begin again.\n"
+GOES_ON = "The swarm team is resumed: its tools with side effects may begin again.\n"
 
 
 def swarm(tmp_path, *words) -> tuple:

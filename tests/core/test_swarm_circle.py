@@ -11,7 +11,7 @@ MEMBERS = [
 ]
 RECORD = ["team", 0, 0, MEMBERS, True, None, 1, None, 2, True, 0, False, None, None, None, None]
 PEERS = [("p", "lead", 0), ("q", "hand", 1), ("r", "other", 1)]
-FULL = "each process of hand waits for it, or for a task that does"
+FULL = "each process of hand waits for it, or for another task that waits for it"
 
 
 def runs(id, process, asker="", parent="", divided=0):
@@ -47,7 +47,7 @@ def test_whoever_is_free_takes_a_task_for_nobody_in_particular():
     assert refused([runs("1", "q"), waits("2", "", "1")]) == {}
     both = [runs("1", "q"), runs("2", "r", "1"), waits("3", "", "2")]
     assert refused(both) == {
-        "3": "each process of hand, other waits for it, or for a task that does"
+        "3": "each process of hand, other waits for it, or for another task that waits for it"
     }
 
 
@@ -65,7 +65,7 @@ def test_a_place_that_becomes_free_is_waited_for():
 
 def test_max_parallel_leaves_no_place():
     one = [runs("1", "q"), waits("2", "other", "1")]
-    said = "max_parallel is 1, and each task under way waits for another"
+    said = "max_parallel is 1, and each running task waits for another"
     assert refused(one, max_parallel=1) == {"2": said}
     assert refused(one, max_parallel=2) == {}
 
@@ -82,7 +82,7 @@ def test_what_nobody_waits_for_is_not_refused():
 
 def test_a_part_that_is_for_who_waits_for_the_whole():
     parts = [runs("1", "q"), runs("2", "r", "1", divided=1), waits("3", "hand", parent="2")]
-    assert refused(parts) == {"2": "what it asks of others waits for it"}
+    assert refused(parts) == {"2": "a task that it gave to others waits for it"}
     assert refused(parts[:2] + [waits("3", "other", parent="2")]) == {}
 
 

@@ -54,11 +54,12 @@ class Circle:
         if newest is None or newest.id != task_id:
             return ""
         if self._is_full(goes_on):
-            return "max_parallel is %d, and each task under way waits for another" % self._most
+            return "max_parallel is %d, and each running task waits for another" % self._most
         if newest.state == RUNNING:
-            return "what it asks of others waits for it"
+            return "a task that it gave to others waits for it"
         names = sorted({identity for _, identity, _ in self._able(newest)})
-        return "each process of %s waits for it, or for a task that does" % ", ".join(names)
+        said = "each process of %s waits for it, or for another task that waits for it"
+        return said % ", ".join(names)
 
     def _going_on(self) -> set:
         """Return the ids of all tasks that go on."""

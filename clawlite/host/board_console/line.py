@@ -19,9 +19,9 @@ MODES = ("auto", "plain", "reliable")
 _WINDOW = 4096
 _PATIENCE_MS = 1500  # for the answer to a hello: the board waits at its prompt
 _WHY = {
-    "silent": "the board says nothing",
+    "silent": "the board does not answer",
     "restarted": "the board restarted",
-    "closed": "the board ended it",
+    "closed": "the board closed it",
     "version": "the board speaks another version of it",
 }
 

@@ -346,7 +346,7 @@ class Servers:
             call.note = "it asked a person more than %d questions" % MAX_QUESTIONS
             if number is None:
                 error = ClawError(
-                    "the MCP server %s did not come to an end" % server.name,
+                    "the MCP server %s did not finish the call" % server.name,
                     "give all that it needs in the arguments",
                 )
                 self._ended(server, task, (False, error))

@@ -119,7 +119,7 @@ class JSONLFile:
                 time.sleep(_LOCK_S)
         raise StoreError(
             "%s: another program has it locked for %d s" % (self.path, _LOCK_TRIES * _LOCK_S),
-            "end that program: fuser names it",
+            "stop that program: fuser names it",
         )
 
     def close(self):

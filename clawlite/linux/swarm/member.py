@@ -149,7 +149,7 @@ class Member:
         swarm = self.swarm
         if not swarm.is_shared and (swarm.to_all or swarm.topology not in _ALONE):
             raise ClawError(
-                "the swarm %s divides its tasks, and this process is alone (backend in-process)"
+                "the swarm %s divides its tasks, but this process runs alone (backend in-process)"
                 % swarm.name,
                 "start all of its agents in one process: clawlite swarm up",
             )
@@ -198,8 +198,8 @@ class Member:
             self._log("task", task_id=task_id, state="refused", reason=why)
             raise Stuck(
                 "the task would wait for ever: " + why,
-                "do it in this turn, or give it to another; more processes of an agent (count) or "
-                "a higher max_parallel make room",
+                "do it in this turn, give it to another agent, or allow more processes of "
+                "an agent (count) or a higher max_parallel",
             )
 
     def _task_of(self, call) -> str:
@@ -275,7 +275,7 @@ class Member:
         """Return (status, result, tokens, duration ms) of a task that has ended, else None."""
         if self._bus.state(task_id) in (WAITING, RUNNING):
             return None
-        lost = None, FAILED, {"error": "it was taken back, or is no longer known"}, None, None
+        lost = None, FAILED, {"error": "it was withdrawn, or is no longer known"}, None, None
         return (self._bus.outcome(task_id) or lost)[1:]
 
     def _take(self):
@@ -526,7 +526,7 @@ def outcome_of(bus, task_id: str) -> tuple:
     if outcome is None:
         raise ClawError(
             "the task %s is no longer known: the swarm's record was removed or replaced" % task_id,
-            "delegate it again, if what it did before does no harm twice",
+            "delegate it again, if it is safe to do it twice",
         )
     return outcome
 

@@ -255,7 +255,9 @@ class MQTTEngine(Engine, Owner):
             self._entries(head, body)
         elif self._log not in ("", head["log"]):
             self._asked_s = None
-            self._down("it has another log of this swarm than before", "restart this agent")
+            self._down(
+                "its log of this swarm is not the one that it had before", "restart this agent"
+            )
         else:
             self._caught_up(head)
 

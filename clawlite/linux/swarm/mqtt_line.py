@@ -210,7 +210,7 @@ def may_not(place: tuple, what: str, needs: str = "") -> Refused:
     """
     *_, user, _ = place
     login = "the login %s" % user if user else "a client without a login"
-    hint = "clawlite swarm acl mqtt, emqx or nats-mqtt has what a login needs"
+    hint = "clawlite swarm acl mqtt, emqx or nats-mqtt prints what a login needs"
     if needs not in ("", user):
         hint = (
             "a person's commands need the login %s: name the secret that is its password as "

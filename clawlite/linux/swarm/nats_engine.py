@@ -189,7 +189,7 @@ class NATSEngine(Engine):
                 return await self._asyncio.wait_for(store.get(_STATE), limit_s)
             except (TimeoutError, self._package.js.errors.DigestMismatchError):
                 pass
-        raise ConnectionError("its snapshot did not come")
+        raise ConnectionError("its snapshot did not arrive")
 
     def _tell(self):
         if not self._told and int(self.since) >= self._last:
@@ -203,7 +203,7 @@ class NATSEngine(Engine):
             if seen.sequence.stream <= int(self.since):
                 continue
             if seen.sequence.stream > int(self.since) + 1 and self._told:
-                raise ConnectionError("an entry of the log did not come")
+                raise ConnectionError("an entry of the log did not arrive")
             self.since = str(seen.sequence.stream)
             sender = message.subject.rpartition(".")[-1]
             at_ms = int(seen.timestamp.timestamp() * 1000)
@@ -258,7 +258,7 @@ class NATSEngine(Engine):
             names = "operator_credential" if user == OPERATOR else "user and credential"
             return Refused("it refuses %s" % login, "look at %s of [swarm]" % names)
         if "permissions violation" in low:
-            hint = "clawlite swarm acl nats has what a login needs"
+            hint = "clawlite swarm acl nats prints what a login needs"
             if not self.identity and user != OPERATOR:
                 hint = (
                     "a person's commands need the login %s: name the secret that is its password "
@@ -271,7 +271,9 @@ class NATSEngine(Engine):
         if isinstance(error, self._package.js.errors.ServiceUnavailableError):
             return Refused("it has no JetStream: %s" % said[:100], "turn it on")
         if isinstance(error, self._package.js.errors.Error):
-            return Refused("it does not keep this: %s" % said[:160], "look at its limits and disk")
+            return Refused(
+                "it refuses to store this: %s" % said[:160], "look at its limits and disk"
+            )
         return Refused(*self._why(error))
 
 

@@ -29,15 +29,16 @@ BLOCK_MS = 30000  # that a read waits for an entry, before the connection is loo
 READ = 1000  # entries at once
 _FIELD = b"e"
 _LOST = (
-    "Redis keeps nothing on disk (appendonly no): what is acknowledged is lost when it is killed - "
+    "Redis stores nothing on disk (appendonly no): acknowledged data is lost when it is killed - "
     "set appendonly yes and appendfsync everysec or always"
 )
 _UNSYNCED = (
-    "Redis leaves to the system when its disk is written (appendfsync no): what is acknowledged "
-    "may be lost with a power cut - set appendfsync everysec or always"
+    "Redis lets the system decide when data is written to disk (appendfsync no): "
+    "acknowledged data may be lost in a power cut - set appendfsync everysec or always"
 )
 _UNSEEN = (
-    "the login may not ask Redis when its disk is written: see that appendfsync is everysec or "
+    "the login may not read when Redis writes its data to disk: see that appendfsync is "
+    "everysec or "
     "always, or give the login +config|get, as swarm acl redis does"
 )
 

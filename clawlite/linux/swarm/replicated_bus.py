@@ -52,8 +52,8 @@ VERSION = 1  # of entries
 MAX_ENTRY = 524288  # bytes: within what every engine takes
 REPORTS = "reports"  # end of the names of files
 ACK_MS = 10000  # that an entry may take to come back before its caller is told
-_SILENT = "it does not answer", "see whether it is overloaded"
-_NOT_KEPT = "it has not acknowledged this", "give it again: the same task_id runs once"
+_SILENT = "it does not answer", "check whether it is overloaded"
+_NOT_KEPT = "it has not acknowledged this", "send it again: a task_id runs only once"
 LOOK_MS = 1000  # between looks for processes that are gone
 GRACE_MS = 3000  # a process that comes back by then was never gone
 LEAVE_MS = 2000  # for the last entries of a process that ends
@@ -402,11 +402,11 @@ class ReplicatedBus:
             if version != VERSION:
                 raise ValueError("version %s of entries, and this is %d" % (version, VERSION))
             if _CHANGES.get(name) != len(values) or type(number) is not int:
-                raise ValueError("no change of this version")
+                raise ValueError("not a change that this version knows")
             if identity not in self._known:
                 raise ValueError("%s is not in the swarm" % str(identity)[:63])
             if name in _OF_PERSONS and identity != OPERATOR:
-                raise ValueError("%s: a person alone may %s" % (identity, _OF_PERSONS[name]))
+                raise ValueError("%s: only a person may %s" % (identity, _OF_PERSONS[name]))
             if sender not in (None, identity or OPERATOR):
                 raise ValueError("%s spoke in the name of %s" % (sender[:63], identity))
             self._check_names(str(process), identity or OPERATOR, name, values)
@@ -586,7 +586,9 @@ class ReplicatedBus:
 
     def _append(self, name: str, *values, ms=None) -> Later:
         if len(self._waiting) >= MOST_WAITING:
-            raise self._away("%d entries wait for it" % MOST_WAITING, "see why it does not answer")
+            raise self._away(
+                "%d entries wait for it" % MOST_WAITING, "find out why it does not answer"
+            )
         data = self._entry(name, values)
         self._number += 1
         due_ms = None if ms is None else self._now_ms() + ms
@@ -604,7 +606,7 @@ class ReplicatedBus:
             raise TooLong(
                 "a task or a report of a swarm has at most %d bytes, got %d"
                 % (MAX_ENTRY, len(data)),
-                "put what is long into a file, and say where it is",
+                "put long texts into a file, and send its path",
             )
         return data
 

@@ -79,7 +79,7 @@ def answer_of(status: int, body: bytes) -> dict:
     except ClawError:
         raise ClawError(
             "it answers with the HTTP status %d and no JSON" % status,
-            "look at url of [swarm.remote]: it is that of JSON-RPC in the agent's card",
+            "check url of [swarm.remote]: it must be the JSON-RPC address in the agent's card",
         ) from None
     error = said.get("error") if isinstance(said, dict) else None
     if isinstance(error, dict):
@@ -90,7 +90,7 @@ def answer_of(status: int, body: bytes) -> dict:
         raise RemoteError(error.get("code"), message)
     if not isinstance(said, dict) or not isinstance(said.get("result"), dict):
         raise ClawError(
-            "its answer is none of JSON-RPC, or of another version",
+            "its answer is not JSON-RPC, or of another version",
             "report it to the operator of the agent",
         )
     return said["result"]
@@ -194,8 +194,8 @@ class A2ATurn:
             if task is not None:
                 return task
             raise ClawError(
-                "%s; whether it has the task is not known" % e.message,
-                "look there before you give it again",
+                "%s; it is unknown whether it has the task" % e.message,
+                "check there before you send it again",
             ) from None
         task = found.get("task", found)
         if "message" in found or found.get("kind") == "message":  # it answers at once

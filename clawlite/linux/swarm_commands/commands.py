@@ -35,17 +35,17 @@ HELP = """up      start the agents in these folders (in those of the current fol
 run     give the swarm a task, and wait for its report; exit code 1 when it was not completed
 status  who is there, and the last tasks
 trace   what became of a task; ID may be its first characters
-dead    tasks that were given up; retry lets one begin again, drop lets go of it
+dead    tasks that were given up; retry starts one again, drop removes it
 stop    no agent of the swarm begins a tool with side effects, from now on
 resume  they may again
 watch   whether it is stopped, a line of JSON at each change, until Ctrl-C or the end of its input
-remote  be the members that are remote agents ([swarm.remote.NAME]), until Ctrl-C; up starts it
+remote  act as the members that are remote agents ([swarm.remote.NAME]), until Ctrl-C; up starts it
 board   speak for the board of this manifest, which reaches the MQTT broker by itself, until Ctrl-C
 stand-in
-        be the members that are boards; clawlite gateway starts it, and speaks to it by JSON
+        act as the members that are boards; clawlite gateway starts it, and speaks to it by JSON
 together
         the agents in these folders as one process (backend in-process); up starts it
-acl     what the engine is to be told of the swarm's logins; write passwords where PASSWORD stands;
+acl     print the rights of the swarm's logins for its engine; write passwords in place of PASSWORD;
         name the boards of a gateway whose clawlite.toml names one user: that login speaks for all
         (mqtt: mosquitto; nats-mqtt: the MQTT listener of a NATS server)
 MANIFEST or IMAGE is any agent of the swarm, built before."""  # noqa: E501
@@ -73,12 +73,13 @@ _TEXT = 60  # characters of a description in a list
 _DONE = {  # what a person reads when the verb has done it
     "stop": "The swarm %s is stopped: no tool with side effects begins in it until "
     "clawlite swarm resume.",
-    "resume": "The swarm %s goes on: its tools with side effects may begin again.",
+    "resume": "The swarm %s is resumed: its tools with side effects may begin again.",
     "retry": "Task %s begins again.",
     "drop": "Task %s is dropped.",
 }
 _HEARD = (
-    "%d of %d processes of its agents are there and hear it now; each other one does when it comes."
+    "%d of %d processes of its agents are running and know it now; the others learn of it "
+    "when they start."
 )
 
 
@@ -236,7 +237,7 @@ def opened(names: list, changes: bool, waits: bool = False) -> tuple:
     swarm, image = _described(names)
     if not swarm.is_shared and waits:
         raise ClawError(
-            "the swarm %s is in one process alone (backend in-process), and this is another"
+            "the swarm %s runs in one process (backend in-process), and this is another one"
             % swarm.name,
             "use backend: sqlite-wal, or look at it with: clawlite swarm status",
         )
@@ -360,8 +361,8 @@ def _status(swarm: Swarm, bus: Bus, as_json: bool):
         )
         if there > one.count:  # another folder or machine may have the same name
             said(
-                "%d processes are there as %s, and its swarm declares count %d: end what is too "
-                "many, give another agent another name, or raise count"
+                "%d processes are there as %s, and its swarm declares count %d: stop the "
+                "extra ones, rename one of two agents, or raise count"
                 % (there, one.identity, one.count)
             )
     for name in differ:

@@ -63,7 +63,7 @@ class Door:
                 self.close()
                 raise ClawError(
                     "the swarm %s runs already, in another process" % swarm.name,
-                    "end that one; see it with: clawlite swarm status",
+                    "stop that one; see it with: clawlite swarm status",
                 )
             try:
                 os.unlink(_SOCKET, dir_fd=self._folder)
@@ -206,7 +206,7 @@ class InsideBus:
             raise ClawError(
                 "the process of the swarm %s does not answer: %s"
                 % (self._swarm.name, e.strerror or e),
-                "see what it says where clawlite swarm up runs",
+                "read its output where clawlite swarm up runs",
             ) from None
         line, _, self._line = self._line.partition(b"\n")
         told = loads(line)

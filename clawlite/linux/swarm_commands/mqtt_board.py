@@ -155,7 +155,7 @@ class MQTTBoard(Owner):
                 self._tasks.pop(turn, None)
                 self._member.ended(turn, *texts, None if error is None else str(error))
         except (ClawError, KeyError, TypeError, AttributeError) as e:
-            said("%s: a record that is none of a board: %s" % (self.name, str(e)[:200]))
+            said("%s: a record that no board sends: %s" % (self.name, str(e)[:200]))
 
     # -- what the member says
 

@@ -150,7 +150,7 @@ class Remotes:
             self._drop(work)
             return
         self._cancel(work.agent, work.turn)
-        work.agent.member.ended(work.turn, FAILED, "", "the remote agent: no end in time")
+        work.agent.member.ended(work.turn, FAILED, "", "the remote agent did not finish in time")
 
     def _end(self, work: _Work, status: str, text: str, error):
         self._drop(work)

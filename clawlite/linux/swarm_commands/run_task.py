@@ -45,8 +45,8 @@ def run_task(swarm, bus: Bus, description: str, to, data, as_json: bool, togethe
         asked = [task.recipient] if task.recipient else able
         if all(statuses[name] == "unavailable" for name in asked):
             sys.stderr.write(
-                "clawlite: nobody who could do it is there yet; it waits - start them with: "
-                "clawlite swarm up\n"
+                "clawlite: no agent that could do it is running yet, so it waits - start "
+                "them with: clawlite swarm up\n"
             )
         try:
             state = _wait(swarm, bus, task.id, together)

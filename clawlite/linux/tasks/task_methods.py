@@ -86,7 +86,7 @@ class TaskMethods:
                 return self._state_of(task_id)
         if is_answer is False or before or not self._answered(task_id, text.strip()):
             if is_answer:
-                raise InvalidParams("task_id: %s waits for no such answer" % task_id[:63])
+                raise InvalidParams("task_id: %s is not waiting for such an answer" % task_id[:63])
             raise InvalidParams(
                 "task_id: %s is the id of another task" % task_id[:63],
                 "give each task an id of its own",

@@ -326,7 +326,7 @@ class Fetcher:
                     fetch.url[_HOST],
                     "more than %d redirects" % MAX_REDIRECTS
                     if fetch.redirects
-                    else "it redirects, and an endpoint is asked where the settings say",
+                    else "it redirects, and redirects of an endpoint are not followed",
                 )
             )
         before = fetch.url
@@ -427,9 +427,7 @@ def _own_headers(headers: dict) -> list:
         if key in _NOT_THEIRS or key.startswith("proxy-") or key in found:
             raise _header(
                 name,
-                "it stands there twice"
-                if key in found
-                else "a request of this tool may not set it",
+                "it is there twice" if key in found else "a request of this tool may not set it",
             )
         if value and (min(value) < " " or max(value) > "~" or value != value.strip()):
             raise _header(name, "expected printable ASCII, and no space at an end")

@@ -91,7 +91,7 @@ def text(headers: dict, body, is_cut: bool = False) -> str:
     kind = _kind(headers)
     charset = _charset(headers)
     if charset and not charset.startswith(_CHARSETS):
-        raise ClawError("the answer's text is in %.40r, which is not read here" % charset)
+        raise ClawError("the answer's text is in %.40r, which is not supported" % charset)
     if b"\0" in body and not charset.startswith("utf-16"):
         raise _binary(kind, len(body))
     if charset and not charset.startswith(("utf-8", "utf8")):
@@ -99,7 +99,7 @@ def text(headers: dict, body, is_cut: bool = False) -> str:
             return body.decode(charset, "replace")
         except LookupError:
             raise ClawError(
-                "the answer's text is in %.40r, which is not read here" % charset
+                "the answer's text is in %.40r, which is not supported" % charset
             ) from None
     try:
         return body.decode("utf-8-sig")

@@ -77,7 +77,7 @@ def results(fetch, count: int) -> dict:
         answer = loads(bytes(fetch.body))
     except ParseError as e:
         raise ClawError(
-            "web-search: the endpoint answers no JSON: %s" % e.message,
+            "web-search: the endpoint does not answer with JSON: %s" % e.message,
             "SearXNG wants format=json in the endpoint",
         ) from None
     found = []
@@ -101,7 +101,7 @@ def _list(answer) -> list:
             place = place.get(name) if isinstance(place, dict) else None
         if isinstance(place, list):
             return place
-    raise ClawError("web-search: the endpoint's JSON holds no list of results that is known here")
+    raise ClawError("web-search: the endpoint's JSON has no list of results in a known form")
 
 
 def _text(item, names: tuple, most: int) -> str:

@@ -126,7 +126,7 @@ def edit_file(scope: Scope, path: str, old_text: str, new_text: str) -> dict:
             data = _read(file, MAX_FILE + 1, path)
         if len(data) > MAX_FILE:
             raise ClawError(
-                "%s has more than %d bytes, which is what edit-file changes; use "
+                "%s has more than %d bytes, the most that edit-file can change; use "
                 "exec-shell" % (shown(path), MAX_FILE)
             )
         at = data.find(old)

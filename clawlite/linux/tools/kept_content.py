@@ -80,5 +80,5 @@ def _check(folder: int, size: int):
         os.close(fd)
     if len(sizes) >= MAX_FILES or sum(sizes) + size > MAX_BYTES:
         raise ClawError(
-            "%s has at most %d files and %d bytes; take some away" % (FOLDER, MAX_FILES, MAX_BYTES)
+            "%s has at most %d files and %d bytes; remove some" % (FOLDER, MAX_FILES, MAX_BYTES)
         )

@@ -236,7 +236,7 @@ def test_who_is_not_its_speaker_or_sends_no_record_changes_nothing(team, tmp_pat
         peer.close()
         assert "result" in delegate(lead, "water 3", 1)
         assert team.ends(1) == ("completed", {"text": "Watered 3"})
-        speaker.expect("a record that is none of a board")
+        speaker.expect("a record that no board sends")
         assert "Bed 1 is dry" in typed(sim, "look at 1")
 
 

@@ -91,8 +91,8 @@ def test_nats_does_not_let_a_member_name_another_within_an_entry(nats):
     refused("hand spoke in the name of other (report)", "report", *report, "other", False)
     refused("hand spoke in the name of other (take)", "take", "other", True, None, None, None)
     refused("hand spoke in the name of lead (here)", "here", "lead", 0)
-    refused("hand: a person alone may let a task begin again", "again", IDS[1])
-    refused("hand: a person alone may drop a task", "drop", IDS[1])
+    refused("hand: only a person may let a task begin again", "again", IDS[1])
+    refused("hand: only a person may drop a task", "drop", IDS[1])
     hand.process = other.process
     hand._number = other._number
     refused("hand spoke for a process of other (report)", "report", *report, "hand", True)

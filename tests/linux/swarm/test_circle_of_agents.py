@@ -33,7 +33,7 @@ def test_a_circle_of_two_agents_is_refused_and_the_first_goes_on(tmp_path):
         bus = look_on(tmp_path)
         state, _, result = ended(bus)
         assert state == "completed" and result["text"].startswith("other says:"), result
-        said = "each process of hand waits for it, or for a task that does"
+        said = "each process of hand waits for it, or for another task that waits for it"
         assert said in (tmp_path / "state/other/log.jsonl").read_text()
         states = sorted(bus.state(row[0]) for row in bus.tasks(9))
         assert states == ["completed", "failed", "partial"]
@@ -47,6 +47,6 @@ def test_a_worker_whose_swarm_has_one_place_cannot_wait_for_another(tmp_path):
         bus = look_on(tmp_path)
         state, _, result = ended(bus)
         assert (state, result) == ("partial", {"text": "It failed."})
-        said = "max_parallel is 1, and each task under way waits for another"
+        said = "max_parallel is 1, and each running task waits for another"
         assert said in (tmp_path / "state/hand/log.jsonl").read_text()
         bus.leave()

@@ -40,7 +40,7 @@ def test_a_person_gives_a_task_and_gets_its_report(tmp_path, images):
 
 def test_a_task_waits_until_somebody_is_there(tmp_path, images):
     with Agent(linux("swarm", "run", "look at 2", images[0]), tmp_path) as command:
-        eventually(lambda: "nobody who could do it is there yet" in command.errors())
+        eventually(lambda: "no agent that could do it is running yet" in command.errors())
         assert listed(tmp_path)["tasks"][0]["state"] == "waiting"
         with start(tmp_path, images[1]):
             assert command.wait() == 0 and command.text() == "Bed 2 is dry.\n"
@@ -53,7 +53,7 @@ def test_more_processes_of_one_identity_than_are_declared_are_told(tmp_path, ima
         with start(tmp_path, images[0]):
             said = swarm(tmp_path, "status", images[0])[1]
             assert "2 of 1\n2 processes are there as lead, and its swarm declares count 1: " in said
-            assert "give another agent another name" in said
+            assert "rename one of two agents" in said
 
 
 def test_a_swarm_whose_leader_is_missing_says_so_and_gives_the_task_up_in_time(tmp_path):
@@ -65,7 +65,7 @@ def test_a_swarm_whose_leader_is_missing_says_so_and_gives_the_task_up_in_time(t
     with start(tmp_path, image) as hand:
         code, said, errors = swarm(tmp_path, "run", "look at 7", image)
         assert code == 1 and said == "nobody took it within 2000 ms\n", (said, errors)
-        assert "nobody who could do it is there yet" in errors
+        assert "no agent that could do it is running yet" in errors
         members = json.loads(swarm(tmp_path, "status", image, "--json")[1])["members"]
         found = {one["identity"]: (one["status"], one["processes"]) for one in members}
         assert found == {"lead": ("unavailable", 0), "hand": ("ready", 1)}
@@ -246,7 +246,7 @@ def test_a_swarm_in_one_process_that_does_not_run_is_told_so(tmp_path):
     code, _, errors = swarm(tmp_path, "status", image)
     assert code == 1 and "the swarm team does not run: with backend in-process its" in errors
     code, _, errors = swarm(tmp_path, "watch", image)
-    assert code == 1 and "is in one process alone (backend in-process)" in errors
+    assert code == 1 and "runs in one process (backend in-process)" in errors
 
 
 ALONE = {"message_passing": "queue", "backend": "in-process", "concurrency": {}}

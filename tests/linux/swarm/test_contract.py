@@ -229,7 +229,7 @@ def circle_of_two(world):
 def test_a_task_that_waits_for_itself_is_refused_by_who_asked_last(any_world):
     world, team = any_world, Swarm(RECORD)
     hand, other = circle_of_two(world)
-    said = "each process of hand waits for it, or for a task that does"
+    said = "each process of hand waits for it, or for another task that waits for it"
     assert world.until(lambda: other.why_stuck(IDS[2], team)) == said
     world.settle()
     assert hand.why_stuck(IDS[1], team) == ""  # it goes on when the other is taken back
@@ -247,7 +247,7 @@ def test_a_task_waits_when_its_agent_has_another_place(any_world):
     assert other.why_stuck(IDS[2], team) == ""
     # that one is free, and the swarm is not
     team.max_parallel = 2
-    said = "max_parallel is 2, and each task under way waits for another"
+    said = "max_parallel is 2, and each running task waits for another"
     assert other.why_stuck(IDS[2], team) == said
     assert world.take(second).id == IDS[2]
     world.settle()
@@ -593,7 +593,7 @@ def test_entries_of_strangers_and_what_is_no_entry_change_nothing(engine):
         "stranger is not in the swarm",
         "version 2",
         "version 0",
-        "no change of this version",
+        "not a change that this version knows",
     ):
         assert why in said, said
 
@@ -611,7 +611,7 @@ def test_a_task_as_large_as_may_be_passes_and_one_that_is_larger_is_refused(engi
             fits.append(engine.done(lead.put(given)))
         except ClawError as e:
             fits.append(e.message)
-            assert "put what is long into a file" in e.hint
+            assert "put long texts into a file" in e.hint
     assert fits[:2] == [True, True]
     assert fits[2] == "a task or a report of a swarm has at most 524288 bytes, got 524289"
     engine.settle()
@@ -671,11 +671,11 @@ def test_a_stop_reaches_who_was_away_and_holds_without_the_engine(engine):
 def test_a_member_neither_stops_nor_resumes_a_swarm(engine):
     lead, person = engine.bus("lead", 0), engine.bus()
     lead.stop("lead")
-    engine.until(lambda: any("lead: a person alone may stop" in one for one in engine.refused))
+    engine.until(lambda: any("lead: only a person may stop" in one for one in engine.refused))
     assert person.stopped() is None
     engine.done(person.stop("Ada"))
     lead.resume("lead")
-    engine.until(lambda: any("lead: a person alone may resume" in one for one in engine.refused))
+    engine.until(lambda: any("lead: only a person may resume" in one for one in engine.refused))
     assert person.stopped()
 
 

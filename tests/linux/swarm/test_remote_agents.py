@@ -128,7 +128,7 @@ def test_a_task_that_takes_too_long_is_canceled_there(tmp_path, server):
         delegate(lead, "wait long")
         state, status, result = ended(look_on(tmp_path))
         assert (state, status) == ("failed", "failed")
-        assert result["error"] == "the remote agent: no end in time"
+        assert result["error"] == "the remote agent did not finish in time"
         eventually(lambda: server.lines("canceled"))
 
 
@@ -243,7 +243,7 @@ def test_a_server_that_is_away_is_asked_four_times():
 def test_a_message_whose_answer_is_lost_is_not_sent_again():
     """The task is looked for; where it is not found, nobody knows."""
     report, asked = played([result(tasks=[]), TransientError("cut"), result(tasks=[])])
-    assert report[0] == "failed" and "whether it has the task is not known" in report[2]
+    assert report[0] == "failed" and "it is unknown whether it has the task" in report[2]
     assert asked == ["ListTasks", "SendMessage", 1000, "ListTasks"]
 
 
@@ -252,7 +252,7 @@ def test_a_message_whose_answer_is_lost_is_not_sent_again():
     [
         ((200, b"<html>"), "no JSON"),
         ((404, b""), "HTTP status 404 and no JSON"),
-        ((200, b"[]"), "none of JSON-RPC"),
+        ((200, b"[]"), "is not JSON-RPC"),
         (result(tasks="x"), "its list has no tasks"),
     ],
 )

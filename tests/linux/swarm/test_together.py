@@ -115,7 +115,7 @@ def test_an_agent_that_runs_alone_divides_nothing(tmp_path):
     image, _ = team(tmp_path, aggregation=aggregation)
     with start(tmp_path, image) as alone:
         error = delegate(alone, "look at 7")["error"]
-    assert "this process is alone (backend in-process)" in error["message"]
+    assert "this process runs alone (backend in-process)" in error["message"]
 
 
 # -- commands of a person
@@ -144,7 +144,7 @@ def test_a_stop_holds_in_one_process_and_in_the_next_one(tmp_path):
     with Agent(linux("swarm", "up", "lead", "hand"), tmp_path) as up:
         up.expect("[hand] hand is ready")
         code, said, _ = swarm(tmp_path, "stop", "hand")
-        assert code == 0 and "2 of 2 processes of its agents are there and hear it now" in said
+        assert code == 0 and "2 of 2 processes of its agents are running and know it now" in said
         assert "stopped by a person at" in swarm(tmp_path, "status", "hand")[1]
         eventually(lambda: [one for one in logged(tmp_path, "hand") if "stopped" in one["event"]])
         [pid] = _children(up.process.pid)
@@ -155,7 +155,7 @@ def test_a_stop_holds_in_one_process_and_in_the_next_one(tmp_path):
     code, said, _ = swarm(tmp_path, "run", "water 7", "lead", "--json")
     assert json.loads(said)["status"] == "partial", "the process of one task heeds it, too"
     code, said, _ = swarm(tmp_path, "resume", "lead")
-    assert code == 0 and "goes on" in said
+    assert code == 0 and "is resumed" in said
     report = json.loads(swarm(tmp_path, "run", "water 7", "lead", "--json")[1])
     assert report["result"] == {"text": "Watered 7"}
 

@@ -250,7 +250,9 @@ def test_a_task_that_comes_again_does_not_answer_itself(tmp_path, text, other):
         assert said == "Watered 3" if text != "deny" else "not approved" in said
         for task_id in ("a", "unknown"):
             error = call(agent, "create", **dict(params, task_id=task_id))["error"]
-            assert error["code"] == -32602 and "waits for no such answer" in error["message"]
+            assert (
+                error["code"] == -32602 and "is not waiting for such an answer" in error["message"]
+            )
         assert "unknown task" in call(agent, "get", task_id="unknown")["error"]["message"]
 
 

@@ -156,8 +156,8 @@ def test_what_is_no_text(loop):
         (b"a\0b", "text/plain", "(text/plain, 3 bytes)"),
         (b"\xff\xfe\xfd", "application/pdf", "(application/pdf, 3 bytes)"),
         (b"\xff", "", "(of no stated type, 1 bytes)"),
-        (b"x", "text/plain; charset=idna", "in 'idna', which is not read here"),
-        (b"x", "text/plain; charset=gbx", "not read here"),
+        (b"x", "text/plain; charset=idna", "in 'idna', which is not supported"),
+        (b"x", "text/plain; charset=gbx", "not supported"),
     ):
         with serving(site(page(body, kind))) as port:
             assert words in loop.error("http://127.0.0.1:%d/" % port)

@@ -117,7 +117,7 @@ def test_a_query_stays_in_its_place(loop):
 def test_what_endpoints_get_wrong(loop):
     for data, words in (
         (answer({"results": HITS}, status=403), "status 403"),
-        (answer(b"<html>"), "answers no JSON"),
+        (answer(b"<html>"), "does not answer with JSON"),
         (answer({"hits": []}), "no list of results"),
         (answer([]), "no list of results"),
         (answer({"results": "x"}), "no list of results"),
