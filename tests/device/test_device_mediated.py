@@ -261,7 +261,7 @@ def test_a_gateway_that_was_killed_in_a_call_calls_nothing_twice(micropython, tm
             running.process.wait()
         with gateway(tmp_path, port, TRADING_API_TOKEN=TOKEN):
             said = agent.expect("\n> ")
-            assert '"code":"unreachable"' in said and "knows this request no more" in said
+            assert '"code":"unreachable"' in said and "no longer knows this request" in said
     gate.set()
     assert len(desk.requests) == 1
 

@@ -176,7 +176,7 @@ def test_a_connection_that_breaks_loses_nothing_and_asks_nothing_twice(tmp_path)
         # the board was reset: nobody knows that request any more
         other.begin("count", id, seen=1)
         message = (await other.end(id))["error"]["message"]
-        assert message.endswith("knows this request no more - send it again")
+        assert message.endswith("no longer knows this request - send it again")
 
     end = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
     with Server([{"stream": [*deltas("One, "), go_on, *deltas("two."), end]}]) as server:
@@ -313,7 +313,7 @@ def test_answers_that_are_done_are_kept_for_a_while(tmp_path):
         peer.begin("hello", ids[1], seen=1)  # the last eight are there
         assert (await peer.end(ids[1]))["result"]
         peer.begin("hello", ids[0], seen=1)
-        assert "knows this request no more" in (await peer.end(ids[0]))["error"]["message"]
+        assert "no longer knows this request" in (await peer.end(ids[0]))["error"]["message"]
 
     with Server(lambda request: say("Fine.")) as server:
         project(tmp_path / "p", server.endpoint)

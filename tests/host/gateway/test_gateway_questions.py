@@ -141,7 +141,7 @@ def test_a_gateway_that_is_started_anew_while_a_person_thinks(tmp_path, state, p
             with gateway(*words) as another:
                 assert says(another, "listens on")
                 shed.line("/decline")
-                shed.expect("the gateway was started anew and knows this request no more")
+                shed.expect("the gateway was restarted and no longer knows this request")
     assert mcp_agents.methods(tmp_path).count("tools/call") == 1
 
 

@@ -210,7 +210,7 @@ def test_a_provider_that_fails_is_a_notice_or_an_error(tmp_path, fault):
         found = one.search("pump")
         assert (
             contents(found) == ["the pump runs"]
-            and "words alone are searched" in found["result"]["notice"]
+            and "only words are searched" in found["result"]["notice"]
         )
         for reply in (one.put("x", 2, "strict"), one.search("x", "strict")):
             assert reply["error"]["code"] == -32020 and reply["error"]["message"].startswith(
@@ -334,10 +334,10 @@ def test_a_secret_that_is_missing_is_said(tmp_path):
         ({"data": [{"index": True, "embedding": [1, 2, 3]}]}, "no embeddings"),
         ({"data": ["x"]}, "no embeddings"),
         ({"data": [{"embedding": "AAAA"}]}, "no embeddings"),
-        ({"data": [{"embedding": [1, 2, None]}]}, "a vector that is none"),
-        ({"data": [{"embedding": [0, 0, 0]}]}, "a vector that is none"),
-        ({"data": [{"embedding": [1, 2, float("inf")]}]}, "a vector that is none"),
-        ({"data": [{"embedding": [1, 2, True]}]}, "a vector that is none"),
+        ({"data": [{"embedding": [1, 2, None]}]}, "is not a vector"),
+        ({"data": [{"embedding": [0, 0, 0]}]}, "is not a vector"),
+        ({"data": [{"embedding": [1, 2, float("inf")]}]}, "is not a vector"),
+        ({"data": [{"embedding": [1, 2, True]}]}, "is not a vector"),
     ],
 )
 def test_an_answer_that_is_none_is_refused(answer, said):

@@ -287,7 +287,7 @@ def test_a_line_that_cannot_be_set_aside_is_an_error_that_names_it(world):
     for ask in (lambda: world.all(one), lambda: world.put(one, "c")):
         with pytest.raises(StoreError, match="line 1 is no line of a conversation") as raised:
             ask()
-        assert raised.value.code == -32030 and "mend it" in raised.value.hint
+        assert raised.value.code == -32030 and "repair it" in raised.value.hint
     with open(file(world), "w") as out:
         out.write(whole)
     assert world.all(one) == ["a"], "what is mended needs no restart"
@@ -421,7 +421,7 @@ def test_a_file_that_becomes_shorter_while_it_is_read_ends_the_reading(world):
     lines._log.adopt(os.open(file(world), os.O_RDWR))
     status = os.fstat(lines._log.fd)
     os.truncate(file(world), 5)
-    with pytest.raises(StoreError, match="becomes shorter"):
+    with pytest.raises(StoreError, match="got shorter"):
         lines._read(status)
     lines.close()
 

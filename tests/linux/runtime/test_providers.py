@@ -608,7 +608,7 @@ def test_an_answer_that_was_ended_is_counted_too(world):
     with Server([{"text": "x" * 4000}]) as server:
         world.build(provider(server), rate_limits={"tokens_per_hour": 10**6})
         code, _, said = world.ask("hello")
-        assert code == 1 and "it only repeated itself" in said
+        assert code == 1 and "the answer repeated itself and was cut" in said
         ((_, used),) = world.meters().values()
         assert used > 0  # as the server says, or by what had come
 

@@ -224,7 +224,7 @@ def test_a_gateway_that_ends_in_the_middle_of_a_call_calls_nothing_twice(world, 
             result = json.loads(agent.message()["result"]["content"][0]["text"])
             assert result["error"]["code"] == "unreachable"
             message = result["error"]["message"]
-            assert "knows this request no more" in message and "send it again" not in message
+            assert "no longer knows this request" in message and "send it again" not in message
             assert message.endswith("what the call did is not known: look before it is made again")
     gate.set()
     assert len(desk.requests) == 1
