@@ -393,12 +393,3 @@ def test_a_mistake_in_clawlite_toml_that_only_a_build_sees(tmp_path):
         ManifestErrors, match='clawlite.toml:3: memory.power_safe.0.: there is no store "fcats"'
     ):
         check.check(str(tmp_path))
-
-
-def test_the_first_hundred_names_of_no_tool_get_a_hint(tmp_path):
-    from clawlite.host.bench import agent
-    from clawlite.host.manifest import lint_warnings, manifest
-
-    found = lint_warnings.find(manifest.load(agent.write(str(tmp_path), count=300)))["warnings"]
-    said = ["did you mean" in one["message"] for one in found if "no tool" in one["message"]]
-    assert len(said) > 150 and said == [True] * 100 + [False] * (len(said) - 100)

@@ -255,7 +255,7 @@ def test_entries_of_an_outage_are_given_their_vectors_later(tmp_path):
     ):
         for number in range(70):
             assert (
-                "words alone"
+                "only words are searched"
                 in one.put("cat %d" % number if number else "the pump runs", number)["result"][
                     "notice"
                 ]
