@@ -27,7 +27,7 @@ from typing import Any
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.protocol.group_session import Later
-from clawlite.core.swarm.swarm import LEADER, ROOT, SOURCE, WAITING, Task
+from clawlite.core.swarm.swarm import LEADER, ROOT, RUNNING, SOURCE, WAITING, Task
 from clawlite.linux.files.files import swarm_folder
 from clawlite.linux.files.inherited_log import InheritedLog
 from clawlite.linux.io.jsontext import dumps, loads
@@ -131,6 +131,17 @@ class _Replica(Bus):
         """Return the identity as which a process has joined, None where it is not there."""
         rows = self._rows("select identity from peers where process = ?", process)
         return rows[0][0] if rows else None
+
+    def may_withdraw(self, task_id: str, process: str, identity: str) -> bool:
+        """Return whether *identity* gave the task, or *process* does the one of which it is a part:
+        the process that gave the parts may have been killed since.
+        """
+        query = (
+            "select 1 from tasks as one left join tasks as whole on whole.id = one.parent "
+            "where one.id = ? and one.sender != ? "
+            "and not (whole.state is ? and whole.process is ?)"
+        )
+        return not self._rows(query, task_id, identity, RUNNING, process)
 
     def peers(self) -> list:
         """Return the processes that are there, who came first first."""
@@ -432,6 +443,8 @@ class ReplicatedBus:
             named = identity
         if named != identity:
             raise ValueError("%s spoke in the name of %s (%s)" % (identity, str(named)[:63], name))
+        if name == "withdraw" and not self._replica.may_withdraw(values[0], process, identity):
+            raise ValueError("%s took back a task of another (withdraw)" % identity)
         joined = self._replica.identity_of(process)
         if joined not in (None, identity):
             raise ValueError("%s spoke for a process of %s (%s)" % (identity, joined, name))

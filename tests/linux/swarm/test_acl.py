@@ -15,7 +15,7 @@ from paho.mqtt import client as paho
 from swarm_world import IDS, MEMBERS, World, end_of, now_ms, task
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.swarm.swarm import Swarm
+from clawlite.core.swarm.swarm import Swarm, Task
 from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.swarm.nats_engine import inbox
 from clawlite.linux.swarm_commands.acl import PASSWORD, acl
@@ -93,6 +93,8 @@ def test_nats_does_not_let_a_member_name_another_within_an_entry(nats):
     refused("hand spoke in the name of lead (here)", "here", "lead", 0)
     refused("hand: only a person may let a task begin again", "again", IDS[1])
     refused("hand: only a person may drop a task", "drop", IDS[1])
+    nats.done(lead.put(task(3, "nobody")))
+    refused("hand took back a task of another (withdraw)", "withdraw", IDS[3])
     hand.process = other.process
     hand._number = other._number
     refused("hand spoke for a process of other (report)", "report", *report, "hand", True)
@@ -100,6 +102,9 @@ def test_nats_does_not_let_a_member_name_another_within_an_entry(nats):
     hand.process = hand._host
     nats.settle()
     assert lead.state(IDS[0]) is None and lead.state(IDS[1]) == "running"
+    assert lead.state(IDS[3]) == "waiting"
+    lead.withdraw(IDS[3])
+    nats.until(lambda: hand.state(IDS[3]) == "failed")
     assert not other.messages() or all("settle" in one for _, one in other.messages())
     nats.done(other.report(*report, "other"))
     assert nats.until(lambda: lead.outcome(IDS[1]))[0] == "other"
@@ -107,6 +112,21 @@ def test_nats_does_not_let_a_member_name_another_within_an_entry(nats):
     nats.done(lead.put(task(2, "nobody")))
     nats.until(lambda: lead.expire(1, True) or lead.state(IDS[2]) == "dead")
     assert nats.done(person.again(IDS[2])) is True
+
+
+def test_who_does_the_whole_task_takes_back_the_parts_that_another_gave(nats):
+    """The process that divided it before was killed."""
+    lead, other = joined(nats, "lead", "lead"), joined(nats, "other", "other")
+    nats.done(lead.put(task(0, "")))
+    assert nats.take(other, "other").id == IDS[0]
+    nats.done(other.put(Task(IDS[1], "Look.", None, "other", "nobody", IDS[0])))
+    nats.settle()
+    other.release(IDS[0])
+    hand = joined(nats, "hand", "hand")
+    assert nats.take(hand, "hand").id == IDS[0]
+    hand.withdraw(IDS[1])
+    nats.until(lambda: lead.state(IDS[1]) == "failed")
+    assert nats.refused == []
 
 
 def test_nats_does_not_let_a_member_read_the_answers_for_another(nats):
