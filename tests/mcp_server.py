@@ -20,6 +20,7 @@ none         it lists no tool          many      it lists 500
 noisy        it writes 50 MB to stderr in each call
 asks         FOLDER/asks is a list of params of elicitation/create: each is asked in a call, which
              gives the answers
+hasty        with asks: it does not wait for an answer before it asks the next
 progress     it tells 3000 times how a call goes on, and waits until somebody opens FOLDER/go
 hungry       a call takes all memory that there is, once
 forks        a call starts processes until it gets no more, at most 100, and says how many
@@ -37,6 +38,7 @@ import subprocess
 import sys
 
 FOLDER, WHAT = sys.argv[1], sys.argv[2:]
+ANSWERS = {}  # what came for questions, id -> answer
 LATER = []  # lines that came while a call was under way
 SUBSCRIBED = []  # ids
 CANCELLED = object()  # the outcome of a call that nobody waits for
@@ -120,7 +122,11 @@ def called(name: str, arguments: dict, meta: dict) -> dict:
         text = str(forked())
     if "asks" in WHAT:
         with open(os.path.join(FOLDER, "asks")) as file:
-            text = json.dumps([asked(at, each) for at, each in enumerate(json.load(file))])
+            forms = list(enumerate(json.load(file)))
+        if "hasty" in WHAT:
+            for each in forms:
+                ask(*each)
+        text = json.dumps([asked(*each) for each in forms])
     if "flood" in WHAT:
         while True:
             say({"method": "notifications/message", "params": {"data": "x"}})
@@ -160,13 +166,18 @@ def slept():
     return CANCELLED
 
 
-def asked(number: int, params: dict):
+def ask(number: int, params: dict) -> None:
     say({"id": "q%d" % number, "method": "elicitation/create", "params": params})
-    for line in sys.stdin:
-        message = json.loads(line)
+
+
+def asked(number: int, params: dict):
+    if "hasty" not in WHAT:
+        ask(number, params)
+    while "q%d" % number not in ANSWERS:
+        message = json.loads(sys.stdin.readline())
         note("methods", message.get("method", "answer"))
-        if message.get("id") == "q%d" % number:
-            return message.get("result", message.get("error"))
+        ANSWERS[message.get("id")] = message.get("result", message.get("error"))
+    return ANSWERS.pop("q%d" % number)
 
 
 def forked() -> int:

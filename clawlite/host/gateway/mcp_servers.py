@@ -560,10 +560,29 @@ class _Server(abc.ABC):
             if call is not None and not call.future.done():
                 self._failures = 0
                 if outcome[IS_OK] is ASKED:
-                    call.asking.append(self._later(self._put_all(number, call, *outcome[VALUE])))
+                    self._asked(number, call, *outcome[VALUE])
                 else:
                     call.future.set_result(outcome)
         self._go_on()
+
+    def _asked(self, key: int, call: _Call, number, state, requests: dict) -> None:
+        """Take what the server wants to know during *call* (``MCPClient.feed``).  Questions beyond
+        the limit are refused at once, so that no server fills the memory with them.
+        """
+        call.questions += len(requests) or 1
+        if call.questions <= MAX_QUESTIONS:
+            work = self._put_all(key, call, number, state, requests)
+            call.asking.append(self._later(work))
+            return
+        call.note = f"it asked a person more than {MAX_QUESTIONS} questions"
+        if number is not None:
+            self._client.answer(number, {"action": "decline"})
+            return
+        error = ClawError(
+            f"the MCP server {self.name} did not come to an end",
+            "give all that it needs in the arguments",
+        )
+        call.future.set_result((False, error))
 
     async def _put_all(self, key: int, call: _Call, number, state, requests: dict) -> None:
         """Put what the server wants to know during *call* to a person, and tell it what they say
@@ -571,7 +590,6 @@ class _Server(abc.ABC):
         """
         client, answers = self._client, {}
         async with call.one_by_one:
-            call.questions += len(requests) or 1
             for name, params in requests.items():
                 answers[name], why = await self._put(call, params)
                 call.note = why or call.note
@@ -585,12 +603,6 @@ class _Server(abc.ABC):
             return
         if number is not None:
             client.answer(number, answers[""] or {"action": "decline"})
-        elif call.questions > MAX_QUESTIONS:
-            error = ClawError(
-                f"the MCP server {self.name} did not come to an end",
-                "give all that it needs in the arguments",
-            )
-            call.future.set_result((False, error))
         elif why := self._differs(client, call.tool):
             call.future.set_exception(_NotMade("changed", why))
         else:
@@ -601,8 +613,6 @@ class _Server(abc.ABC):
         """Return (what a person says to a question, or None: it was not put; what the call did not
         get, or "").
         """
-        if call.questions > MAX_QUESTIONS:
-            return None, f"it asked a person more than {MAX_QUESTIONS} questions"
         if not call.caller.asks or call.limit.expired():
             return None, "it asked a person, and nobody can be asked at the device"
         loop = asyncio.get_running_loop()

@@ -42,6 +42,9 @@ from clawlite.host.gateway.http import Connection
 CONNECT_MS = 10000
 MAX_ARGUMENTS = 262144  # bytes
 TELL_S = 0.25  # between two records of a call's progress
+# what a device's decoder of JSON takes (linux/io/jsontext.py): arrays and objects open at once, and
+# numbers of 40 characters, a sign among them
+MAX_DEPTH, MAX_INTEGER = 32, 10**39
 MAX_NAME = 128  # characters of a secret's name
 _ODD = re.compile("[^A-Za-z0-9_.-]")  # what such a name cannot hold
 
@@ -82,6 +85,8 @@ class ToolJob(Answer, Caller):
         self._timer: asyncio.TimerHandle | None = None
 
     def told(self, progress: tuple) -> None:
+        if not all(_is_taken(part, 0) for part in progress):
+            return
         self._progress = progress
         if self._timer is None:
             self._tell_progress()
@@ -98,6 +103,8 @@ class ToolJob(Answer, Caller):
         self._timer = asyncio.get_running_loop().call_later(TELL_S, self._tell_progress)
 
     async def ask(self, server: str, params) -> tuple:
+        if not _is_taken(params, MAX_DEPTH - 2):  # the record, and its params
+            return None, "its form is nested too deep, or has a number that is too long"
         number = len(self.records)
         about = {"id": self.id, "number": number, "server": server, "params": params}
         record = {"jsonrpc": "2.0", "method": "claw.gateway.asks", "params": about}
@@ -144,6 +151,16 @@ class ToolJob(Answer, Caller):
         self._pieces(self.said)
         ended = {"ok": result["ok"]} if result.ran else {"ok": False, "ran": False}
         self._keep({"jsonrpc": "2.0", "id": self.id, "result": ended})
+
+
+def _is_taken(value, levels: int) -> bool:
+    """Return whether the decoder of a device takes *value*, which has *levels* arrays and objects
+    at most.  A record that it does not take ends the connection.
+    """
+    if isinstance(value, (dict, list)):
+        parts = value.values() if isinstance(value, dict) else value
+        return levels > 0 and all(_is_taken(part, levels - 1) for part in parts)
+    return type(value) is not int or abs(value) < MAX_INTEGER
 
 
 async def called(

@@ -15,9 +15,11 @@ from gateways import gateway, says
 from lan_boards import Relay, free_port, token
 from mcp_calls import Calls, image_of, message, run
 
+from clawlite.core.base.errors import ParseError
 from clawlite.host.build.build import build_beside
 from clawlite.host.gateway import mcp_servers
-from clawlite.host.gateway.service_calls import Caller
+from clawlite.host.gateway.service_calls import MAX_DEPTH, MAX_INTEGER, Caller, ToolJob
+from clawlite.linux.io.jsontext import loads
 
 FORM = {
     "message": "Which city?",
@@ -49,10 +51,10 @@ def mediated(agent, wire: Relay) -> str:
     return build_beside(str(agent))
 
 
-def asking(tmp_path, *forms):
+def asking(tmp_path, *forms, how=()):
     """Write an agent whose tool echo asks *forms*, and gives the answers; return its folder."""
     tools = [mcp_agents.tool("echo", "echo")]
-    agent = mcp_agents.write(tmp_path, ("asks",), "board", tools=tools)
+    agent = mcp_agents.write(tmp_path, ("asks", *how), "board", tools=tools)
     (tmp_path / "marks/asks").write_text(json.dumps(forms))
     return agent
 
@@ -152,11 +154,13 @@ class Person(Caller):
 
     def __init__(self, answer):
         self.answer, self.asked, self.servers, self.limits = answer, 0, None, []
+        self.waiting = 0  # questions of one call at once, at most
 
     async def ask(self, server: str, params) -> tuple:
         self.asked += 1
         calls = [one for known, _ in self.servers.values() for one in known._calls.values()]
         self.limits += [one.limit.when() for one in calls]
+        self.waiting = max(self.waiting, *[len(one.asking) for one in calls])
         if self.answer is None:
             await asyncio.Event().wait()
         return self.answer
@@ -236,3 +240,63 @@ def test_more_questions_than_a_person_is_asked(tmp_path):
 
     run(work())
     assert person.asked == 8
+
+
+def test_many_questions_at_once_do_not_pile_up(tmp_path):
+    """All but the first 8 are refused before a person has answered the first."""
+    image, person = image_of(asking(tmp_path, *[FORM] * 100, how=["hasty"])), Person((CANCEL, ""))
+
+    async def work():
+        async with Calls(image, caller=person) as call:
+            person.servers = call.servers._servers
+            result = await call()
+        assert json.loads(result["data"]) == [CANCEL] * 8 + [{"action": "decline"}] * 92
+
+    run(work())
+    assert (person.asked, person.waiting) == (8, 8)
+
+
+def nested(levels: int):
+    value = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "most, more", [(nested(MAX_DEPTH - 3), nested(MAX_DEPTH - 2)), (1 - MAX_INTEGER, -MAX_INTEGER)]
+)
+def test_a_form_that_a_device_cannot_decode_is_not_sent(most, more):
+    """The device would end the connection, and get the same record at the next one."""
+
+    async def work():
+        job = ToolJob("1", {"tool": "echo", "asks": True}, lambda: None, None, 65536)
+        assert await job.ask("t", {"message": more}) == (
+            None,
+            "its form is nested too deep, or has a number that is too long",
+        )
+        assert job.records == []
+        task = asyncio.create_task(job.ask("t", {"message": most}))
+        await asyncio.sleep(0)
+        sent = json.loads(job.records[0])
+        assert loads(job.records[0]) == sent
+        sent["params"]["params"]["message"] = more
+        with pytest.raises(ParseError):
+            loads(json.dumps(sent).encode())
+        task.cancel()
+
+    asyncio.run(work())
+
+
+def test_progress_that_a_device_cannot_decode_is_not_sent():
+    told = []
+
+    async def work():
+        job = ToolJob("1", {"tool": "echo", "watches": True}, lambda: None, told.append, 65536)
+        job.told((MAX_INTEGER, None, ""))
+        job.told((1, -MAX_INTEGER, ""))
+        assert told == []
+        job.told((MAX_INTEGER - 1, 1 - MAX_INTEGER, ""))
+
+    asyncio.run(work())
+    assert loads(json.dumps(told[0]).encode())["params"]["progress"] == MAX_INTEGER - 1
