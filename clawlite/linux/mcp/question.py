@@ -2,7 +2,7 @@
 approval is (core/policy/approval.py).
 
 1. All words of a server are a stranger's: they stand in quotation marks, on one line, with what
-   cannot be seen written out.
+   cannot be seen written out.  Its name may come from a gateway, and is no exception.
 2. At a console each field is asked for by itself, and what was typed is shown once more before it
    leaves.  Elsewhere the whole form is answered at once (``fill``).
 3. A field that looks like a secret is asked for with a warning, and what is given for it is not on
@@ -57,7 +57,7 @@ class Question:
     """
 
     def __init__(self, server: str, params, loads):
-        self._server, self._loads = server, loads
+        self._server, self._loads = visible(server), loads
         self.message, properties, required = _parts(params)
         self._fields = [
             field_of(name, schema, name in required) for name, schema in properties.items()

@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import mcp_agents
 import mcp_clients
@@ -13,6 +14,7 @@ from agents import INITIALIZE, Agent, eventually, linux, tool_call
 from bot_server import BotServer
 
 from clawlite.host.build.build import build_beside
+from clawlite.linux.mcp.question import Question
 
 CITY = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
@@ -525,3 +527,11 @@ def test_a_client_of_mcp_serve_without_forms(tmp_path):
     step = [["call", "echo", {"text": "x"}]]
     said = mcp_clients.sdk("sdk2", tmp_path, step, command=linux("mcp", "serve", image))
     assert said["asked"] == [] and "accept" not in json.dumps(said["results"])
+
+
+def test_the_name_that_a_gateway_gives_a_server_moves_no_cursor():
+    tool = SimpleNamespace(name="echo", flags=0)
+    asks = Question("t\x1b[2J\n", question(), json.loads)
+    next(asks.put(tool, {}))
+    assert "The MCP server t\\x1b[2J\\n asks" in asks.text(9, "/show")
+    assert "\x1b" not in asks.event({"answer": "denied"})["reason"]
