@@ -12,6 +12,8 @@ device's side of the protocol, over TCP or TLS.
    know how says nothing.
 6. When the tool's server asks a person, the connection ends, so that other calls have it meanwhile.
    The answer goes up with the next one, where the call goes on.
+7. The next connection tells the gateway which calls were given up, so that they do not count among
+   those that are under way there.
 """
 
 import _thread
@@ -83,6 +85,7 @@ class GatewayCalls:
         self._boot = str(hexlify(os.urandom(4)), "ascii")
         self._count = 0
         self._calls = {}  # task -> _Call
+        self._given_up = []  # ids of calls that the gateway may still carry out
         self._lock = _thread.allocate_lock()  # protects the data that both threads use
         self._line = _thread.allocate_lock()  # held by the thread that has the connection
 
@@ -202,7 +205,9 @@ class GatewayCalls:
                     self._await_answer(call)
             outcome = True, result
         except Cancelled:
-            pass
+            if call.sent:
+                with self._lock:
+                    self._given_up.append(call.id)
         except InvalidRequest as e:
             outcome = False, e
         except ClawError as e:
@@ -291,6 +296,7 @@ class GatewayCalls:
         elif method == "claw.gateway.hello":
             stream.due = None  # from here on, ``poll`` watches the time
             self._send(stream, {"jsonrpc": "2.0", "id": id, "result": self._who()})
+            self._end_given_up(stream)
             for record in _records(call):
                 self._send(stream, record)
                 call.sent = True
@@ -317,6 +323,15 @@ class GatewayCalls:
                 raise not_run("the gateway: %s" % result["error"]["message"], "")
             return result
         return None
+
+    def _end_given_up(self, stream: Stream):
+        """Tell the gateway of the calls that nobody waits for any more."""
+        while self._given_up:
+            params = {"id": self._given_up[-1]}
+            note = {"jsonrpc": "2.0", "method": "claw.gateway.cancel", "params": params}
+            self._send(stream, note)
+            with self._lock:
+                self._given_up.remove(params["id"])
 
     def _went_on(self, call: _Call, params: dict):
         number, total, said = [params.get(name) for name in ("progress", "total", "message")]

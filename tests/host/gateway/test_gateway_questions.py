@@ -167,6 +167,11 @@ class Person(Caller):
 
 
 CANCEL = {"action": "cancel"}
+CLIENT = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {"elicitation": {}},
+    "clientInfo": {"name": "t", "version": "1"},
+}
 
 
 @pytest.mark.parametrize(
@@ -300,3 +305,33 @@ def test_progress_that_a_device_cannot_decode_is_not_sent():
 
     asyncio.run(work())
     assert loads(json.dumps(told[0]).encode())["params"]["progress"] == MAX_INTEGER - 1
+
+
+def test_calls_that_are_given_up_do_not_count_at_the_gateway(tmp_path, state, port, wire):
+    """A device has 4 calls at once; those whose client cancelled them make room for a fifth."""
+    python = mcp_clients.SDKS["sdk1"][0]
+    if not os.path.exists(python):
+        pytest.skip("no environment with mcp<2: make mcp")
+    args = [str(mcp_agents.SERVER.with_name("mcp_sdk_server.py")), "stdio"]
+    both = ("echo", "echo"), ("ask", "ask_within")
+    tools = [mcp_agents.tool(*each, program=python) for each in both]
+    image = mediated(mcp_agents.write(tmp_path, level="board", tools=tools, args=args), wire)
+    with gateway(tmp_path, image, "--listen", f"127.0.0.1:{port}", "--uncontained", "t") as running:
+        assert says(running, "listens on")
+        with of(tmp_path, state, "mcp", "serve", image) as shed:
+            shed.call("initialize", CLIENT, 0)
+            for number in range(1, 6):
+                params = {"name": "ask", "arguments": {"text": "a"}}
+                shed.line(rpc("tools/call", params, id=number))
+                asked = shed.message()
+                assert asked.get("method") == "elicitation/create", asked
+                if number < 5:
+                    shed.line(rpc("notifications/cancelled", {"requestId": number}))
+            answer = {"action": "accept", "content": {"name": "Bonn"}}
+            shed.line(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": answer}))
+            assert "Bonn" in str(shed.message()["result"])
+    assert wire.seen.count(b"claw.gateway.cancel") == 4
+
+
+def rpc(method: str, params: dict, **more) -> str:
+    return json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **more})
