@@ -143,7 +143,7 @@ def test_a_request_goes_up_again_with_what_was_seen(agent):
         ),
         (
             {"result": {"stop": "x" * 9000}},
-            b"bytes of its answer found no room - ask for less at once; next: reflex\nBy rule.\n> ",
+            b"bytes of its answer did not fit - ask for less at once; next: reflex\nBy rule.\n> ",
         ),
     ],
 )

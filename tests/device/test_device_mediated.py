@@ -159,7 +159,7 @@ def test_a_gateway_that_does_not_say_what_became_of_a_call(agent):
         (["{"], b"the gateway's answer is malformed"),
         (["[1]"], b"the gateway's answer is malformed"),
         (["{}"], b"the gateway's answer is malformed"),
-        (["x" * 9000], b"bytes of its answer found no room"),
+        (["x" * 9000], b"bytes of its answer did not fit"),
     ],
 )
 def test_an_answer_that_is_none(agent, texts, why):

@@ -185,7 +185,7 @@ def test_an_image_without_an_authority_does_not_start_there(micropython, tmp_pat
     with Agent(words, tmp_path / "home", env=env) as agent:
         assert agent.wait() == 2
         assert (
-            "the image names nobody whose certificates count - name them: [tls] ca in clawlite.toml"
+            "the image names no certificate authority - name one: [tls] ca in clawlite.toml"
             in agent.errors()
         )
 

@@ -42,7 +42,7 @@ LISTEN = "listen"  # what the client calls its own subscription
 # in the message, for a model sees no hints
 _UNANSWERED = "clawlite answers no questions of a server: give all that it needs in the arguments"
 # the hint of an error after which nobody knows whether a call was carried out
-OUTCOME_UNKNOWN = "what the call did is not known: look before it is made again"
+OUTCOME_UNKNOWN = "what the call did is not known: look before calling it again"
 
 
 class Broken(ClawError):

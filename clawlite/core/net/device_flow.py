@@ -57,7 +57,7 @@ def sign_in(row: list, device: tuple, codec, loads, meter, resource: str, tell, 
         raise ProviderError(
             "no sign-in at %s: expected device_code, user_code and an https verification_uri "
             "in its answer" % host,
-            "check device_authorization_endpoint, or ask who runs the server",
+            "check device_authorization_endpoint, or ask its operator",
         )
     left = _seconds(answer.get("expires_in"), _LIFE_S, LONGEST_S)
     pause = _seconds(answer.get("interval"), _INTERVAL_S, _LONGEST_INTERVAL_S)

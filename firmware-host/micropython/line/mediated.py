@@ -160,7 +160,7 @@ class Mediated:
         for task in waiting:
             self.close(task)
             self._fail(
-                task, "unreachable", "%s bytes of its answer found no room" % str(size, "utf-8")
+                task, "unreachable", "%s bytes of its answer did not fit" % str(size, "utf-8")
             )
         return self._uplink.lost(size) or len(waiting) > 0
 

@@ -27,7 +27,7 @@ def read(folder: str) -> tuple:
         pass
     return (
         "whether its swarm is stopped cannot be read on this board",
-        "start what tells this board of stops: clawlite gateway, or clawlite swarm board",
+        "start clawlite gateway or clawlite swarm board, which tell it",
     )
 
 
@@ -44,4 +44,4 @@ def keep(folder: str, told: tuple):
         else:
             os.remove(path)
     except OSError as e:
-        sys.stderr.write("clawlite: a restart will forget what was heard of a stop: %s\n" % e)
+        sys.stderr.write("clawlite: a restart will forget the stop of its swarm: %s\n" % e)

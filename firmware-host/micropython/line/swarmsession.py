@@ -78,7 +78,7 @@ class SwarmSession(Session):
         self._answers[id] = answer
         try:
             if not self._up(id, method, params):
-                raise ClawError("nobody is there who speaks for this board in its swarm", _HINT)
+                raise ClawError("nothing speaks for this board in its swarm", _HINT)
             while not answer:
                 yield (SLEEP, _LOOK_MS)
         finally:

@@ -233,7 +233,7 @@ class Uplink:
                 (
                     False,
                     ProviderError(
-                        "%s bytes of its answer found no room" % str(size, "utf-8"),
+                        "%s bytes of its answer did not fit" % str(size, "utf-8"),
                         "ask for less at once",
                     ),
                 ),

@@ -185,7 +185,7 @@ class Lan(Uplink):
         try:
             nonce = loads(data)["params"]["nonce"].encode()
         except (KeyError, TypeError, AttributeError):
-            raise ClawError("it does not speak as a gateway does")
+            raise ClawError("it does not answer as a gateway")
         done, found = secret(self._device.folder, "GATEWAY_TOKEN")
         if not done:
             raise found

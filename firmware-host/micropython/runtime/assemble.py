@@ -109,7 +109,7 @@ def _audit(image) -> list:
     wants = shaped(image.section(GUARD)[GUARD_AUDIT], [shape, shape + (object,)], "the audit")
     if wants[AUDIT_DESTINATION] != "file":
         raise ImageMismatch(
-            "the audit goes to %s, which this board does not do" % wants[AUDIT_DESTINATION],
+            "this board cannot send its audit to %s" % wants[AUDIT_DESTINATION],
             "destination: file; see it with clawlite audit --port PORT",
         )
     return wants

@@ -64,8 +64,8 @@ def _check_network(image):
         )
     if not authorities:
         raise ImageMismatch(
-            "the image names nobody whose certificates count",
-            "name them: [tls] ca in clawlite.toml; or ask through a gateway",
+            "the image names no certificate authority",
+            "name one: [tls] ca in clawlite.toml; or ask through a gateway",
         )
 
 

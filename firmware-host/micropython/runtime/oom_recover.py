@@ -49,6 +49,6 @@ def recover(device):
 
 def _unknown(name: str):
     return ToolTimeout(
-        "out of memory: %s began, and what came of it is not known" % name,
+        "out of memory: %s began, and its result is not known" % name,
         "see what it did before you call it again",
     )

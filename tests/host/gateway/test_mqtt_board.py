@@ -148,7 +148,7 @@ def test_an_operator_of_a_board_by_mqtt_uses_the_methods_of_the_swarm(team, tmp_
         team.server.kill()
         answer = operator.call("claw.swarm.discover", {}, 8)
         assert answer["error"]["code"] == -32603
-        assert "nobody is there who speaks for this board" in answer["error"]["message"]
+        assert "nothing speaks for this board" in answer["error"]["message"]
         operator.close()
 
 

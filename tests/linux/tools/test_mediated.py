@@ -225,6 +225,6 @@ def test_a_gateway_that_ends_in_the_middle_of_a_call_calls_nothing_twice(world, 
             assert result["error"]["code"] == "unreachable"
             message = result["error"]["message"]
             assert "no longer knows this request" in message and "send it again" not in message
-            assert message.endswith("what the call did is not known: look before it is made again")
+            assert message.endswith("what the call did is not known: look before calling it again")
     gate.set()
     assert len(desk.requests) == 1
