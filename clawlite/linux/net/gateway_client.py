@@ -140,9 +140,7 @@ class GatewayCalls:
         is told).
         """
         call = self._calls.get(task)
-        if call is not None:
-            call.due_ms += now_ms - call.asking_ms
-            call.asking_ms = None
+        if call is not None:  # its time goes on once it has the connection
             self._answer(call, {"result": outcome[VALUE]})
 
     def has(self, task: int) -> bool:
@@ -200,6 +198,7 @@ class GatewayCalls:
             result = _ASKED
             while result is _ASKED:
                 with self._line:
+                    self._go_on(call)
                     result = self._until_done(call)
                 if result is _ASKED:
                     self._await_answer(call)
@@ -252,6 +251,13 @@ class GatewayCalls:
             if not call.sent and self._now_ms() >= give_up:
                 raise self._nobody(why)
             self._pause(call)
+
+    def _go_on(self, call: _Call):
+        """Let the time of *call* go on, if it stood still for a question."""
+        if call.asking_ms is not None:
+            call.due_ms += self._now_ms() - call.asking_ms
+            call.asking_ms = None
+            self._nudge_loop()
 
     def _await_answer(self, call: _Call):
         stream = Stream(call.connection, self._lock, 0)

@@ -10,16 +10,19 @@ import subprocess
 import mcp_agents
 import mcp_clients
 import pytest
-from agents import INITIALIZE, Agent, linux, tool_call
+from agents import INITIALIZE, Agent, eventually, linux, tool_call
 from gateways import gateway, says
 from lan_boards import Relay, free_port, token
 from mcp_calls import Calls, image_of, message, run
 
+from clawlite.core.base.effect import ASKS_PERSON
 from clawlite.core.base.errors import ParseError
 from clawlite.host.build.build import build_beside
 from clawlite.host.gateway import mcp_servers
 from clawlite.host.gateway.service_calls import MAX_DEPTH, MAX_INTEGER, Caller, ToolJob
+from clawlite.host.image import inspection
 from clawlite.linux.io.jsontext import loads
+from clawlite.linux.net.gateway_client import GatewayCalls
 
 FORM = {
     "message": "Which city?",
@@ -331,6 +334,44 @@ def test_calls_that_are_given_up_do_not_count_at_the_gateway(tmp_path, state, po
             shed.line(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": answer}))
             assert "Bonn" in str(shed.message()["result"])
     assert wire.seen.count(b"claw.gateway.cancel") == 4
+
+
+class Seam:
+    """An agent whose person can be asked, and does not watch."""
+
+    asks = staticmethod(lambda task: True)
+    watches = staticmethod(lambda task: False)
+
+
+def test_the_time_stands_still_until_the_answer_has_the_connection(tmp_path, port, wire):
+    """Another call may have it for longer than the time that is left to this one."""
+    image, now, done = mediated(asking(tmp_path, FORM), wire), [0], []
+    wake = os.pipe()
+    with gateway(tmp_path, image, "--listen", f"127.0.0.1:{port}") as running:
+        assert says(running, "listens on")
+        secret, codecs = token(tmp_path), (loads, json.dumps)
+        calls = GatewayCalls(
+            inspection.opened(image),
+            wake[1],
+            lambda: now[0],
+            lambda: secret,
+            codecs,
+            Seam,
+            lambda *about: about,
+        )
+        calls.start(1, "echo", {"text": "a"}, 1000)
+        eventually(lambda: done.extend(calls.poll()) or done, 30)
+        assert done == [(1, (ASKS_PERSON, (1, "t", FORM)))]
+        done.clear()
+        with calls._line:  # as another call has it
+            now[0] += 100000
+            calls.resume(1, (True, CANCEL), now[0])
+            now[0] += 100000
+            assert calls.poll() == [] and calls.deadline() is None
+        eventually(lambda: done.extend(calls.poll()) or done, 30)
+        assert json.loads(done[0][1][1]["data"]) == [CANCEL]
+    for fd in wake:
+        os.close(fd)
 
 
 def rpc(method: str, params: dict, **more) -> str:
