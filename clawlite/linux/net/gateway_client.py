@@ -39,6 +39,7 @@ GREET_MS = 10000  # time for authentication and the gateway's hello
 WAIT_MS = 6000  # time to reach the gateway before a call is refused
 _AGAIN_MS = 500  # pause after a connection broke
 _MAX_RECORD = 65536
+_MAX_ANSWER = _MAX_RECORD - 512  # bytes; the gateway drops a record that is longer
 _PIECE = 512  # characters of a text in one record
 _MORE = 2000  # ms after a call's end, in which the gateway can report its own time-out
 _ASKED = object()  # of ``_talk``: a question has come, and no result
@@ -141,7 +142,11 @@ class GatewayCalls:
         """
         call = self._calls.get(task)
         if call is not None:  # its time goes on once it has the connection
-            self._answer(call, {"result": outcome[VALUE]})
+            answer, size = {"result": outcome[VALUE]}, len(self._dumps(outcome[VALUE]).encode())
+            if size > _MAX_ANSWER:
+                said = "what a person answered takes %d bytes, and the gateway takes %d"
+                answer = {"why": said % (size, _MAX_ANSWER)}
+            self._answer(call, answer)
 
     def has(self, task: int) -> bool:
         """Return whether the call *task* is under way here."""

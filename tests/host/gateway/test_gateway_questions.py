@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import subprocess
+from contextlib import contextmanager
 
 import mcp_agents
 import mcp_clients
@@ -22,7 +23,7 @@ from clawlite.host.gateway import mcp_servers
 from clawlite.host.gateway.service_calls import MAX_DEPTH, MAX_INTEGER, Caller, ToolJob
 from clawlite.host.image import inspection
 from clawlite.linux.io.jsontext import loads
-from clawlite.linux.net.gateway_client import GatewayCalls
+from clawlite.linux.net.gateway_client import _MAX_ANSWER, GatewayCalls
 
 FORM = {
     "message": "Which city?",
@@ -343,35 +344,52 @@ class Seam:
     watches = staticmethod(lambda task: False)
 
 
-def test_the_time_stands_still_until_the_answer_has_the_connection(tmp_path, port, wire):
-    """Another call may have it for longer than the time that is left to this one."""
-    image, now, done = mediated(asking(tmp_path, FORM), wire), [0], []
-    wake = os.pipe()
+@contextmanager
+def asked(tmp_path, port, wire, now):
+    """The calls of a device, of which number 1 asks a person; *now*: [ms]."""
+    image, done, wake = mediated(asking(tmp_path, FORM), wire), [], os.pipe()
     with gateway(tmp_path, image, "--listen", f"127.0.0.1:{port}") as running:
         assert says(running, "listens on")
         secret, codecs = token(tmp_path), (loads, json.dumps)
-        calls = GatewayCalls(
-            inspection.opened(image),
-            wake[1],
-            lambda: now[0],
-            lambda: secret,
-            codecs,
-            Seam,
-            lambda *about: about,
-        )
+        clock, secret_of, put = lambda: now[0], lambda: secret, lambda *about: about
+        opened = inspection.opened(image)
+        calls = GatewayCalls(opened, wake[1], clock, secret_of, codecs, Seam, put)
         calls.start(1, "echo", {"text": "a"}, 1000)
         eventually(lambda: done.extend(calls.poll()) or done, 30)
         assert done == [(1, (ASKS_PERSON, (1, "t", FORM)))]
-        done.clear()
+        yield calls
+    for fd in wake:
+        os.close(fd)
+
+
+def ended(calls) -> dict:
+    """Return the result of the call, which says what the server was told."""
+    done = []
+    eventually(lambda: done.extend(calls.poll()) or done, 30)
+    [(_, (_, result))] = done
+    return result
+
+
+def test_the_time_stands_still_until_the_answer_has_the_connection(tmp_path, port, wire):
+    """Another call may have it for longer than the time that is left to this one."""
+    now = [0]
+    with asked(tmp_path, port, wire, now) as calls:
         with calls._line:  # as another call has it
             now[0] += 100000
             calls.resume(1, (True, CANCEL), now[0])
             now[0] += 100000
             assert calls.poll() == [] and calls.deadline() is None
-        eventually(lambda: done.extend(calls.poll()) or done, 30)
-        assert json.loads(done[0][1][1]["data"]) == [CANCEL]
-    for fd in wake:
-        os.close(fd)
+        assert json.loads(ended(calls)["data"]) == [CANCEL]
+
+
+@pytest.mark.parametrize("more, action", [(0, "accept"), (1, "decline")])
+def test_an_answer_that_no_record_holds(tmp_path, port, wire, more, action):
+    """The gateway would drop it, and wait for it until 6 minutes are over."""
+    answer = {"action": "accept", "content": {"name": ""}}
+    answer["content"]["name"] = "x" * (_MAX_ANSWER - len(json.dumps(answer)) + more)
+    with asked(tmp_path, port, wire, [0]) as calls:
+        calls.resume(1, (True, answer), 0)
+        assert str(ended(calls)).count(action) == 1
 
 
 def rpc(method: str, params: dict, **more) -> str:
