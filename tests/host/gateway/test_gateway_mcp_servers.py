@@ -226,21 +226,22 @@ def test_one_that_nobody_needs_is_ended(tmp_path, monkeypatch):
 
 
 def test_a_call_that_nobody_waits_for(tmp_path):
-    """The server is told, and answers the next one."""
+    """The server is told, and answers the next one: it is not taken for one that hangs."""
     image = program(tmp_path, names=("echo", "sleep"))
 
     async def work():
         async with Calls(image) as call:
             assert (await call())["ok"]
-            waits = asyncio.create_task(call("sleep"))
-            while mcp_agents.methods(tmp_path).count("tools/call") < 2:
-                await asyncio.sleep(0.05)
-            waits.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await waits
+            for count in (2, 3):
+                waits = asyncio.create_task(call("sleep"))
+                while mcp_agents.methods(tmp_path).count("tools/call") < count:
+                    await asyncio.sleep(0.05)
+                waits.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await waits
             assert (await call())["ok"]
-            told = mcp_agents.methods(tmp_path)[-3:]
-            assert told == ["tools/call", "notifications/cancelled", "tools/call"]
+            told = mcp_agents.methods(tmp_path)[-5:]
+            assert told == ["tools/call", "notifications/cancelled"] * 2 + ["tools/call"]
             assert len(mcp_agents.processes(tmp_path)) == 1
         assert mcp_agents.processes(tmp_path) == []
 
