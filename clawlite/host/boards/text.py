@@ -17,9 +17,7 @@ def table(rows: list[dict]) -> list[str]:
         )
         for row in rows
     ]
-    return lines + [
-        "heap and flash in KiB; for more, and for what is unchecked: clawlite boards BOARD"
-    ]
+    return lines + ["heap and flash in KiB; for more, and what is unchecked: clawlite boards BOARD"]
 
 
 def _row(name, title, bits, heap, flash, network) -> str:

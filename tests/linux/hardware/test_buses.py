@@ -158,7 +158,7 @@ def test_what_is_declared_can_be_reached_and_nothing_else(tmp_path, level):
         (BUSES.replace("28-0316a279d1ff", "28-../../x"), "an id as in"),
         (BUSES.replace('"10 20 30"', '"1"'), "in hexadecimal"),
         (BUSES.replace("21500", "2x"), "thousandths of a degree"),
-        (BUSES.replace("bus = 0\n", "bus = 0\naddresses = [9]\n"), "has none"),
+        (BUSES.replace("bus = 0\n", "bus = 0\naddresses = [9]\n"), "has no addresses"),
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path, settings, words):

@@ -179,7 +179,7 @@ def test_who_holds_a_line_is_told_and_nothing_stays_open(kernel):
         ImageMismatch, match='pin pump: GPIO 18 is held by "clawlite lamp"'
     ) as caught:
         Pins([row("door", 4, INPUT), row("pump", 18, OUTPUT)], kernel)
-    assert "end that" in caught.value.hint and set(kernel.held) == {18}
+    assert "stop that" in caught.value.hint and set(kernel.held) == {18}
     other.release()
     with pytest.raises(ImageMismatch, match="GPIO 0 to 53, expected 54"):
         Pins([row("pump", 54, OUTPUT)], kernel)

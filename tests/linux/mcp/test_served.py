@@ -293,7 +293,7 @@ def test_a_program_that_the_sandbox_does_not_show(tmp_path):
         linux("serve", build_beside(str(agent)), "--stdio"), tmp_path
     ).initialize() as running:
         error = called(running, "echo")[1]
-        assert "No such file" in error["message"] and "what is mounted" in error["message"]
+        assert "No such file" in error["message"] and "in a mounted folder" in error["message"]
 
 
 def test_nothing_is_left_of_an_agent_that_is_killed(tmp_path, level):
