@@ -355,10 +355,11 @@ class Agent:
         from clawlite.core.policy import approval as ending
 
         approval = task.approval
+        # first what may fail, such as a file that a board loads here: then it waits on
+        event, error = ending.ended(approval, how, reason)
         self._forget(task, now_ms)
         if approval.form is None:
             task.answer = how
-        event, error = ending.ended(approval, how, reason)
         self.effects.append((LOG, event))
         self._advance(task, how, error, now_ms)
         self._ask(now_ms)

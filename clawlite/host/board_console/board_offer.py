@@ -35,7 +35,7 @@ from clawlite.host.serial.serial_line import SerialLine
 
 MAX_MESSAGE = 1 << 20  # bytes of a client's message
 AGENT_S = 20  # for the agent's prompt and its session: a board may be starting
-_AGAIN = 50  # times that an answer is sent which comes before its call waits
+_AGAIN = 50  # times that an answer is sent which the board does not take yet
 _READY = b" is ready. /help lists the commands.\n"
 _REPL = (b">>> ", b"... ")
 _CALL, _SESSION = "call", "session"
@@ -192,8 +192,9 @@ class _Server(SerialConsole):
             one.call.number = None
             one.call.server.ended(one.call, result, None)
         elif what == "answer" and one.call.number is one:
-            acknowledged = message.get("result") or {}
-            if acknowledged.get("acknowledged") is False and one.tries < _AGAIN:
+            told = message.get("result")
+            # an error, too: a board that has to load a file for it may lack the stack at first
+            if not (isinstance(told, dict) and told.get("acknowledged")) and one.tries < _AGAIN:
                 self._tell(one)
 
     def _opened(self, message: dict):

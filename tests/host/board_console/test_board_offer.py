@@ -17,6 +17,13 @@ def asked(client, board, greenhouse, steps, says=None):
     return mcp_clients.sdk(client, board.registry.parent, steps, says, command=command)["results"]
 
 
+@pytest.mark.parametrize("says", ["decline", None])
+def test_the_pump_stays_off_without_a_yes(flashed, greenhouse, says):
+    """Also when the answer comes at once, and to a board that has answered nothing before."""
+    water = asked("sdk2", flashed, greenhouse, [["call", "water", {"seconds": 1}]], says)[0]
+    assert water["isError"] and water["_meta"]["clawlite/error"]["code"] == -32013
+
+
 @pytest.mark.parametrize("client", sorted(mcp_clients.SDKS))
 def test_the_tools_of_a_board(client, flashed, greenhouse):
     """5.8: the board's own policy decides; its person is the client's."""
@@ -35,12 +42,6 @@ def test_the_tools_of_a_board(client, flashed, greenhouse):
     assert wrong["_meta"]["clawlite/error"]["code"] == -32602
     assert water["content"][0]["text"] == "Watered for 1 s."
     assert unknown["error"]["code"] == -32602
-
-
-@pytest.mark.parametrize("says", ["decline", None])
-def test_the_pump_stays_off_without_a_yes(flashed, greenhouse, says):
-    water = asked("sdk2", flashed, greenhouse, [["call", "water", {"seconds": 1}]], says)[0]
-    assert water["isError"] and water["_meta"]["clawlite/error"]["code"] == -32013
 
 
 def test_a_board_without_an_agent(greenhouse, tmp_path, monkeypatch):
