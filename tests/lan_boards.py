@@ -10,6 +10,8 @@ import threading
 from agents import Agent, board, clawlite, eventually, linux
 from gateways import KEY
 
+from clawlite.host.build.build import build_beside
+
 
 class Relay:
     """A port that leads to another one.
@@ -110,3 +112,18 @@ def gateway(tmp_path, port: int, *words, **secrets) -> Agent:
 def device(tmp_path, image: str, secret: str, *folders, **env) -> Agent:
     words, more = board(image, stand_ins=folders)
     return Agent(words, tmp_path / "home", env={**more, "GATEWAY_TOKEN": secret, **env})
+
+
+def mediated(agent, wire: Relay) -> str:
+    """Return the image of *agent*, whose gateway is at the other end of *wire*."""
+    lan = f'[gateway]\nwire = "tcp"\naddress = "127.0.0.1:{wire.port}"\n'
+    settings = agent / "clawlite.toml"
+    settings.write_text(settings.read_text() + 'mode = "mediated"\n' + lan)
+    return build_beside(str(agent))
+
+
+def linux_shed(tmp_path, state, *command, **how) -> Agent:
+    """Return the device shed, an agent on Linux that runs *command*."""
+    secrets = {"CLAWLITE_STATE": state, "GATEWAY_TOKEN": token(tmp_path)}
+    how["env"] = {**how.get("env", {}), **secrets}
+    return Agent(linux(*command), tmp_path, **how)

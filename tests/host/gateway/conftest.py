@@ -1,6 +1,7 @@
 """What tests of the gateway share."""
 
 import pytest
+from lan_boards import Relay, free_port
 
 
 @pytest.fixture(autouse=True)
@@ -13,3 +14,15 @@ def state(monkeypatch, tmp_path):
 @pytest.fixture(scope="module")
 def firmware(tmp_path_factory):
     return tmp_path_factory.mktemp("firmware")
+
+
+@pytest.fixture
+def port():
+    return free_port()
+
+
+@pytest.fixture
+def wire(port):
+    """The wire between the device and its gateway, at *port*."""
+    with Relay(port) as relay:
+        yield relay

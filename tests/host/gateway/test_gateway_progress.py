@@ -9,37 +9,15 @@ import re
 import mcp_agents
 import mcp_clients
 import pytest
-from agents import Agent, eventually, linux
+from agents import Agent, eventually
 from gateways import gateway, says
-from lan_boards import Relay, free_port, token
-
-from clawlite.host.build.build import build_beside
+from lan_boards import linux_shed, mediated
 
 CLIENT = {
     "protocolVersion": "2025-11-25",
     "capabilities": {},
     "clientInfo": {"name": "t", "version": "1"},
 }
-
-
-@pytest.fixture
-def port():
-    return free_port()
-
-
-@pytest.fixture
-def wire(port):
-    """The wire between the device and its gateway, at *port*."""
-    with Relay(port) as relay:
-        yield relay
-
-
-def mediated(agent, wire: Relay) -> str:
-    """Return the image of *agent*, whose gateway is at the other end of *wire*."""
-    lan = f'[gateway]\nwire = "tcp"\naddress = "127.0.0.1:{wire.port}"\n'
-    settings = agent / "clawlite.toml"
-    settings.write_text(settings.read_text() + 'mode = "mediated"\n' + lan)
-    return build_beside(str(agent))
 
 
 def telling(tmp_path, wire) -> str:
@@ -56,18 +34,13 @@ def go(tmp_path):
     open(tmp_path / "marks/go", "w").close()
 
 
-def of(tmp_path, state, *command, **how) -> Agent:
-    """Return the device shed, an agent on Linux that runs *command*."""
-    secrets = {"CLAWLITE_STATE": state, "GATEWAY_TOKEN": token(tmp_path)}
-    how["env"] = {**how.get("env", {}), **secrets}
-    return Agent(linux(*command), tmp_path, **how)
-
-
 def test_a_person_sees_it_at_the_device(tmp_path, state, port, wire):
     image = telling(tmp_path, wire)
     with gateway(tmp_path, image, "--listen", f"127.0.0.1:{port}") as running:
         assert says(running, "listens on")
-        with of(tmp_path, state, "run", image, terminal=True, env={"TERM": "xterm"}) as shed:
+        with linux_shed(
+            tmp_path, state, "run", image, terminal=True, env={"TERM": "xterm"}
+        ) as shed:
             shed.expect("> ")
             shed.line("say hello")
             shed.expect("3000 of 3000 ")  # the end of the row alone is drawn anew
@@ -84,7 +57,7 @@ def test_where_nobody_watches_the_server_is_not_asked_for_it(tmp_path, state, po
     image = telling(tmp_path, wire)
     with gateway(tmp_path, image, "--listen", f"127.0.0.1:{port}") as running:
         assert says(running, "listens on")
-        with of(tmp_path, state, "run", image) as shed:
+        with linux_shed(tmp_path, state, "run", image) as shed:
             shed.line("say hello")
             go(tmp_path)
             shed.expect('{"data":"hello","ok":true}')
@@ -96,7 +69,9 @@ def test_a_wire_that_breaks_loses_nothing_but_the_past(tmp_path, state, port, wi
     image = telling(tmp_path, wire)
     with gateway(tmp_path, image, "--listen", f"127.0.0.1:{port}") as running:
         assert says(running, "listens on")
-        with of(tmp_path, state, "run", image, terminal=True, env={"TERM": "xterm"}) as shed:
+        with linux_shed(
+            tmp_path, state, "run", image, terminal=True, env={"TERM": "xterm"}
+        ) as shed:
             shed.expect("> ")
             shed.line("say hello")
             shed.expect("3000 of 3000 ")
@@ -125,7 +100,7 @@ def test_a_client_of_the_device_is_told(tmp_path, state, port, wire):
     image = telling(tmp_path, wire)
     with gateway(tmp_path, image, "--listen", f"127.0.0.1:{port}") as running:
         assert says(running, "listens on")
-        with of(tmp_path, state, "mcp", "serve", image) as shed:
+        with linux_shed(tmp_path, state, "mcp", "serve", image) as shed:
             heard = call(shed, "echo")
             go(tmp_path)
             answer = shed.message()
@@ -145,7 +120,7 @@ def test_what_a_server_of_the_official_sdk_tells(tmp_path, state, port, wire, sd
     image = mediated(mcp_agents.write(tmp_path, level="board", tools=tools, args=args), wire)
     with gateway(tmp_path, image, "--listen", f"127.0.0.1:{port}", "--uncontained", "t") as running:
         assert says(running, "listens on")
-        with of(tmp_path, state, "mcp", "serve", image) as shed:
+        with linux_shed(tmp_path, state, "mcp", "serve", image) as shed:
             heard = call(shed, "late")
     assert '"a"' in heard[-1]["result"]["content"][0]["text"]
     assert re.search(rb'"progress":1(\.0)?,"total":2(\.0)?,"message":""', wire.seen)

@@ -11,14 +11,13 @@ from contextlib import contextmanager
 import mcp_agents
 import mcp_clients
 import pytest
-from agents import INITIALIZE, Agent, eventually, linux, tool_call
+from agents import INITIALIZE, Agent, eventually, tool_call
 from gateways import gateway, says
-from lan_boards import Relay, free_port, token
+from lan_boards import linux_shed, mediated, token
 from mcp_calls import Calls, image_of, message, run
 
 from clawlite.core.base.effect import ASKS_PERSON
 from clawlite.core.base.errors import ParseError
-from clawlite.host.build.build import build_beside
 from clawlite.host.gateway import mcp_servers
 from clawlite.host.gateway.service_calls import MAX_DEPTH, MAX_INTEGER, Caller, ToolJob
 from clawlite.host.image import inspection
@@ -35,39 +34,12 @@ FORM = {
 }
 
 
-@pytest.fixture
-def port():
-    return free_port()
-
-
-@pytest.fixture
-def wire(port):
-    """The wire between the device and its gateway, at *port*."""
-    with Relay(port) as relay:
-        yield relay
-
-
-def mediated(agent, wire: Relay) -> str:
-    """Return the image of *agent*, whose gateway is at the other end of *wire*."""
-    lan = f'[gateway]\nwire = "tcp"\naddress = "127.0.0.1:{wire.port}"\n'
-    settings = agent / "clawlite.toml"
-    settings.write_text(settings.read_text() + 'mode = "mediated"\n' + lan)
-    return build_beside(str(agent))
-
-
 def asking(tmp_path, *forms, how=()):
     """Write an agent whose tool echo asks *forms*, and gives the answers; return its folder."""
     tools = [mcp_agents.tool("echo", "echo")]
     agent = mcp_agents.write(tmp_path, ("asks", *how), "board", tools=tools)
     (tmp_path / "marks/asks").write_text(json.dumps(forms))
     return agent
-
-
-def of(tmp_path, state, *command, **how) -> Agent:
-    """Return the device shed, an agent on Linux that runs *command*."""
-    secrets = {"CLAWLITE_STATE": state, "GATEWAY_TOKEN": token(tmp_path)}
-    how["env"] = {**how.get("env", {}), **secrets}
-    return Agent(linux(*command), tmp_path, **how)
 
 
 def data(shed: Agent) -> str:
@@ -79,7 +51,7 @@ def test_the_person_at_the_device_answers(tmp_path, state, port, wire):
     image = mediated(asking(tmp_path, FORM, FORM), wire)
     with gateway(tmp_path, image, "--listen", f"127.0.0.1:{port}") as running:
         assert says(running, "listens on")
-        with of(tmp_path, state, "run", image, terminal=True, env={"TERM": "dumb"}) as shed:
+        with linux_shed(tmp_path, state, "run", image, terminal=True, env={"TERM": "dumb"}) as shed:
             shed.expect("> ")
             shed.line("say go")
             shed.expect('The MCP server t asks during the call of echo:\n  "Which city?"\n')
@@ -107,7 +79,7 @@ def test_an_operator_answers_a_server_of_the_official_sdk(tmp_path, state, port,
     image = mediated(mcp_agents.write(tmp_path, level="board", tools=tools, args=args), wire)
     with gateway(tmp_path, image, "--listen", f"127.0.0.1:{port}", "--uncontained", "t") as running:
         assert says(running, "listens on")
-        with of(tmp_path, state, "serve", image, "--stdio") as shed:
+        with linux_shed(tmp_path, state, "serve", image, "--stdio") as shed:
             shed.call("claw.initialize", dict(INITIALIZE, capabilities={"tools": {"asks": {}}}))
             asks = tool_call("ask", {"text": "a"}, 1)
             shed.line(json.dumps(asks))
@@ -126,7 +98,7 @@ def test_a_device_where_nobody_can_be_asked(tmp_path, state, port, wire):
     image = mediated(asking(tmp_path, FORM), wire)
     with gateway(tmp_path, image, "--listen", f"127.0.0.1:{port}") as running:
         assert says(running, "listens on")
-        with of(tmp_path, state, "run", image) as shed:
+        with linux_shed(tmp_path, state, "run", image) as shed:
             shed.line("say go")
             shed.expect('"ok":')
     assert b'"asks"' not in wire.seen and b"claw.gateway.asks" not in wire.seen
@@ -138,7 +110,7 @@ def test_a_gateway_that_is_started_anew_while_a_person_thinks(tmp_path, state, p
     words = tmp_path, image, "--listen", f"127.0.0.1:{port}"
     with gateway(*words) as running:
         assert says(running, "listens on")
-        with of(tmp_path, state, "run", image, terminal=True, env={"TERM": "dumb"}) as shed:
+        with linux_shed(tmp_path, state, "run", image, terminal=True, env={"TERM": "dumb"}) as shed:
             shed.expect("> ")
             shed.line("say go")
             shed.expect('1 of 1: "name"')
@@ -322,7 +294,7 @@ def test_calls_that_are_given_up_do_not_count_at_the_gateway(tmp_path, state, po
     image = mediated(mcp_agents.write(tmp_path, level="board", tools=tools, args=args), wire)
     with gateway(tmp_path, image, "--listen", f"127.0.0.1:{port}", "--uncontained", "t") as running:
         assert says(running, "listens on")
-        with of(tmp_path, state, "mcp", "serve", image) as shed:
+        with linux_shed(tmp_path, state, "mcp", "serve", image) as shed:
             shed.call("initialize", CLIENT, 0)
             for number in range(1, 6):
                 params = {"name": "ask", "arguments": {"text": "a"}}
