@@ -7,8 +7,9 @@
    MicroPython, on whatever machine; instructions with the recorded build of Python and C library,
    where valgrind is installed.  The gate says what it leaves out, and why; it fails when it can
    compare nothing.
-3. The user makes no difference: READY is that of an agent without a tools.py, which only root
-   compiles at each start (docs/adr/0180).
+3. Neither the user nor what ran before makes a difference: READY is that of an agent without a
+   tools.py, which only root compiles at each start (docs/adr/0180), and of a copy of the package,
+   whose code file has the modules of this agent alone.
 4. A number is changed with a reason, in the commit that changes it:
    ``python benchmarks/gate.py --record "why it is worth it"``.
 """
@@ -69,15 +70,17 @@ def heaps(bench) -> tuple:
     return {number: found[key] for number, key in HEAPS}, board.version
 
 
-def count(command: list, state: str, said: bytes = b"", line: bytes = b"") -> int:
+def count(
+    command: list, state: str, said: bytes = b"", line: bytes = b"", root: Path = ROOT
+) -> int:
     """Return the instructions of Python with the arguments *command*, its state in the folder
-    *state*; its output has *said*, and it reads *line*.
+    *state* and the package in *root*; its output has *said*, and it reads *line*.
     """
     clean = {
         name: text for name, text in os.environ.items() if not name.startswith(("PYTHON", "CLAW"))
     }
     more = {
-        "PYTHONPATH": f"{ROOT}:{ROOT / 'benchmarks'}",
+        "PYTHONPATH": f"{root}:{ROOT / 'benchmarks'}",
         "PYTHONHASHSEED": "0",
         "CLAWLITE_STATE": state,
         "CLAWLITE_NO_EXT": "1",
@@ -103,19 +106,24 @@ def instructions(bench) -> dict:
 
     image, runs = bench.agent(), itertools.count()
 
-    def run(command: list, said: bytes = b"", line: bytes = b"") -> int:
-        return count(command, os.path.join(bench.folder, f"state-{next(runs):03}"), said, line)
+    def run(command: list, **more) -> int:
+        return count(command, os.path.join(bench.folder, f"state-{next(runs):03}"), **more)
 
     counts, counted = {}, str(ROOT / "benchmarks" / "counted.py")
     run([counted, "call", image, "1"])  # writes the compiled modules
     for number, work, times in WORK:
         once, twice = (run([counted, work, image, str(n * times)]) for n in (1, 2))
         counts[number] = round((twice - once) / times)
-    main = os.path.join(bench.package, "clawlite", "__main__.py")
+    # a copy: the code file of the checkout has what every other command has loaded, too
+    copy = Path(bench.folder, "package")
+    shutil.copytree(
+        ROOT / "clawlite", copy / "clawlite", ignore=shutil.ignore_patterns("__pycache__")
+    )
     plain = bench.agent(own_tools=False)
-    serve, opening = [main, "serve", plain, "--stdio"], agent.opening()
-    run(serve, b'"READY"', opening)
-    counts[READY] = run(serve, b'"READY"', opening) - run(["-c", "pass"])
+    serve = [str(copy / "clawlite/__main__.py"), "serve", plain, "--stdio"]
+    how = {"said": b'"READY"', "line": agent.opening(), "root": copy}
+    run(serve, **how)  # writes the code file
+    counts[READY] = run(serve, **how) - run(["-c", "pass"])
     return counts
 
 
