@@ -150,7 +150,7 @@ def test_what_was_heard_last_holds_while_no_gateway_is_there_also_after_a_restar
     kept.write_text("[1")
     sim = board()
     said = typed(sim, "water")
-    assert "whether its swarm is stopped cannot be read on this board - start clawlite gateway" in said, said
+    assert "whether its swarm is stopped cannot be read on this board - start claw" in said, said
     assert swarm(tmp_path, "resume", team)[0] == 0
     with served(tmp_path, sim) as running:  # it cannot know: no agent of the swarm is among these
         unknown = "whether the swarm team is stopped cannot be known (no project of the gateway"
