@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 import pico_stack
@@ -312,9 +313,14 @@ def source(folder: Path) -> str:
 
 
 def text(found: dict) -> str:
-    """Return *found* as JSON, a line for each part and file."""
+    """Return *found* as JSON, a line for each part, in lines of at most 100 columns."""
     lines = re.sub(r"\n {3,}", " ", json.dumps(found, indent=1, sort_keys=True))
-    return re.sub(r"\n( *)\]", "]", lines) + "\n"
+    lines = re.sub(r"\n( *)\]", "]", lines)
+    return "".join(_wrapped(line) + "\n" for line in lines.split("\n"))
+
+
+def _wrapped(line: str) -> str:
+    return textwrap.fill(line, 100, subsequent_indent="   ", break_on_hyphens=False)
 
 
 def main() -> int:
