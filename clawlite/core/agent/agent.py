@@ -355,7 +355,8 @@ class Agent:
         from clawlite.core.policy import approval as ending
 
         approval = task.approval
-        # first what may fail, such as a file that a board loads here: then it waits on
+        # This comes first because it may fail: a board may have to load a file for it.  Then the
+        # approval is not used up, and the call still waits.
         event, error = ending.ended(approval, how, reason)
         self._forget(task, now_ms)
         if approval.form is None:

@@ -35,7 +35,7 @@ from clawlite.host.serial.serial_line import SerialLine
 
 MAX_MESSAGE = 1 << 20  # bytes of a client's message
 AGENT_S = 20  # for the agent's prompt and its session: a board may be starting
-_AGAIN = 50  # times that an answer is sent which the board does not take yet
+_AGAIN = 50  # how often a person's answer is sent at most, until the board takes it
 _READY = b" is ready. /help lists the commands.\n"
 _REPL = (b">>> ", b"... ")
 _CALL, _SESSION = "call", "session"
@@ -193,7 +193,8 @@ class _Server(SerialConsole):
             one.call.server.ended(one.call, result, None)
         elif what == "answer" and one.call.number is one:
             told = message.get("result")
-            # an error, too: a board that has to load a file for it may lack the stack at first
+            # Also after an error: a board that loads a file for the answer may run out of stack
+            # once, and has the file when the answer comes again.
             if not (isinstance(told, dict) and told.get("acknowledged")) and one.tries < _AGAIN:
                 self._tell(one)
 
