@@ -105,7 +105,7 @@ class Bench:
         for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99)):
             found[name] = quantile(ordered, share)
         return {
-            key: round(number, 4) if isinstance(number, float) else number
+            key: _rounded(number) if isinstance(number, float) else number
             for key, number in found.items()
         }
 
@@ -171,6 +171,11 @@ class Bench:
                 "run it there, or without one: clawlite bench --here",
             )
         return str(path)
+
+
+def _rounded(number: float) -> float:
+    """Return *number* with four decimals; below 1 with four digits, as ratios may be small."""
+    return round(number, 4) if abs(number) >= 1 else float(f"{number:.4g}")
 
 
 def quantile(ordered: list, share: float) -> float:

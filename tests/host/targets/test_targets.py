@@ -59,6 +59,12 @@ def test_a_row_knows_its_target_by_its_names(tmp_path):
     assert made.row(*path)["met"] is True and made.row(*path, core="cython")["met"] is False
 
 
+def test_a_small_ratio_keeps_its_digits(tmp_path):
+    made, case = run.Bench(str(tmp_path), 2), "clawlite cython over the fastest peer, 10,000 rules"
+    row = made.row("peers", case, "ratio", [0.000_241_23], core="cython")
+    assert row["value"] == row["p50"] == 0.000_241_2 > row["target"] and row["met"] is False
+
+
 def test_verdicts(tmp_path):
     made = run.Bench(str(tmp_path), 2)
     rows = [
