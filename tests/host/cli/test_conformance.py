@@ -2,12 +2,13 @@
 
 import copy
 import json
+import tomllib
 import types
 
 import clause_results
 import pytest
 from agents import clawlite
-from record_clauses import table, text
+from record_clauses import CKP, table, text
 
 from clawlite.core.image.image import Image
 from clawlite.host.compiler import compiler
@@ -51,6 +52,13 @@ def test_every_clause_is_counted_once():
     )
     assert counted == len(table()["clauses"])
     assert all(clause["reason"] for clause in found["pending"])
+
+
+def test_a_should_that_is_not_done_does_not_count_as_held():
+    clauses = tomllib.loads((CKP / "clauses.toml").read_text())["clause"]
+    not_done = {clause["id"] for clause in clauses if "reason" in clause}
+    held = {row["id"] for row in table()["clauses"] if row["state"] == "held"}
+    assert "5.3-3" in not_done and not not_done & held
 
 
 def test_11_the_declaration_has_the_fields_of_the_text(tmp_path):
