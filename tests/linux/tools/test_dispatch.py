@@ -2,15 +2,18 @@
 
 import json
 import os
+import sys
 
 import pytest
 from agents import Agent, eventually, linux, tool_call
+from sandboxes import profile
 
 from clawlite.core.image.defaults import DEFAULTS
 from clawlite.host.build.build import build_beside
 from clawlite.linux.sandbox.engine import MAX_CALLS, MAX_QUEUE
 from clawlite.linux.sandbox.jobs import modules_of
 from clawlite.linux.tools.builtin import MAX_SPAWNED
+from clawlite.linux.tools.dispatch import limit
 from clawlite.linux.tools.precheck import check
 
 FUNCTIONS = '''import os
@@ -144,8 +147,9 @@ def project(folder, capabilities=None, settings: str = "", sandbox=True, builtin
 class Served:
     """An agent of an image that is served; ``call`` gives its answers."""
 
-    def __init__(self, image, home, **env):
-        self.agent = Agent(linux("serve", image, "--stdio"), home, env=env)
+    def __init__(self, image, home, begin=(), **env):
+        words = linux("serve", image, "--stdio")
+        self.agent = Agent([*(begin or words[:3]), *words[3:]], home, env=env)
         self.number = 0
 
     def __enter__(self):
@@ -192,6 +196,29 @@ def test_a_sandbox_without_limits_has_those_of_the_runtime(tmp_path):
         "a control group keeps it where there is one"
     )
     assert said["processes"] != -1
+
+
+def test_time_and_output_have_defaults_too():
+    found = profile()
+    relaxed, default_ms = limit(found, [])
+    assert default_ms == DEFAULTS["timeout_ms"] == 600000
+    assert found.max_output_bytes == DEFAULTS["max_output_bytes"] == 10485760
+    assert found.timeout_ms is None and "max_output_bytes" not in relaxed
+    found = profile(timeout_ms=5, max_output_bytes=7)
+    assert limit(found, [])[1] is None and found.max_output_bytes == 7, "what is declared holds"
+    found = profile()
+    assert limit(found, ["timeout_ms", "max_output_bytes"])[1] is None
+    assert found.max_output_bytes is None
+
+
+def test_the_default_time_ends_a_call_that_has_no_other(tmp_path):
+    short = (
+        "import sys; from clawlite.core.image import defaults; from clawlite import command; "
+        "defaults.DEFAULTS['timeout_ms'] = 50; sys.exit(command.main())"
+    )
+    begin = [sys.executable, "-c", short]
+    with Served(project(tmp_path / "p"), tmp_path / "home", begin) as served:
+        assert served.call("block", ms=3600000)["error"]["code"] == -32014
 
 
 def test_a_limit_that_is_relaxed_and_not_declared_is_none(tmp_path):
