@@ -112,6 +112,14 @@ def _closed_above(at: tuple, path: str, what: str, writable: list) -> list[tuple
 
 
 def _network(network) -> list[tuple]:
+    if network and network.mode == "allow-all":
+        return [
+            (
+                ("capabilities", "network", "mode"),
+                "tools may reach every host, strangers' too: mode: allowlist keeps them to "
+                "allowed_hosts",
+            )
+        ]
     hosts = network.allowed_hosts or [] if network and network.mode == "allowlist" else []
     return [
         (

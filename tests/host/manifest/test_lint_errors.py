@@ -37,6 +37,11 @@ def test_the_manifest_itself_is_right(tmp_path):
         ("mode: scoped", "mode: full", "write wherever the agent's user may"),
         ('"api.example.com"', '"*.com"', "every name below a top-level domain"),
         ('"api.example.com"', '"*.CO.uk"', "every name below a top-level domain"),
+        (
+            'mode: allowlist, allowed_hosts: ["api.example.com"]',
+            "mode: allow-all",
+            "tools may reach every host",
+        ),
         ("shell: { mode: restricted", "shell: { mode: full", "exec-shell may run every command"),
         (
             "      resource_limits: { timeout_ms: 30000, memory_mb: 256 }\n",
