@@ -522,6 +522,15 @@ def netns_command() -> list | None:
     return None
 
 
+def enter_namespaces() -> None:
+    """Put the calling process, which is root's, where ``unshare -n -m`` would start one."""
+    new_mounts, new_network, recursive, private = 0x20000, 0x40000000, 0x4000, 0x40000
+    if LIBC.unshare(new_mounts | new_network) or LIBC.mount(
+        b"none", b"/", None, recursive | private, None
+    ):
+        raise OSError(ctypes.get_errno(), "unshare")
+
+
 def _mount_over(source: str, target: str) -> None:
     target = os.path.realpath(target)
     if os.path.exists(target) and LIBC.mount(

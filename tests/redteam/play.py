@@ -5,7 +5,8 @@
     --board {board}'
 
 1. Every case gets its own process (the worker), temporary root, canary, manifest and agent; needs:
-   netns puts the whole worker into a network namespace with only lo.
+   netns puts the whole worker into a network namespace with only lo.  Workers are forked from a
+   process that has imported what they need.
 2. A deny case passes with a wanted error code, or with a result where the case allows containment,
    and only when every oracle holds.  An allow case passes with a result and every oracle.
 3. A case that cannot be played here is "not run".  It never counts as passed.
@@ -20,9 +21,12 @@ import base64
 import collections
 import concurrent.futures
 import fnmatch
+import gc
 import gzip
+import importlib
 import json
 import os
+import queue
 import re
 import resource
 import shlex
@@ -48,6 +52,7 @@ except ImportError:  # JSON is YAML too
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Imported, because Python compiles a script anew at each start: nearly a third of it.
 WORKER = "import sys; sys.path[0] = sys.argv[1]; import play; play.worker()"
+FORKS = "import sys; sys.path[0] = sys.argv[1]; import play; play.fork_workers(sys.argv[2:])"
 KEBAB = {
     "read_file": "read-file",
     "write_file": "write-file",
@@ -64,6 +69,7 @@ KEBAB = {
 OPEN_POLICY = {"rules": [{"id": "allow-all", "action": "allow", "scope": "all"}]}
 # oracles that show a benign call worked
 POSITIVE = {"in_output", "file_exists", "file_text", "line_count", "is_error"}
+PREBUILD = []  # the function that compiles manifests, where --prebuild names one
 # bytes of one stdout line that are kept and parsed
 LINE_KEPT = 8 << 20
 sys.set_int_max_str_digits(0)
@@ -471,6 +477,9 @@ class Play:
                 fx.file_setup(op)
         self.claw = write_manifest(self.case, self.names, self.root, self.opt)
         self.given = {os.path.join(d, f) for d, _, fs in os.walk(self.root) for f in fs}
+        # The agent of the control case compiles for itself, and so does one that asks a server.
+        if self.case["id"] != "CONTROL" and not any(s["op"] == "mcp" for s in setup):
+            compile_beside(self.names.known["MANIFEST"], self.env, self.names.known["WS"])
         if self.opt["uid"] is not None:
             fx.give_away(self.root, self.opt["uid"])
         missing = {m for s in setup if s["op"] == "fault" for m in s["missing"]} | set(
@@ -1267,9 +1276,29 @@ def has_any_form(text: str, secret: str) -> bool:
     return False
 
 
+def compile_beside(manifest: str, env: dict, cwd: str) -> None:
+    """Compile *manifest* by ``--prebuild``, where there is one, as the agent would at its start."""
+    if not PREBUILD:
+        return
+    kept, place = dict(os.environ), os.getcwd()
+    try:
+        os.environ.clear()
+        os.environ.update(env)
+        os.chdir(cwd)
+        PREBUILD[0](manifest)
+    finally:
+        os.chdir(place)
+        os.environ.clear()
+        os.environ.update(kept)
+
+
 def worker() -> None:
     """Read {case, opt, root} from stdin, play it, write one JSON object to stdout."""
-    job = json.load(sys.stdin)
+    print(json.dumps(result_of(json.load(sys.stdin))))
+
+
+def result_of(job: dict) -> dict:
+    """Play the case of *job* in this process, the worker; return what came of it."""
     fx.become_subreaper()
     try:
         out = Play(job["case"], job["opt"], job["root"]).run()
@@ -1283,7 +1312,87 @@ def worker() -> None:
             "reason": f"runner: {type(e).__name__}: {e} at "
             f"{traceback.format_exc().strip().splitlines()[-3].strip()}",
         }
-    print(json.dumps(out))
+    return out
+
+
+def fork_workers(prebuild: list) -> None:
+    """Fork a worker for each line of stdin, {case, opt, root}, one at a time.  Lines of stdout:
+    its pid, what came of its case unless it died, and at its end ``{"ended": code}``.
+
+    prebuild  [file of a module whose ``build(manifest)`` compiles a manifest, folders of its
+              imports...], or []
+    """
+    if prebuild:
+        sys.path[1:1] = [os.path.dirname(prebuild[0]), *prebuild[1:]]
+        name = os.path.basename(prebuild[0]).removesuffix(".py")
+        PREBUILD.append(importlib.import_module(name).build)
+    gc.freeze()  # so that no worker copies what it never changes
+    for line in sys.stdin.buffer:
+        pid = os.fork()
+        if pid == 0:
+            os.setsid()
+            become_worker(line)
+        print(pid, flush=True)
+        ended = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        print(json.dumps({"ended": ended}), flush=True)
+
+
+def become_worker(line: bytes) -> None:
+    job = json.loads(line)
+    if job["prefix"] and os.geteuid() == 0:
+        fx.enter_namespaces()
+    elif job["prefix"]:  # of users, too, which only a new program enters
+        job_file = os.memfd_create("job")
+        os.write(job_file, line)
+        os.lseek(job_file, 0, os.SEEK_SET)
+        os.dup2(job_file, 0)
+        words = [*job["prefix"], sys.executable, "-c", WORKER, HERE]
+        os.execvp(words[0], words)
+    print(json.dumps(result_of(job)), flush=True)
+    os._exit(0)
+
+
+class Forks:
+    """The processes that fork workers, as many as cases are played at once."""
+
+    def __init__(self, jobs: int, prebuild: str):
+        words = [sys.executable, "-c", FORKS, HERE, *filter(None, prebuild.split(os.pathsep))]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "start_new_session": True}
+        self.idle, self.all = queue.SimpleQueue(), []
+        for _ in range(jobs):
+            self.all.append(subprocess.Popen(words, **pipes))
+            self.idle.put(self.all[-1])
+
+    def run(self, job: dict, seconds: float, started) -> dict | None:
+        """Return what a worker makes of *job*, or None when it takes longer than *seconds*.
+
+        started(pid)  is called with the worker's pid
+        """
+        process = self.idle.get()
+        try:
+            process.stdin.write(json.dumps(job).encode() + b"\n")
+            process.stdin.flush()
+            pid = int(process.stdout.readline())
+            started(pid)
+            until = time.monotonic() + seconds
+            late = threading.Timer(seconds, stop_worker, [pid])
+            late.start()
+            found = []
+            while not found or "ended" not in found[-1]:
+                found.append(json.loads(process.stdout.readline()))
+            late.cancel()
+            if len(found) > 1:
+                return found[0]
+            if time.monotonic() >= until:
+                return None
+            return {"verdict": "error", "reason": f"runner: worker ended {found[0]['ended']}"}
+        finally:
+            self.idle.put(process)
+
+    def end(self):
+        for process in self.all:
+            process.kill()
+            process.communicate()
 
 
 # ---------------------------------------------------------------- scheduling
@@ -1304,44 +1413,29 @@ def remove(root: str) -> None:
         shutil.rmtree(p, ignore_errors=True)
 
 
-def play(case: dict, opt: dict, prefix: list, running: dict) -> dict:
+def play(case: dict, opt: dict, prefix: list, running: dict, forks: Forks) -> dict:
     """Run one case in its worker with a deadline; the worker's whole tree ends with it."""
     root = tempfile.mkdtemp(prefix="rt-")
     budget = 90 + 2 * opt["timeout"] + (70 if case.get("repeat") else 0)
-    p = subprocess.Popen(
-        [*prefix, sys.executable, "-c", WORKER, HERE],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        text=True,
-    )
-    running[p.pid] = root
+    mine = []  # the worker's pid
+
+    def started(pid):
+        mine.append(pid)
+        running[pid] = root
+
     try:
-        out, err = p.communicate(
-            json.dumps({"case": case, "opt": opt, "root": root}), timeout=budget
-        )
-        result = (
-            json.loads(out)
-            if out.strip()
-            else {
-                "verdict": "error",
-                "reason": f"runner: worker ended {p.returncode}: {err.strip()[-300:]}",
-            }
-        )
-    except subprocess.TimeoutExpired:
-        stop_worker(p.pid)
-        p.communicate()
-        result = {
+        job = {"case": case, "opt": opt, "root": root, "prefix": prefix}
+        result = forks.run(job, budget, started) or {
             "verdict": "fail",
             "got": "hang",
             "reason": f"not over after {budget:.0f} s",
             "gates": ["hang"],
         }
-    except ValueError:
-        result = {"verdict": "error", "reason": "runner: unreadable result: " + out[-200:]}
+    except ValueError as e:
+        result = {"verdict": "error", "reason": f"runner: unreadable result: {e}"}
     finally:
-        running.pop(p.pid, None)
+        for pid in mine:
+            running.pop(pid, None)
         remove(root)
     return {
         **{k: case[k] for k in ("id", "area", "tier", "expect")},
@@ -1522,6 +1616,13 @@ def parse(argv) -> argparse.Namespace:
         metavar="TEMPLATE",
         default="",
         help="compiler command with {manifest}, {board}, {image}, for stage: load",
+    )
+    p.add_argument(
+        "--prebuild",
+        metavar="FILE[:FOLDER...]",
+        default="",
+        help="module with build(manifest), which compiles as the agent does at its start, and the "
+        "folders of its imports",
     )
     p.add_argument(
         "--refuse-exit",
@@ -1718,7 +1819,16 @@ def main(argv=None) -> int:
 
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
-    first = play(control_case(None, False), {**opt, "all_faults": []}, [], running)
+    forks = Forks(a.jobs, a.prebuild)
+    try:
+        return play_all(cases, opt, prefix, a, running, forks)
+    finally:
+        forks.end()
+
+
+def play_all(cases, opt, prefix, a, running, forks) -> int:
+    """Play *cases* and report; return the exit code."""
+    first = play(control_case(None, False), {**opt, "all_faults": []}, [], running, forks)
     if first["got"].startswith("init-") or first["verdict"] == "error":
         print("play.py: the agent does not start: " + first["reason"], file=sys.stderr)
         return 2
@@ -1728,10 +1838,10 @@ def main(argv=None) -> int:
         )
     no_board = {}
     for b in {c.get("board") for c in cases if c.get("stage") == "load"} if opt["build"] else ():
-        r = play(control_case(b, True), opt, [], running)
+        r = play(control_case(b, True), opt, [], running, forks)
         if r["verdict"] != "pass":
             no_board[b] = f"the compiler refuses a minimal manifest for {b or 'its default board'}"
-    results = run_all(cases, opt, prefix, a, running, no_board)
+    results = run_all(cases, opt, prefix, a, running, forks, no_board)
     if a.json:
         with open(a.json, "w", encoding="utf-8") as f:
             f.writelines(json.dumps(r) + "\n" for r in results)
@@ -1747,7 +1857,7 @@ def main(argv=None) -> int:
     )
 
 
-def run_all(cases, opt, prefix, a, running, no_board) -> list:
+def run_all(cases, opt, prefix, a, running, forks, no_board) -> list:
     t0, done = time.monotonic(), 0
 
     def one(c):
@@ -1773,6 +1883,7 @@ def run_all(cases, opt, prefix, a, running, no_board) -> list:
             {**opt, "netns": netns, "userns_root": netns and opt["userns_root"]},
             prefix if netns else [],
             running,
+            forks,
         )
 
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:

@@ -42,6 +42,8 @@ def played(folder: Path, *options: str) -> dict:
         agent + " serve {manifest} --stdio",
         "--build",
         agent + " check {manifest} --board {board}",
+        "--prebuild",
+        "%s:%s" % (HERE / "prebuilt.py", env["PYTHONPATH"]),
         "--json",
         str(found),
         "--jobs",
@@ -103,3 +105,27 @@ def test_a_kernel_that_lacks_a_mechanism_contains_or_refuses(missing):
     assert len(found) == 7
     for result in found.values():
         assert result["verdict"] in ("pass", "not-run") and not result["gates"], result
+
+
+ENDS = """
+import os, sys
+sys.path[0] = sys.argv[1]
+import play
+forks, opt = play.Forks(1, ""), play.options(play.parse([]), None)
+blocks = [{"op": "fifo", "path": "@WS@/f"}, {"op": "write", "path": "@WS@/f", "text": "x"}]
+case = dict(play.control_case(None, False), setup=blocks)
+job = {"case": case, "opt": opt, "root": sys.argv[2], "prefix": []}
+died = forks.run(job, 60, lambda pid: os.kill(pid, 9))
+late = play.play(case, dict(opt, timeout=-44.5), [], {}, forks)  # all of it may take 1 s
+wrong = play.play({**case, "sandbox": 1, "setup": []}, opt, [], {}, forks)
+forks.end()
+print(died["reason"], late["gates"], wrong["reason"], sep="\\n")
+"""
+
+
+def test_a_worker_that_dies_or_never_ends_is_told(tmp_path):
+    words = [sys.executable, "-c", ENDS, HERE, tmp_path]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    died, late, wrong = done.stdout.splitlines()
+    assert (died, late) == ("runner: worker ended -9", "['hang']"), done.stderr
+    assert wrong.startswith("runner: AttributeError: "), wrong
