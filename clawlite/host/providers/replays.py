@@ -1,10 +1,12 @@
 """Compile a transcript (JSON Lines, named by ``replay`` in clawlite.toml) to the lists of
 clawlite/core/providers/replay.py.
 
-    {"user": "water the plants"}                                     begins a turn; "user" may be
-    null: any text fits {"say": "", "call": [{"tool": "water", "arguments": {"seconds": 5}}]}
-    one reply of the provider, a round {"say": "Done."}
-    a reply without a call ends the turn
+    {"user": "water the plants"}
+        begins a turn; "user" may be null: any text fits
+    {"say": "", "call": [{"tool": "water", "arguments": {"seconds": 5}}]}
+        one reply of the provider, a round
+    {"say": "Done."}
+        a reply without a call ends the turn
 """
 
 import json
