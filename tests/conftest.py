@@ -19,7 +19,8 @@
    assertions pytest rewrites: it takes longer than all else before the first test.
 9. No garbage is looked for while the tests are collected, and what they are is never looked at
    again: it lives as long as the run.
-10. The process that forks commands (warm.py) is no leftover: it ends with the run.
+10. The processes that fork commands and scripts (warm.py, warm_script.py) are no leftovers: they
+   end with the run.
 """
 
 import compileall
@@ -37,6 +38,7 @@ import made_folders
 import pytest
 import time_limit
 import warm
+import warm_script
 
 ROOT = Path(__file__).resolve().parents[1]
 REQUIRE_ALL = os.environ.get("CLAWLITE_REQUIRE_ALL") == "1"
@@ -113,14 +115,18 @@ def _descendants() -> set:
     return found
 
 
+def _left(look, before: set) -> set:
+    return look() - before - warm.pids() - warm_script.pids()
+
+
 def _fail_on_new(look, before: set, whose: str) -> None:
-    left = look() - before - warm.pids()
+    left = _left(look, before)
     if left:
         gc.collect()
         deadline = time.monotonic() + GRACE_S
         while left and time.monotonic() < deadline:
             time.sleep(0.01)
-            left = look() - before - warm.pids()
+            left = _left(look, before)
     names = []
     for pid in sorted(left, key=int):
         try:
@@ -239,6 +245,7 @@ def pytest_sessionfinish(session, exitstatus):
     time_limit.limit_the_end()
     made_folders.clean()
     warm.end()
+    warm_script.end()
     sockets = [s for s in _listening() if s not in _before["listening"]]
     problems = ["still listening: " + s for s in sockets]
     new = sorted(_checkout() - _before["checkout"])

@@ -3,10 +3,12 @@
 import os
 import signal
 import subprocess
+import sys
 
 import pytest
 import warm
-from agents import clawlite, environment, linux
+import warm_script
+from agents import clawlite, environment, eventually, linux
 
 CASES = [
     ("new", "garden", "--offline"),
@@ -89,3 +91,56 @@ def test_it_ends_though_another_process_holds_its_socket(tmp_path):
     finally:
         os.kill(heir, signal.SIGKILL)
         os.waitpid(heir, 0)
+
+
+SCRIPT = """
+import os, sys
+print(sys.argv[1:], os.getcwd(), os.environ["GIVEN"], os.umask(0), sys.stdin.read())
+sys.stderr.write("said\\n")
+sys.exit(int(sys.argv[1]))
+"""
+
+
+def test_a_script_that_is_forked_says_the_same(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    said = []
+    for words in (warm_script.words, lambda python, *rest: [python, *rest]):
+        done = subprocess.run(
+            words(sys.executable, tmp_path / "script.py", "3", "\n"),
+            cwd=tmp_path,
+            env=dict(environment(tmp_path), GIVEN="x"),
+            input=b"in",
+            capture_output=True,
+        )
+        said.append((done.returncode, done.stdout, done.stderr))
+    assert said[0] == said[1] and said[0][0] == 3 and said[0][2] == b"said\n"
+
+
+def test_a_script_ends_with_what_was_started(tmp_path):
+    (tmp_path / "script.py").write_text("import os, time\nprint(os.getpid(), flush=True)\n%s")
+    ends = ("time.sleep(600)", "os.kill(os.getpid(), 15)")
+    for last, code in zip(ends, (-signal.SIGTERM, 128 + signal.SIGTERM), strict=True):
+        text = (tmp_path / "script.py").read_text()
+        (tmp_path / "ends.py").write_text(text % last)
+        words = warm_script.words(sys.executable, tmp_path / "ends.py")
+        with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+            pid = int(process.stdout.readline())
+            assert pid != process.pid
+            if code < 0:
+                process.terminate()
+            assert process.wait() == code
+            assert process.stdout.read() == b""  # nobody holds its end
+            eventually(lambda pid=pid: not os.path.exists("/proc/%d" % pid))
+
+
+def test_a_script_is_told_that_nobody_reads(tmp_path):
+    (tmp_path / "script.py").write_text(
+        "import sys\nsys.stdin.read(1)\n"
+        "try:\n    sys.stdout.write('x' * 100000)\nexcept BrokenPipeError:\n    sys.exit(7)\n"
+    )
+    words = warm_script.words(sys.executable, tmp_path / "script.py")
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.close()
+        process.stdin.write(b"x")
+        process.stdin.close()
+        assert process.wait() == 7

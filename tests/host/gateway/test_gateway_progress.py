@@ -112,10 +112,7 @@ def test_a_client_of_the_device_is_told(tmp_path, state, port, wire):
 
 @pytest.mark.parametrize("sdk", ["sdk2", "sdk1"])
 def test_what_a_server_of_the_official_sdk_tells(tmp_path, state, port, wire, sdk):
-    python = mcp_clients.SDKS[sdk][0]
-    if not os.path.exists(python):
-        pytest.skip("no environment with mcp<2: make mcp")
-    args = [str(mcp_agents.SERVER.with_name("mcp_sdk_server.py")), "stdio"]
+    python, *args = mcp_clients.server(sdk, "stdio")
     tools = [mcp_agents.tool(name, name, program=python) for name in ("echo", "late")]
     image = mediated(mcp_agents.write(tmp_path, level="board", tools=tools, args=args), wire)
     with gateway(tmp_path, image, "--listen", f"127.0.0.1:{port}", "--uncontained", "t") as running:

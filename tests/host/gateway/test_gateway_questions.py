@@ -71,10 +71,7 @@ def test_the_person_at_the_device_answers(tmp_path, state, port, wire):
 @pytest.mark.parametrize("sdk, name", [("sdk1", "ask_within"), ("sdk2", "ask")])
 def test_an_operator_answers_a_server_of_the_official_sdk(tmp_path, state, port, wire, sdk, name):
     """Both eras.  While the question waits, another call has the connection."""
-    python = mcp_clients.SDKS[sdk][0]
-    if not os.path.exists(python):
-        pytest.skip("no environment with mcp<2: make mcp")
-    args = [str(mcp_agents.SERVER.with_name("mcp_sdk_server.py")), "stdio"]
+    python, *args = mcp_clients.server(sdk, "stdio")
     tools = [mcp_agents.tool(*both, program=python) for both in (("echo", "echo"), ("ask", name))]
     image = mediated(mcp_agents.write(tmp_path, level="board", tools=tools, args=args), wire)
     with gateway(tmp_path, image, "--listen", f"127.0.0.1:{port}", "--uncontained", "t") as running:
@@ -171,7 +168,7 @@ def test_what_the_server_is_told_of_no_answer(tmp_path, monkeypatch, answer, tol
 
 def test_an_input_that_is_required_and_not_given_ends_the_call(tmp_path):
     """2026-07-28: a result that wants input, by the official SDK."""
-    args = [str(mcp_agents.SERVER.with_name("mcp_sdk_server.py")), "stdio"]
+    _, *args = mcp_clients.server("sdk2", "stdio")
     tools = [mcp_agents.tool(name, name) for name in ("echo", "ask")]
     image = image_of(mcp_agents.write(tmp_path, level="board", tools=tools, args=args))
     person = Person((None, "nobody is there"))
@@ -188,10 +185,7 @@ def test_an_input_that_is_required_and_not_given_ends_the_call(tmp_path):
 @pytest.mark.parametrize("sdk, name", [("sdk1", "ask_within"), ("sdk2", "ask")])
 def test_a_server_at_a_url_asks_a_person(tmp_path, sdk, name):
     """The official SDK over Streamable HTTP, in both eras."""
-    python = mcp_clients.SDKS[sdk][0]
-    if not os.path.exists(python):
-        pytest.skip("no environment with mcp<2: make mcp")
-    words = [python, str(mcp_agents.SERVER.with_name("mcp_sdk_server.py"))]
+    words = mcp_clients.server(sdk)
     person = Person(({"action": "accept", "content": {"name": "Bonn"}}, ""))
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         try:
@@ -285,10 +279,7 @@ def test_progress_that_a_device_cannot_decode_is_not_sent():
 
 def test_calls_that_are_given_up_do_not_count_at_the_gateway(tmp_path, state, port, wire):
     """A device has 4 calls at once; those whose client cancelled them make room for a fifth."""
-    python = mcp_clients.SDKS["sdk1"][0]
-    if not os.path.exists(python):
-        pytest.skip("no environment with mcp<2: make mcp")
-    args = [str(mcp_agents.SERVER.with_name("mcp_sdk_server.py")), "stdio"]
+    python, *args = mcp_clients.server("sdk1", "stdio")
     both = ("echo", "echo"), ("ask", "ask_within")
     tools = [mcp_agents.tool(*each, program=python) for each in both]
     image = mediated(mcp_agents.write(tmp_path, level="board", tools=tools, args=args), wire)

