@@ -1,11 +1,11 @@
 """The runtime's own work on MicroPython: ``micropython -X heapsize=N benchmarks/board.py WHAT IMAGE
-COUNT``.
+COUNT [EARLY]``.
 
 WHAT is ``calls``, ``turns``, or ``asked``: turns with a remote provider, whose socket the shell's
 loop serves; stdin stays open and silent. The real shell of firmware-host/micropython does the work;
 only its output goes nowhere.  Prints one JSON line: nanoseconds of each block, microseconds until
-it is READY, heap in use (bytes, after a collection) when it is READY, after the first 100 of 1,000
-or more and after all, and the modules that were loaded."""
+it is READY, heap in use (bytes, after a collection) when it is READY, after EARLY more turns that
+come first and after all, and the modules that were loaded."""
 
 import gc
 import json
@@ -14,7 +14,6 @@ import time
 
 gc.collect()
 START = gc.mem_alloc()
-EARLY = 100
 
 
 class Sink:
@@ -78,7 +77,7 @@ def turns(device):
     return turn
 
 
-def main(what: str, image: str, count: str) -> None:
+def main(what: str, image: str, count: str, early: str = "0") -> None:
     folder = image.rpartition("/")[0]
     begin = time.ticks_us()
     from main import open_device
@@ -98,13 +97,12 @@ def main(what: str, image: str, count: str) -> None:
         with open(folder + "/lines", "rb") as file:
             function = calls(device, file.read().split(b"\n")[:-1])
     function()
-    found, early = [], None
-    left = int(count)
-    if left >= EARLY * 10:  # whether the heap grows: what was in use when it had run in
-        for _ in range(EARLY):
+    found, left, run_in = [], int(count), None
+    if int(early):  # whether the heap grows: what was in use when it had run in
+        for _ in range(int(early)):
             function()
         gc.collect()
-        early = gc.mem_alloc()
+        run_in = gc.mem_alloc()
     while left > 0:
         times = min(left, max(1, int(count) // 31))
         begin = time.ticks_us()
@@ -125,7 +123,7 @@ def main(what: str, image: str, count: str) -> None:
                 "after": gc.mem_alloc(),
                 "free": gc.mem_free(),
                 "uncollected": peak,
-                "early": early,
+                "early": run_in,
                 "modules": sorted(sys.modules),
             }
         )

@@ -19,6 +19,7 @@ from clawlite.host.firmware import firmware
 
 TURNS = 10000  # in one run
 ASKED = 1000  # turns in a short run with a remote provider; a long run has TURNS
+EARLY = 100  # turns before those: then the heap has run in
 _CALLS = 1000
 _SHORT = "The garden is green. " * 10
 _LINE, _NESTED, _ANSWER = 200000, 100000, 1 << 20  # bytes of input that must be refused
@@ -55,11 +56,11 @@ def turn(device, path):
 
 
 def grows(bench):
-    """Yield a row: how much the heap grew from the 100th turn of one process to its last."""
+    """Yield a row: how much the heap grew from turn ``EARLY`` of one process to its last."""
     board = Board(bench)
-    found = board.run("turns", TURNS)
+    found = board.run("turns", TURNS, EARLY)
     yield board.row(
-        f"heap after {TURNS:,} turns, above that after 100",
+        f"heap after {TURNS:,} turns, above that after {EARLY}",
         "KiB",
         [abs(found["after"] - found["early"]) / 1024],
     )
@@ -78,14 +79,14 @@ def grows_asked(bench):
             threading.Thread(target=server.serve_forever, daemon=True).start()
             folder = bench.make("asked-" + protocol)
             bench_heap.project(folder, protocol, server.server_address[1])
-            found = board.asked(build_beside(folder), count)
+            found = board.asked(build_beside(folder), count, EARLY)
             server.shutdown()
         yield board.row(
-            f"heap after {count:,} turns, {name}, above 100",
+            f"heap after {count:,} turns, {name}, above {EARLY}",
             "KiB",
             [abs(found["after"] - found["early"]) / 1024],
             f"a streaming provider on a socket, one tool call, an answer of "
-            f"{len(_SHORT)} bytes; that after the first 100 turns",
+            f"{len(_SHORT)} bytes; that after the first {EARLY} turns",
         )
 
 

