@@ -19,6 +19,8 @@ CASES = [
     ("inspect", "greenhouse/claw.cbor"),
     ("boards", "--json"),
     ("build", "--no-such-option"),
+    ("swarm", "status", "greenhouse"),
+    ("swarm", "trace", "x", "nowhere"),
 ]
 
 

@@ -8,15 +8,18 @@ process of a run has one helper process, which imports the host's part and forks
 2. What Python reads before the first import cannot be given later. A command with another such
    variable of the environment is started as usual (``run`` returns None); so is one beside
    another that has not ended.
-3. Commands of a device, which import little and by themselves, are started as usual.
+3. Commands of a device, which import little and by themselves, are started as usual, but for those
+   of a swarm.
 
 ``test_warm.py`` checks that both ways give the same.
 """
 
 import array
 import gc
+import importlib
 import json
 import os
+import pkgutil
 import selectors
 import signal
 import socket
@@ -28,7 +31,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMANDS = (
-    "boards build check conformance discover firmware flash gateway inspect new ports tools wifi"
+    "boards build check conformance discover firmware flash gateway inspect new ports swarm tools "
+    "wifi"
 ).split()
 MOST_INPUT = 32768  # a pipe takes more at once
 MOST_REQUEST = 65536  # so does a socket
@@ -152,6 +156,10 @@ def _load():
     import clawlite.host.cli.standalone
     import clawlite.host.image.inspection
     import clawlite.linux.admin.usage  # noqa: F401
+
+    for name in ("swarm", "swarm_commands"):
+        for module in pkgutil.iter_modules([str(ROOT / "clawlite/linux" / name)]):
+            importlib.import_module(f"clawlite.linux.{name}.{module.name}")
 
 
 def _fork_for_ever(channel):
