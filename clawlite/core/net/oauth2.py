@@ -13,6 +13,9 @@ MAX_ANSWER = 16384  # bytes
 MAX_TOKEN = 8192
 LIFE_S = 300  # of a token without a lifetime
 _EARLY_S = 60  # a token is not used any more so long before it expires
+# the server refuses the client, its secret or what it asks for (RFC 6749, 5.2)
+_NEVER = (400, 401, 403, 404)
+_MEND = "clawlite secrets set NAME for the client's secret, or mend client_id, scope or endpoint"
 _PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 
 
@@ -48,9 +51,10 @@ def token(row: list, secret: str, codec, meter, resource: str = ""):
             (tls, host, port, target), body, basic(client, secret)
         )
         if status != 200:
-            raise refused(
-                status, headers, codec.error(status, without(secret, body)), meter.now_s()
-            )
+            e = refused(status, headers, codec.error(status, without(secret, body)), meter.now_s())
+            if status in _NEVER:
+                e.never, e.hint = True, _MEND
+            raise e
         answer = codec.parse(without(secret, body))
     except ProviderError as e:
         e.message = "no token from %s: %s" % (host, without(secret, e.message))

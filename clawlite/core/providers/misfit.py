@@ -20,7 +20,8 @@ def explain(provider, error, status: int, key: str):
     status    400, 401, 403 or 404
     key       the key that was sent, "" for none
     """
-    if status == 401 or status == 403:
+    # Google's API refuses a key with 400
+    if status == 401 or status == 403 or "api key" in error.message.lower():
         error.never = True
         error.hint = (
             "clawlite secrets set %s" % provider.secret

@@ -162,6 +162,23 @@ def test_no_token_is_one_clear_line(world, step, line):
         assert server.requests == []
 
 
+@pytest.mark.parametrize(
+    "status, said", [(401, "invalid_client"), (400, "invalid_scope"), (404, "not_found")]
+)
+def test_a_client_that_is_refused_is_told_with_what_to_do_and_ask_fails(world, status, said):
+    refusal = {"status": status, "body": {"error": said}}
+    with Server([refusal]) as tokens, Server([say("No.")]) as server:
+        world.build(
+            oauth2(server),
+            settings=settings(tokens),
+            reflex='[[rule]]\nwhen = "hello"\nsay = "By the rules."\n',
+        )
+        code, answer, told = world.ask("hello")
+        assert (code, answer) == (1, "By the rules.\n")
+        assert "HTTP %d: %s" % (status, said) in told
+        assert "clawlite secrets set NAME" in told and "next: reflex" in told
+
+
 def test_a_server_of_tokens_that_is_busy_or_away_is_asked_again(world):
     with Server([FAULTS["overloaded"], token()]) as tokens, Server([say("Fine.")]) as server:
         world.build(oauth2(server, retry=AT_ONCE), settings=settings(tokens))

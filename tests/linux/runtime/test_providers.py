@@ -304,6 +304,24 @@ def test_a_refused_key_is_told_with_what_to_do_and_ask_fails(world):
         )
 
 
+def test_a_key_that_is_refused_with_400_is_told_with_what_to_do(world):
+    """As Google's API does it, in a list."""
+    refusal = {"error": {"code": 400, "message": "API key not valid. Please pass a valid API key."}}
+    with Server([{"status": 400, "body": [refusal]}]) as server:
+        world.build(provider(server), reflex=REFLEX)
+        code, said, told = world.ask("hello")
+        assert (code, said) == (1, "By the rules.\n")
+        assert "- clawlite secrets set TEST_KEY; next: reflex\n" in told
+
+
+def test_a_missing_key_is_told_and_ask_fails_though_the_rules_answer(world):
+    with Server([]) as server:
+        world.build(provider(server), reflex=REFLEX)
+        code, said, told = world.ask("hello", key=None)
+        assert (code, said) == (1, "By the rules.\n") and server.requests == []
+        assert "secret TEST_KEY: not found" in told and "next: reflex\n" in told
+
+
 @both
 def test_an_unknown_model_is_told_with_those_that_the_server_lists(world, api, streaming):
     with Server([FAULTS["no model"]] * 2, api=api) as server:
