@@ -187,6 +187,8 @@ def test_of_a_longer_call_both_ends_and_the_length_are_shown():
     assert "<... 5022 characters in all, shown by /show ...>" in said and len(said) < 1300
     many = {"k%03d" % i: "x" * 100 for i in range(200)}
     assert len(call_text("t", many)) < 2500
+    everything = call_text("t", many, None)
+    assert everything.count("x") == 20000 and "characters in all" not in everything
 
 
 def test_nothing_hides_in_what_a_person_decides_about():

@@ -21,7 +21,7 @@ def canonical(value, limit: int = 0) -> str:
     return text[:limit] + "..." if limit and len(text) > limit else text
 
 
-def call_text(name: str, arguments: dict, by: str = "") -> str:
+def call_text(name: str, arguments: dict, by="") -> str:
     """Return ``name(key=value, ...)`` with sorted keys, for a person who decides by it: every
     character is visible.
 
@@ -29,11 +29,11 @@ def call_text(name: str, arguments: dict, by: str = "") -> str:
     than its share is shown as its length and both ends.  A call that is still too long is shown in
     the same way.
 
-    by  the command that shows all of a call that is cut: "/show"
+    by  the command that shows all of a call that is cut: "/show"; None: nothing is cut
     """
     said = _each(arguments)
     text = "%s(%s)" % (name, ", ".join(said))
-    if len(text) <= _SCREEN:
+    if by is None or len(text) <= _SCREEN:
         return text
     share = max(_LEAST, (_SCREEN - len(name)) // len(said) - 2)
     said = [_ends(one, share, by) for one in said]

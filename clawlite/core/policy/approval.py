@@ -157,10 +157,11 @@ def left_s(approval, now_ms: int) -> int:
     return max(0, approval.due_ms - now_ms + 999) // 1000
 
 
-def question(approval, now_ms: int, by: str = "/show") -> str:
+def question(approval, now_ms: int, by="/show") -> str:
     """Return the lines of the question that a person is asked.
 
-    by  the command that shows all of a call that is longer than a screen
+    by  the command that shows all of a call that is longer than a screen; None: there is none, so
+        the question has all of it
     """
     if approval.form:
         return approval.form.text(left_s(approval, now_ms), by)

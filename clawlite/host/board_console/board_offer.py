@@ -294,7 +294,7 @@ def asked(image, name: str, arguments: dict):
         while effect[0] not in (RUN, ASK):
             if effect[0] == APPROVE:
                 effect[1].due_ms = effect[1].timeout_s * 1000
-                return question(effect[1], 0, "")
+                return question(effect[1], 0, None)
             # nothing is a link on a board; what is used of its limits, it alone knows
             told = {RESOLVE: (True, effect[1]), STORE: (True, True if effect[1] else (0, 0))}
             effect = work.send(told.get(effect[0]))

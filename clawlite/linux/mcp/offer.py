@@ -148,7 +148,7 @@ class Offer:
             if approval is not None and approval is not call.shown:
                 call.shown = approval
                 form = approval.form.to_json()["requestedSchema"] if approval.form else None
-                asked = self._cleaned(question(approval, now_ms(), ""))
+                asked = self._cleaned(question(approval, now_ms(), None))
                 call.server.asked(call, asked, form and self._cleaned(form))
 
     def _cleaned(self, value):

@@ -85,7 +85,7 @@ class Question:
     def said(self) -> str:
         return said(self.message)
 
-    def text(self, left_s: int, by: str) -> str:
+    def text(self, left_s: int, by: str | None) -> str:
         """Return the lines that a person is asked with; *by* "/show": at a console, where each
         field is asked for by itself.
         """

@@ -84,14 +84,16 @@ class TaskRunner(Member):
         return number in self._runs.values()
 
     def question(self, task_id: str) -> str:
-        """Return what the task waits for, in words for a person."""
+        """Return what the task waits for, in words for a person: all of a call that is to be
+        approved.
+        """
         asking = self._asking[task_id]
-        if asking.form is None:
-            return "a call of %s waits: approve or deny" % asking.tool.name
         guard = self._agent.image.guard
         # one that is just being put has all its time
-        text = question(asking, self._now_ms() if asking.due_ms else -asking.timeout_s * 1000, "")
-        if asking.form.how:
+        text = question(asking, self._now_ms() if asking.due_ms else -asking.timeout_s * 1000, None)
+        if asking.form is None:  # the same words each time: without the line with the seconds
+            text = text.rpartition("\n")[0]
+        if asking.form is not None and asking.form.how:
             text += "\n  Answer with%s, or deny" % asking.form.how
         else:
             text += "\n  Answer with approve or deny"

@@ -10,7 +10,8 @@ PAGE = Path(__file__).resolve().parents[3] / "docs/tasks.md"
 
 def test_the_example_of_the_page(tmp_path):
     assert clawlite("new", "greenhouse", "--offline", cwd=tmp_path).returncode == 0
-    lines = [line for line in PAGE.read_text().splitlines() if line[:2] in ("> ", "< ")]
+    text = PAGE.read_text().replace("\n    ", " ")  # a record that is broken on the page
+    lines = [line for line in text.splitlines() if line[:2] in ("> ", "< ")]
     assert len(lines) == 8
     image = str(tmp_path / "greenhouse")
     with Agent(linux("serve", image, "--stdio"), tmp_path).initialize() as agent:

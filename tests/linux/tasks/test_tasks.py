@@ -227,6 +227,22 @@ def test_a_task_that_waits_for_an_approval_wants_input(tmp_path):
         assert state(agent, "b")["partial"] is True
 
 
+def test_who_approves_a_call_of_a_task_reads_all_of_it(tmp_path):
+    """5.8: nothing of a call is hidden from who decides, however long it is."""
+    bed = "3" + " " * 60 + "x" * 3000 + "; rm -rf /"
+    rule = '[[rule]]\nwhen = "all"\ncall = "water"\narguments = { bed = "%s" }\n' % bed
+    image = project(tmp_path, "hand", autonomy="supervised", rules=rule, **SWARM)
+    with start(tmp_path, image) as agent:
+        create(agent, "a", "all")
+        eventually(lambda: state(agent, "a")["state"] == "input_required")
+        said = state(agent, "a")["message"]
+        assert said.startswith('Approve water(bed="3<60 blanks>x') and said.count("x") == 3000
+        assert "; rm -rf /" in said and "supervised" in said and "tasks/operator" in said
+        assert said.endswith("\n  Answer with approve or deny")
+        create(agent, "a", "deny")
+        ended(agent, "a")
+
+
 @pytest.mark.parametrize("text, other", [("yes", "approve"), ("approve", "yes"), ("deny", "no")])
 def test_a_task_that_comes_again_does_not_answer_itself(tmp_path, text, other):
     rule = '[[rule]]\nwhen = "%s"\ncall = "water"\narguments = { bed = "3" }\n' % text
