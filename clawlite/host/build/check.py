@@ -7,6 +7,7 @@ from clawlite.host.compiler import compiler
 from clawlite.host.fit import board_fit
 from clawlite.host.manifest import lint_warnings, manifest
 from clawlite.host.manifest.unsupported import LATER
+from clawlite.host.providers.remotes import MEANT_ELSEWHERE
 
 
 def check(name: str, board: str = None, allowed=()) -> dict:
@@ -18,8 +19,8 @@ def check(name: str, board: str = None, allowed=()) -> dict:
     Raises ``ManifestErrors`` with every problem when it is no valid CKP, or *board* cannot honour
     it (what cannot be built is no image for any board), or a Sandbox or Policy of it cannot be kept
     as it is written: a protection is not put off; or a file that clawlite alone knows
-    (clawlite.toml, reflex, replay) is wrong, or a schedule or a path means nothing: nothing else
-    could read it either."""
+    (clawlite.toml, reflex, replay) is wrong, or a schedule, a path or an endpoint means nothing:
+    nothing else could read it either."""
     loaded = manifest.load(name, allowed)
     profile = boards.profile(board, loaded.folder) if board else None
     not_built, not_asked = [], []
@@ -49,9 +50,9 @@ def _is_wrong_anywhere(loaded, problem) -> bool:
     """Return whether *problem* is an error of ``check``: no version could ever build it, or it
     would leave a protection without effect.
 
-    That holds for a schedule or a path without a meaning, for a problem in a file of clawlite's
-    own, about a secret, and in a Sandbox or a Policy.  A feature that this version does not have
-    yet is valid anyway, wherever it stands."""
+    That holds for a schedule or a path without a meaning, an endpoint that is none, for a problem
+    in a file of clawlite's own, about a secret, and in a Sandbox or a Policy.  A feature that this
+    version does not have yet is valid anyway, wherever it stands."""
     if LATER in problem.message:
         return False
     if problem.file.endswith(".toml") or problem.file in (
@@ -60,6 +61,8 @@ def _is_wrong_anywhere(loaded, problem) -> bool:
     ):
         return True
     if problem.path[-1:] in (("secret_ref",), ("schedule",), ("path",)):
+        return True
+    if problem.path[-1:] == ("endpoint",) and problem.message not in MEANT_ELSEWHERE:
         return True
     for primitive in loaded.policies + ([loaded.sandbox] if loaded.sandbox else []):
         place = primitive.place

@@ -26,6 +26,10 @@ from clawlite.core.providers.provider import (
 from clawlite.host.policy.folding import nano
 
 ENDPOINT = "write a base URL such as https://api.example.com/v1"  # the hint for a wrong one
+_NO_HTTP = "expected http://HOST/... or https://HOST/..."
+_NO_BASE = "expected a base URL without ? and #"
+# what an endpoint may have that this version does not reach: another transport's scheme, a query
+MEANT_ELSEWHERE = (_NO_HTTP, _NO_BASE)
 # {what a Provider's ``protocol`` says: its ``provider_api.ProviderApi``}
 APIS = {
     api.protocol: importlib.import_module("clawlite.host.providers." + api.codec).API
@@ -128,11 +132,11 @@ def endpoint_problem(endpoint: str) -> str:
     except ValueError as e:
         return str(e)
     if url.scheme not in ("http", "https") or not url.hostname:
-        return "expected http://HOST/... or https://HOST/..."
+        return _NO_HTTP
     if url.username is not None or url.password is not None:
         return "a key or password has no place in a URL; name it with auth.secret_ref"
     if url.query or url.fragment:
-        return "expected a base URL without ? and #"
+        return _NO_BASE
     if port == 0 or not (endpoint.isascii() and endpoint.isprintable()) or " " in endpoint:
         return "expected ASCII without blanks, and a port from 1 to 65535"
     return ""

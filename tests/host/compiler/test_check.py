@@ -37,6 +37,14 @@ SWARM = {
 }
 
 
+REMOTE = {
+    "protocol": "openai-compatible",
+    "endpoint": "https://example.com/v1",
+    "model": "m",
+    "auth": {"type": "none"},
+}
+
+
 def project(folder, **spec):
     """Write an agent whose spec has *spec* beside an Identity and a Provider; return its folder."""
     spec = {
@@ -157,6 +165,29 @@ def test_what_nobody_could_ever_build_is_an_error(tmp_path, spec, said):
     """5.3 and 5.6: a schedule or a path that means nothing."""
     with pytest.raises(ManifestErrors, match=said):
         check.check(project(tmp_path, **spec))
+
+
+@pytest.mark.parametrize(
+    "endpoint, said",
+    [
+        ("http://example.com:99999/v1", "out of range"),
+        ("http://example.com:none/v1", "none"),
+        ("https://me:word@example.com/v1", "a key or password has no place in a URL"),
+        ("http://example.com:0/v1", "a port from 1 to 65535"),
+    ],
+)
+def test_5_2_an_endpoint_that_is_none_is_an_error(tmp_path, endpoint, said):
+    one = dict(REMOTE, endpoint=endpoint)
+    with pytest.raises(ManifestErrors, match=said) as caught:
+        check.check(project(tmp_path, providers=[{"inline": one}]))
+    assert "word" not in str(caught.value)
+
+
+@pytest.mark.parametrize("endpoint", ["grpc://example.com", "https://example.com/v1?version=2"])
+def test_5_2_an_endpoint_that_this_version_does_not_reach_is_valid(tmp_path, endpoint):
+    one = dict(REMOTE, endpoint=endpoint)
+    (said,) = check.check(project(tmp_path, providers=[{"inline": one}]))["not_built"]
+    assert "endpoint" in said
 
 
 def test_a_tool_that_delegates_needs_a_swarm(tmp_path):
