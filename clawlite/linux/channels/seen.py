@@ -1,15 +1,19 @@
 """The signatures that a webhook has accepted: kept in ``channels/NAME.seen``, so that none is
 accepted again after a restart.
 
-    <epoch seconds when it came> <signature>     one line each, synced before the request counts
+    <epoch seconds when it came> <signature> <CRC>      one line each, synced before the request
+                                                        counts
 
 1. A signature is forgotten once its time stamp is too old for any request.
 2. A torn line belongs to a request that was never acted on, so it is ignored.
+3. Lines of earlier versions have no CRC.  When a line is damaged, the file is copied to
+   ``NAME.damaged`` and written again without it, and a message says so on stderr.
 """
 
 import os
 
-from clawlite.linux.files.record_log import RecordLog
+from clawlite.linux.files.files import tell
+from clawlite.linux.files.record_log import RecordLog, is_sealed, sealed
 
 MOST_BYTES = 4 << 20  # of the file that are read: four times as much as MAX_SEEN signatures need
 
@@ -37,14 +41,41 @@ class Seen:
         """Read the signatures of earlier processes.  Raises ``OSError``."""
         try:
             with open(self._path or os.devnull, "rb") as file:
-                lines = file.read(MOST_BYTES).split(b"\n")[:-1]
+                data = file.read(MOST_BYTES)
         except FileNotFoundError:
             return
-        for line in lines:
-            when, _, signature = line.decode("latin-1").partition(" ")
-            if when.isascii() and when.isdigit() and len(when) < 12:
-                self._when[signature] = int(when)
+        *lines, torn = data.split(b"\n")
+        lines += [torn[:-1]] if is_sealed(torn[:-1]) else []  # only its line feed is damaged
+        damaged = sum([not self._is_heeded(line) for line in lines])
         self.forget(now)
+        if damaged:
+            self._set_aside(data, damaged, len(lines))
+
+    def _is_heeded(self, line: bytes) -> bool:
+        """Remember what one line of the file says; return False when it is damaged."""
+        text = line
+        if is_sealed(line[:-9] + b" " + line[-8:]):  # the blank itself may be what is damaged
+            text = line[:-9]
+        elif line.count(b" ") != 1:  # lines of earlier versions have one
+            return False
+        when, _, signature = text.decode("latin-1").partition(" ")
+        if not (when.isascii() and when.isdigit() and len(when) < 12):
+            return False
+        self._when[signature] = int(when)
+        return True
+
+    def _set_aside(self, data: bytes, damaged: int, count: int):
+        """Keep a copy of the damaged file beside the new one, and report it."""
+        said = (
+            "the webhook's list of signatures %s was damaged: %d of %d lines are lost, so such a "
+            "request could be accepted once more; " % (self._path, damaged, count)
+        )
+        try:
+            said += "the damaged file is kept as %s" % self._log.set_aside(data)
+            self._rewrite()
+        except OSError as e:  # it is reported again at the next start
+            said += "it cannot be set aside: %s" % e.strerror
+        tell(said)
 
     def forget(self, now: int):
         """Forget the signatures that are too old."""
@@ -60,7 +91,7 @@ class Seen:
         self._when[signature] = now
         try:
             if self._path:
-                self._write(b"%d %s\n" % (now, signature.encode()))
+                self._write(_line(now, signature))
         except OSError:
             del self._when[signature]
             raise
@@ -74,10 +105,14 @@ class Seen:
 
     def _rewrite(self):
         """Replace the file by a new one with the signatures that are remembered."""
-        lines = [b"%d %s\n" % (when, name.encode()) for name, when in self._when.items()]
+        lines = [_line(when, name) for name, when in self._when.items()]
         self._log.rewrite(lines, True)
         self._lines = len(lines)
 
     def close(self):
         if self._log:
             self._log.close()
+
+
+def _line(when: int, signature: str) -> bytes:
+    return sealed(b"%d %s" % (when, signature.encode()))

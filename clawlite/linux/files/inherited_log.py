@@ -9,12 +9,13 @@ engine has acknowledged them (docs/adr/0208).
 2. Rows are removed only when all rows of the file are done.  So the next process may also find a
    row that was done.
 3. A file that nobody has locked belongs to a process that has ended.
+4. A damaged row is lost.  A message says so on stderr, and the file is kept as ``NAME.damaged``.
 """
 
 import fcntl
 import os
 
-from clawlite.linux.files.files import leads_to_inode
+from clawlite.linux.files.files import leads_to_inode, tell
 from clawlite.linux.files.record_log import RecordLog, is_sealed, sealed
 
 
@@ -95,7 +96,15 @@ class InheritedLog:
             fcntl.flock(log.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not leads_to_inode(path, log.inode):
                 return []  # another process was faster
-            rows = [self._loads(line) for line in _whole(log.contents())]
+            lines, torn = _parts(log.contents())
+            rows = [self._loads(line[:-9]) for line in (*lines, torn) if is_sealed(line)]
+            damaged = len([line for line in lines if not is_sealed(line)])
+            if damaged:
+                kept = log.set_aside(log.contents())
+                tell(
+                    "%s was damaged: %d of %d lines are lost; the damaged file is kept as %s"
+                    % (path, damaged, len(lines), kept)
+                )
             for row in rows:
                 self.keep(row, True)
             os.unlink(path)
@@ -114,6 +123,11 @@ class InheritedLog:
             fcntl.flock(self._log.fd, fcntl.LOCK_EX)
 
 
-def _whole(data: bytes) -> list:
-    """Return the lines of a file without their CRC; a torn line was never acknowledged as kept."""
-    return [line[:-9] for line in data.split(b"\n") if line and is_sealed(line)]
+def _parts(data: bytes) -> tuple:
+    """Return (the lines of a file, what stands behind the last line feed: b"", or a torn line,
+    which was never acknowledged as kept).
+    """
+    *lines, torn = data.split(b"\n")
+    if is_sealed(torn[:-1]):  # only its line feed is damaged
+        torn = torn[:-1]
+    return lines, torn

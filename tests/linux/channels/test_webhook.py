@@ -302,6 +302,46 @@ def test_a_signature_is_known_after_a_restart(tmp_path):
         check.seen.close()
 
 
+def _known(path) -> Seen:
+    seen = Seen(str(path), 2 * WINDOW_S)
+    seen.begin(1000)
+    return seen
+
+
+def test_each_flipped_bit_of_the_signatures_is_told_unless_all_are_known(tmp_path, capfd):
+    path, names = tmp_path / "hook.seen", ["sha256=%064x" % number for number in (5, 6)]
+    seen = _known(path)
+    for name in names:
+        seen.add(name, 1000)
+    seen.close()
+    whole = path.read_bytes()
+    for place in range(len(whole) * 8):
+        data = bytearray(whole)
+        data[place // 8] ^= 1 << place % 8
+        path.write_bytes(data)
+        again = _known(path)
+        again.close()
+        lost = [name for name in names if name not in again]
+        assert len(again) == 2 - len(lost), (place, "nothing else is known")
+        said = capfd.readouterr().err
+        assert ("was damaged" in said) == bool(lost), (place, said)
+        if lost:
+            assert (tmp_path / "hook.seen.damaged").read_bytes() == data
+            (tmp_path / "hook.seen.damaged").unlink()
+            _known(path).close()
+            assert not capfd.readouterr().err, "it is told once"
+
+
+def test_signatures_of_an_earlier_version_are_known(tmp_path, capfd):
+    path = tmp_path / "hook.seen"
+    path.write_bytes(b"1000 sha256=a\n1000 sha256=b\n1000 sha2")
+    seen = _known(path)
+    assert len(seen) == 2 and "sha256=a" in seen and "sha256=b" in seen
+    seen.add("sha256=c", 1000)
+    seen.close()
+    assert len(_known(path)) == 3 and not capfd.readouterr().err
+
+
 def test_what_cannot_be_put_on_record_is_refused_and_may_come_again(tmp_path):
     folder = tmp_path / "channels"
     folder.write_text("in the way")

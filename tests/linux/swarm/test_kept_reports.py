@@ -70,6 +70,31 @@ def test_a_file_is_taken_over_once_and_only_when_its_process_has_ended(tmp_path)
     assert kept(folder) == []
 
 
+def test_each_flipped_bit_is_told_unless_all_is_there(tmp_path, capfd):
+    folder = tmp_path / "team"
+    one = log_of(str(folder), "hand", "a1")
+    for row in ROWS:
+        one.keep(row, False)
+    one._log.close()
+    path = folder / "hand.a1.reports"
+    whole = path.read_bytes()
+    for place in range(0, len(whole) * 8, 3):
+        data = bytearray(whole)
+        data[place // 8] ^= 1 << place % 8
+        path.write_bytes(data)
+        other = log_of(str(folder), "hand", "a2")
+        found = other.left_behind(pytest.fail)
+        assert all(row in ROWS for row in found)
+        assert ("was damaged" in capfd.readouterr().err) == (found != ROWS), place
+        if found != ROWS:
+            assert (folder / "hand.a1.reports.damaged").read_bytes() == data
+            (folder / "hand.a1.reports.damaged").unlink()
+        for row in found:
+            other.done(row[0])
+        other.close()
+    assert kept(folder) == []
+
+
 def test_what_cannot_be_moved_is_sent_and_found_again(tmp_path, monkeypatch):
     """A disk that is full after the first row: its file stays, and what was read is returned."""
     folder, wrong = str(tmp_path / "team"), []
