@@ -13,7 +13,13 @@ _MANY_FILES = 8  # of a folder: more are one line
 
 
 def document(value: object) -> None:
-    print(json.dumps(value, ensure_ascii=False, indent=2))
+    """Print *value* as JSON; what drives a terminal or cannot be seen is escaped."""
+    from clawlite.core.base.escapes import is_unseen
+
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    if not text.isascii():
+        text = "".join(json.dumps(c)[1:-1] if c > "~" and is_unseen(ord(c)) else c for c in text)
+    print(text)
 
 
 def say(text: str) -> None:

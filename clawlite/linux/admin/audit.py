@@ -12,7 +12,7 @@ from clawlite.linux.admin.commands import failed
 from clawlite.linux.admin.trace import image_of
 from clawlite.linux.audit.chain import Head, verify
 from clawlite.linux.files import files
-from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.io.jsontext import document, loads
 
 USAGE = (
     "usage: clawlite audit [verify | take] [MANIFEST | IMAGE] [--port PORT | --dir DIR] "
@@ -181,7 +181,7 @@ def _taken(lines: list, head, agent: str, anchor, board, as_json: bool) -> int:
         + b"\n"
     )
     if as_json:
-        print(dumps(dict(found, file=path)))
+        print(document(dict(found, file=path)))
         return 0
     print(
         "%d records, %s to %s, all as they were written, are in %s and no longer on the board"
@@ -205,7 +205,7 @@ def _copies(image, folder: str) -> dict:
 
 def _verified(found: dict, folder: str, as_json: bool) -> int:
     if as_json:
-        print(dumps(found))
+        print(document(found))
     elif found["ok"]:
         print(
             "%d records, %s to %s, all as they were written"
@@ -237,7 +237,7 @@ def _shown(lines, last: int, as_json: bool) -> int:
         except ClawError:
             records.append({"damaged": data.decode("utf-8", "replace")})
     if as_json:
-        print(dumps(records))
+        print(document(records))
         return 0
     for record in records:
         os.write(1, printable(_line(record).encode("utf-8", "replace")) + b"\n")
@@ -283,6 +283,6 @@ def _line(record: dict) -> str:
 
 def _refused(e, as_json: bool, code: int) -> int:
     if as_json:
-        print(dumps({"error": e.to_json()}))
+        print(document({"error": e.to_json()}))
     failed(e.message + (" - " + e.hint if e.hint else ""))
     return getattr(e, "exit_code", code)  # of a port: 3, 4

@@ -11,7 +11,7 @@ from clawlite.linux.admin.commands import failed
 from clawlite.linux.admin.trace import image_of
 from clawlite.linux.channels.dead_letters import SUFFIX, DeadLetters
 from clawlite.linux.files import files
-from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.io.jsontext import document, dumps
 
 USAGE = "usage: clawlite channels dead [retry NUMBER | drop NUMBER] [MANIFEST | IMAGE] [--json]"
 HELP = """Lists messages of queues that the agent has given up: each time that it began one of them,
@@ -152,6 +152,6 @@ def _tell(what: str):
 
 def _refused(e, as_json: bool, code: int) -> int:
     if as_json:
-        print(dumps({"error": e.to_json()}))
+        print(document({"error": e.to_json()}))
     failed(e.message + (" - " + e.hint if e.hint else ""))
     return code

@@ -9,7 +9,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.linux.admin.commands import failed
 from clawlite.linux.admin.trace import image_of
 from clawlite.linux.files import files
-from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.io.jsontext import document
 from clawlite.linux.secrets import encrypted_store, secrets
 
 USAGE = (
@@ -140,7 +140,7 @@ def _list(agent: str, _, as_json: bool) -> int:
         for name in secrets.names(agent)
     ]
     if as_json:
-        print(dumps(found))
+        print(document(found))
     for one in () if as_json else found:
         print("%s%s" % (one["name"], "  encrypted" if one["encrypted"] else ""))
     if not found and not as_json:
@@ -149,11 +149,11 @@ def _list(agent: str, _, as_json: bool) -> int:
 
 
 def _said(value: dict, as_json: bool, text: str):
-    print(dumps(value) if as_json else text)
+    print(document(value) if as_json else text)
 
 
 def _refused(e, as_json: bool) -> int:
     if as_json:
-        print(dumps({"error": e.to_json()}))
+        print(document({"error": e.to_json()}))
     failed(e.message + (" - " + e.hint if e.hint else ""))
     return 1

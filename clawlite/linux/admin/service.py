@@ -16,7 +16,7 @@ from clawlite.core.image.features import CLI, KINDS
 from clawlite.linux.admin import units
 from clawlite.linux.admin.commands import failed
 from clawlite.linux.files import files
-from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.io.jsontext import document
 
 USAGE = """usage: clawlite service install [IMAGE] [--tty DEVICE] [--as USER] [--writable DIR] [--dry-run] [--json]
        clawlite service remove NAME [--dry-run] [--json]
@@ -59,10 +59,10 @@ def main(args: list) -> int:
         )
     except ClawError as e:
         if "--json" in options:
-            print(dumps({"error": e.to_json()}))
+            print(document({"error": e.to_json()}))
         failed(e.message + (" - " + e.hint if e.hint else ""))
         return getattr(e, "exit_code", 2)
-    print(dumps(found) if "--json" in options else text(verb, found))
+    print(document(found) if "--json" in options else text(verb, found))
     return 0
 
 

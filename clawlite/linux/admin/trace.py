@@ -16,7 +16,7 @@ from clawlite.core.policy.trace import trace_text, why_not
 from clawlite.core.protocol.calls import is_uuid
 from clawlite.linux.admin.commands import failed
 from clawlite.linux.files import files
-from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.io.jsontext import document, loads
 
 USAGE = "usage: clawlite trace [CALL | last] [MANIFEST | IMAGE] [--port PORT | --dir DIR] [--json]"
 HELP = """Why a past tool call of an agent ended as it did: each rule that was looked at, and what decided.
@@ -60,7 +60,7 @@ def main(args: list, board=None) -> int:
         )
         found = explain(image, number, event)
         if as_json:
-            print(dumps(found))
+            print(document(found))
             return 0
         head = "call %d, %s%s\n" % (
             number,
@@ -233,6 +233,6 @@ def _never(image, looked: list) -> list:
 
 def _refused(e, as_json: bool, code: int) -> int:
     if as_json:
-        print(dumps({"error": e.to_json()}))
+        print(document({"error": e.to_json()}))
     failed(e.message + (" - " + e.hint if e.hint else ""))
     return getattr(e, "exit_code", code)  # of a port: 3, 4

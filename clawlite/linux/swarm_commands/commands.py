@@ -13,7 +13,7 @@ from clawlite.core.swarm.swarm import DEAD, Swarm
 from clawlite.linux.admin.commands import failed
 from clawlite.linux.admin.trace import image_of
 from clawlite.linux.files import files
-from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.io.jsontext import document, dumps
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.bus import Bus
@@ -148,7 +148,7 @@ def main(args: list) -> int:
         return _look(verb, words, as_json)
     except ClawError as e:
         if as_json:
-            print(dumps({"error": e.to_json()}))
+            print(document({"error": e.to_json()}))
         failed(e.message + (" - " + e.hint if e.hint else ""))
         return 1
 
@@ -349,7 +349,7 @@ def _status(swarm: Swarm, bus: Bus, as_json: bool):
         tasks = [_task(*row) for row in rows]
         whole = {"swarm": swarm.name, "stopped": stopped, "members": members, "tasks": tasks}
         whole["differs"] = differ
-        print(dumps(whole))
+        print(document(whole))
         return
     if stop:
         said("stopped by %s at %s: tools with side effects are refused" % _when(*stop))
@@ -378,7 +378,7 @@ def _when(who: str, at_ms: int) -> tuple:
 
 def _list(rows: list, as_json: bool):
     if as_json:
-        print(dumps([_task(*row) for row in rows]))
+        print(document([_task(*row) for row in rows]))
         return
     for task_id, description, state, _, _, at_ms in rows:
         at = iso8601(at_ms // 1000)

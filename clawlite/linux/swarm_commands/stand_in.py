@@ -13,7 +13,7 @@ import os
 import sys
 
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.io.jsontext import document, loads
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.swarm.board_member import BoardMember
 from clawlite.linux.swarm_commands.shared_bus import SharedBuses
@@ -93,7 +93,7 @@ class StandIn:
 
     def _join(self, device: str, path: str):
         def tell(what: dict):
-            print(dumps(dict(what, device=device)))
+            print(document(dict(what, device=device)))
 
         try:
             self._members[device] = BoardMember(path, tell, end=self._buses.end)

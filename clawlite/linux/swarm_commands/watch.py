@@ -5,7 +5,7 @@ import select
 import sys
 
 from clawlite.core.base.clock import iso8601
-from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.io.jsontext import document
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.swarm.stop_gate import KNOWN_MS
 
@@ -32,7 +32,7 @@ def watch(swarm, bus) -> int:
                 if stop != told:
                     told = stop
                     since = stop and {"by": stop[0], "time": iso8601(stop[1] // 1000)}
-                    print(dumps({"swarm": swarm.name, "stopped": since}), flush=True)
+                    print(document({"swarm": swarm.name, "stopped": since}), flush=True)
             due = bus.deadline()
             wait_ms = LOOK_MS if due is None else min(LOOK_MS, max(0, due - now_ms()))
             for fd, _ in poll.poll(wait_ms):

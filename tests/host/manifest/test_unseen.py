@@ -2,6 +2,7 @@
 Python's own, and what ``check`` prints.
 """
 
+import json
 import unicodedata
 
 import pytest
@@ -10,6 +11,7 @@ from agents import clawlite
 from clawlite.core.base.escapes import escaped
 from clawlite.host.base.problems import quoted
 from clawlite.host.projects.new import new
+from clawlite.linux.io.jsontext import document, dumps
 
 
 def test_whatever_is_unseen_for_unicode_is_written_out():
@@ -36,6 +38,9 @@ def test_a_rule_id_drives_no_terminal(tmp_path):
         policy.read_text() + '    - { id: "late\\x1b[2J\\u202e\\u200b\\U000e0041", '
         'action: "deny", scope: "all" }\n'
     )
+    done = clawlite("check", "p", "--json", cwd=tmp_path)
+    assert "\u202e" not in done.stdout and "\u200b" not in done.stdout
+    assert json.loads(done.stdout)["shadowed"][0]["id"] == "late\x1b[2J\u202e\u200b\U000e0041"
     for verb in ("check", "build"):
         done = clawlite(verb, "p", cwd=tmp_path)
         assert done.returncode == 0
@@ -49,6 +54,16 @@ def test_a_word_of_the_command_drives_no_terminal(tmp_path, verb):
     done = clawlite(verb, *["hello"] * (verb == "ask"), "no\x1b[31m\u202e", cwd=tmp_path)
     assert done.returncode and "\\x1b[31m\\u202e" in done.stderr
     assert "\x1b" not in done.stderr and "\u202e" not in done.stderr
+
+
+def test_a_document_for_a_person_hides_nothing_and_means_the_same():
+    value = {"\u202e": ["\x9b2J", "\u200b\U000e0041\ufeff", "\U0001f600 \u00e4", 5, None]}
+    text = document(value)
+    assert text == (
+        '{"\\u202e":["\\u009b2J","\\u200b\\udb40\\udc41\\ufeff","\U0001f600 \u00e4",5,null]}'
+    )
+    assert json.loads(text) == json.loads(dumps(value)) == value
+    assert document([1, "plain"]) == dumps([1, "plain"])
 
 
 def test_what_was_found_is_written_out_as_python_would():
