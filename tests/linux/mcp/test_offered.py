@@ -164,16 +164,16 @@ def test_a_retry_runs_once_and_belongs_to_its_call(image, tmp_path):
 
 def test_all_of_a_call_stands_in_its_question(tmp_path):
     """5.8: a client has no command that shows the rest."""
-    rules = [dict(mcp_offer.RULES[0], match={"name": "join"}), mcp_offer.RULES[-1]]
+    rules = [dict(mcp_offer.RULES[0], match={"name": "wait"}), mcp_offer.RULES[-1]]
     image = mcp_offer.build(tmp_path, rules)
     hello = dict(HELLO, capabilities={"elicitation": {}})
     with Agent(linux("mcp", "serve", image), tmp_path) as agent:
         agent.send(line(1, "initialize", hello))
         agent.message()
-        words = ["x" * 3000, "; rm -rf /", "y" * 3000]
-        agent.send(line(2, "tools/call", {"name": "join", "arguments": {"words": words}}))
+        mark = "x" * 3000 + "; rm -rf /" + "y" * 3000
+        agent.send(line(2, "tools/call", {"name": "wait", "arguments": {"mark": mark}}))
         said = agent.message()["params"]["message"]
-        assert said.count("x") == said.count("y") == 3000 and '"; rm -rf /"' in said
+        assert 'Approve wait(mark="%s")?' % mark in said
 
 
 def test_a_secret_leaves_neither_in_a_question_nor_in_an_error(tmp_path):
