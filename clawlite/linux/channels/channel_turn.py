@@ -25,7 +25,7 @@ from clawlite.core.turns.tools import call, known, refused
 
 # effects that may have consequences or end the process: a tool, a connection to a provider, a skill
 ACTS = (RUN, OPEN, ASK, RUN_SKILL)
-MAX_ANSWER = 262144  # characters of a turn's output that are kept that are kept
+MAX_ANSWER = 262144  # characters of a turn's output that are kept
 
 
 class TurnOutput:
@@ -34,8 +34,17 @@ class TurnOutput:
     def __init__(self):
         self._said, self._size = [], 0
         self._lost = 0  # characters beyond MAX_ANSWER, which were dropped
+        self._breaks = False  # the next text begins a line
 
     def add(self, text: str):
+        # A text may have its own line end.  One of ours would be taken back in place of it.
+        breaks, self._breaks = self._breaks and not text.startswith("\n"), False
+        if breaks and self._said and self._size < MAX_ANSWER and not self._said[-1].endswith("\n"):
+            self.keep("\n")
+        self.keep(text)
+
+    def keep(self, text: str):
+        """Add *text* as it is."""
         kept = text[: MAX_ANSWER - self._size]
         if kept:
             self._said.append(kept)
@@ -57,8 +66,7 @@ class TurnOutput:
 
     def end_line(self):
         """Make the next text begin a new line."""
-        if self._said and self._size < MAX_ANSWER and not self._said[-1].endswith("\n"):
-            self.add("\n")
+        self._breaks = True
 
     def text(self) -> str:
         """Return what was said; where something is missing, its last line says so."""

@@ -147,8 +147,8 @@ class _Watched(TurnOutput):
         super().__init__()
         self._id, self._runner = task_id, runner
 
-    def add(self, text: str):
-        super().add(text)
+    def keep(self, text: str):
+        super().keep(text)
         runner = self._runner
         if self._id in runner.watched and runner.on_text and not runner._agent.image.guard:
             runner.on_text(self._id, text)

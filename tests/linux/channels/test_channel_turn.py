@@ -1,6 +1,6 @@
 """What a channel hears of a turn."""
 
-from clawlite.core.base.effect import LOG, RECEIVE, SAY, VOID, WRITE
+from clawlite.core.base.effect import CLOSE, LOG, OPEN, RECEIVE, SAY, VOID, WRITE
 from clawlite.linux.channels.channel_turn import MAX_ANSWER, TurnOutput, heard
 
 
@@ -25,6 +25,16 @@ def test_what_follows_a_tool_call_begins_a_line():
 
 def test_an_answer_that_broke_off_is_taken_back():
     assert said((WRITE, "It is w"), (VOID, 7), (SAY, "It is dry.")) == "It is dry."
+
+
+def test_of_an_answer_that_broke_off_no_character_stays():
+    """As core/providers/provider.py has it: the connection is closed before the answer is void."""
+    half = (WRITE, "Half "), (RECEIVE, 1), (WRITE, "of it"), (CLOSE,), (WRITE, "\n"), (VOID, 11)
+    whole = (OPEN,), (WRITE, "It is dry."), (CLOSE,), (WRITE, "\n")
+    assert said(*half, *whole) == "It is dry."
+    assert said((SAY, "Look."), *half, (LOG, {}), *whole, (SAY, "Done.")) == (
+        "Look.\nIt is dry.\nDone."
+    )
 
 
 def test_an_answer_that_is_cut_says_so():

@@ -7,6 +7,7 @@ import threading
 import pytest
 from agents import eventually
 from llm_server import MODEL, Server, say
+from providers.project import AT_ONCE
 from swarm_team import RULED, TOOLS, project, start
 
 SWARM = {"topology": "peer-to-peer", "agents": [{"identity_ref": "hand", "role": "peer"}]}
@@ -211,6 +212,23 @@ def test_the_pieces_of_an_answer_are_heard_as_they_come(tmp_path):
             assert "".join(pieces).strip() == "It is dry there."
         asked = [(one["role"], one["content"]) for one in server.requests[0].body["messages"]]
         assert asked[-3:] == [("user", "Hello."), ("assistant", "Hello!"), ("user", "Look.")]
+
+
+def test_what_broke_off_is_no_part_of_the_result(tmp_path):
+    broken = dict(say("Half an answer that nobody wants."), end="close")
+    with Server([broken, say("Whole.")]) as server:
+        remote = {
+            "protocol": "openai-compatible",
+            "endpoint": server.endpoint,
+            "model": MODEL,
+            "auth": {"type": "none"},
+            "streaming": True,
+            "retry": AT_ONCE,
+        }
+        with start(tmp_path, project(tmp_path, "hand", provider=remote, **SWARM)) as agent:
+            create(agent, "a", "Look.")
+            assert ended(agent, "a")["result"]["text"] == "Whole."
+        assert len(server.requests) == 2
 
 
 def test_a_task_that_waits_for_an_approval_wants_input(tmp_path):
