@@ -17,11 +17,13 @@ import hashlib
 import os
 import tomllib
 
+from clawlite.core.base.errors import ClawError
+from clawlite.host.base.document import MAX_BYTES
 from clawlite.host.base.problems import quoted
 from clawlite.host.documents.sources import Refused, Sources
 
 FILE = "clawlite.lock"
-MAX_LOCK = 4 << 20  # bytes of the file
+MAX_LOCK = MAX_BYTES  # of the file: a server may list 1,000 tools, of many kilobytes each
 
 
 @dataclasses.dataclass
@@ -67,7 +69,7 @@ def read(sources: Sources) -> dict[str, Entry]:
     mend = "bring back the file that clawlite wrote, or remove it and build again"
     try:
         if len(data) > MAX_LOCK:
-            raise ValueError(f"more than {MAX_LOCK} bytes")
+            raise ValueError(f"more than {MAX_LOCK:,} bytes")
         found = _decoded(data)
         if found.get("version") != 1:
             raise ValueError(f"version {found.get('version')}, expected 1")
@@ -88,7 +90,9 @@ def read(sources: Sources) -> dict[str, Entry]:
 
 
 def write(sources: Sources, entries: list[Entry]) -> None:
-    """Write the lock, whole or not at all.  Raises ``OSError``."""
+    """Write the lock, whole or not at all.  Raises ``OSError``, and ``ClawError`` for one that
+    ``read`` would refuse.
+    """
     import tomli_w
 
     path = sources.shown(FILE)
@@ -98,7 +102,13 @@ def write(sources: Sources, entries: list[Entry]) -> None:
             dataclasses.asdict(entry) for entry in sorted(entries, key=lambda entry: entry.uri)
         ],
     }
+    # the text in one line: a multi-line string would lose its first newline, and CRs
+    data = tomli_w.dumps(made).encode()
+    if len(data) > MAX_LOCK:
+        raise ClawError(
+            f"{path} would have {len(data):,} bytes; it may have at most {MAX_LOCK:,}",
+            "name fewer documents of registries, or fewer servers",
+        )
     with open(path + ".new", "wb") as file:
-        # the text in one line: a multi-line string would lose its first newline, and CRs
-        tomli_w.dump(made, file)
+        file.write(data)
     os.replace(path + ".new", path)

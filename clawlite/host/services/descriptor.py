@@ -26,7 +26,6 @@ from clawlite.host.schema import validity
 
 SNAPSHOT = ".claw-tools.json"  # a file of this name is what an MCP server lists
 SERVER_WANTED = "expected the URL of an MCP server, https:// or http:// on this machine"
-MAX_FILE = 1048576  # bytes
 MAX_TOOLS = 500
 MAX_TTL = 86400  # seconds
 BODIES = ("json", "form", "query")
@@ -170,7 +169,6 @@ def read(name: str, sources, problems, place) -> Described | None:
     """
     try:
         (name,) = sources.expand(name) or (name,)
-        sources.read(name, MAX_FILE)
         document = sources.document(name, problems)
     except Refused as e:
         problems.add(place, (), e.args[0], hint=e.args[1])

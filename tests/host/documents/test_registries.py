@@ -12,9 +12,11 @@ import pytest
 import trustme
 
 from clawlite.core.base.errors import ClawError
+from clawlite.host.base.document import MAX_BYTES
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build import build
 from clawlite.host.documents import lock, registries
+from clawlite.host.documents.sources import Sources
 from clawlite.host.manifest import manifest
 
 POLICY = """claw: "0.3.0"
@@ -248,6 +250,28 @@ def test_what_cannot_be_used_is_refused_and_nothing_is_written(tmp_path, acme, c
 def test_a_document_may_be_so_long(tmp_path, acme, over):
     acme.files["/r/safe@1.2.0.yaml"] = POLICY + "#" * (registries.MAX_DOCUMENT - len(POLICY) + over)
     assert manifest.pin(project(tmp_path, acme)) == [URI]
+
+
+def _entry(text: str) -> lock.Entry:
+    return lock.Entry("mcp://desk", "http://127.0.0.1:9/mcp", lock.digest(text), text)
+
+
+def test_a_lock_of_several_mebibytes_is_read(tmp_path):
+    entry = _entry("x" * (4 << 20))
+    lock.write(Sources(str(tmp_path)), [entry])
+    assert lock.read(Sources(str(tmp_path))) == {entry.uri: entry}
+
+
+def test_no_lock_is_written_that_a_build_would_refuse(tmp_path, monkeypatch):
+    sources, path = Sources(str(tmp_path)), tmp_path / "clawlite.lock"
+    lock.write(sources, [_entry("x" * 100)])
+    assert lock.MAX_LOCK == MAX_BYTES
+    monkeypatch.setattr(lock, "MAX_LOCK", path.stat().st_size)
+    lock.write(sources, [_entry("y" * 99)])
+    lock.write(sources, [_entry("y" * 100)])
+    with pytest.raises(ClawError, match="would have .* bytes; it may have at most ") as e:
+        lock.write(sources, [_entry("z" * 101)])
+    assert e.value.hint and lock.read(Sources(str(tmp_path)))["mcp://desk"].text == "y" * 100
 
 
 def test_a_server_that_nobody_vouches_for_is_refused(tmp_path, acme, monkeypatch):
