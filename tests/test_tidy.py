@@ -267,6 +267,7 @@ def test_every_decision_is_in_the_index():
 def test_ci_runs_everything():
     script = (ROOT / ".ci/run").read_text()
     assert "CLAWLITE_REQUIRE_ALL=1 make test" in script and "|| true" not in script
+    assert script.splitlines()[-1] == "make bench-gate"
 
 
 def _imported_at_once(path: Path) -> set:

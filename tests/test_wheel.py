@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 # Outside means outside: no way back into the checkout, and no setting of this run.
@@ -151,9 +152,22 @@ def test_a_build_asks_for_cython():
     with open(ROOT / "pyproject.toml", "rb") as file:
         settings = tomllib.load(file)
     assert [need for need in settings["build-system"]["requires"] if need.startswith("cython")]
-    # each version that the project runs on has its compiled wheels
-    oldest = settings["project"]["requires-python"].removeprefix(">=3.")
-    assert settings["tool"]["cibuildwheel"]["build"][0].startswith(f"cp3{oldest}-")
+
+
+def test_a_workflow_builds_wheels_for_each_version_and_architecture():
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        settings = tomllib.load(file)
+    oldest = int(settings["project"]["requires-python"].removeprefix(">=3."))
+    wheels = settings["tool"]["cibuildwheel"]
+    assert wheels["build"] == ["cp3%d-manylinux_*" % minor for minor in range(oldest, 15)]
+    assert wheels["linux"]["archs"] == ["x86_64", "aarch64", "armv7l"]
+    job = yaml.safe_load((ROOT / ".ci/wheels.yml").read_text())["jobs"]["compiled"]
+    made = [one["arch"] for one in job["strategy"]["matrix"]["include"]]
+    assert made == wheels["linux"]["archs"]
+    (build,) = [step for step in job["steps"] if "cibuildwheel==" in step.get("run", "")]
+    assert build["env"] == {"CIBW_ARCHS": "${{ matrix.arch }}"}
+    for name in ("README.md", "CONTRIBUTING.md"):
+        assert "`.ci/wheels.yml`" in (ROOT / name).read_text(), name
 
 
 def test_wheel_has_no_base_dependency(wheel):

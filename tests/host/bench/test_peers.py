@@ -6,6 +6,7 @@ import functools
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -89,6 +90,12 @@ def test_an_engine_that_is_not_there_is_told(policies, tmp_path, monkeypatch, ca
     assert policies.main([sys.executable, "--rounds", "1"]) == 1
     told = capfd.readouterr().err
     assert "cel did not begin" in told and "requirements.txt" in told
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "agents.requirements.txt"])
+def test_others_are_measured_in_exact_versions(name):
+    lines = [one for one in (PEERS / name).read_text().splitlines() if not one.startswith("#")]
+    assert lines and all(re.fullmatch(r"[a-z-]+==[0-9.]+", one) for one in lines)
 
 
 @pytest.fixture

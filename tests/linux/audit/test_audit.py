@@ -520,6 +520,18 @@ def test_every_decision_and_every_execution_is_one_record(tmp_path, destination)
     assert '"output"' not in log
 
 
+def test_the_command_reads_no_more_than_the_newest_records(tmp_path):
+    folder = _project(tmp_path / "p", "destination: file")
+    with _agent(folder, tmp_path) as agent:
+        agent.initialize()
+        for number in range(3):
+            _call(agent, number, "show")
+    (tmp_path / "home/state/audited/audit-1.jsonl").mkdir()  # whoever reads it fails
+    found = json.loads(_audit(folder, tmp_path, "--last", "2").stdout)
+    assert [record["n"] for record in found][1:] == [found[0]["n"] + 1]
+    assert _audit(folder, tmp_path, "--last", "0").returncode == 1
+
+
 def test_a_tool_with_side_effects_is_on_record_before_it_runs(tmp_path):
     """However the agent ends: what may have changed something has a record of its begin."""
     folder = _project(tmp_path / "p", "destination: file")
