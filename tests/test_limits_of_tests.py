@@ -25,6 +25,7 @@ def never_torn_down():
     yield
     os.read(os.pipe()[0], 1)
 
+@pytest.mark.limit(1)
 @pytest.mark.parametrize("what", ["fifo"])
 def test_waits(tmp_path, what):
     os.mkfifo(tmp_path / "fifo")
@@ -33,9 +34,11 @@ def test_waits(tmp_path, what):
     except Exception:                   # the limit is none of those
         time.sleep(3600)
 
+@pytest.mark.limit(1)
 def test_is_not_set_up(never_set_up):
     pass
 
+@pytest.mark.limit(1)
 def test_is_not_torn_down(never_torn_down):
     pass
 
@@ -81,7 +84,7 @@ def _pytest(
 
 def test_what_waits_for_ever_fails_by_name_and_the_run_goes_on(tmp_path):
     (tmp_path / "test_waits.py").write_text(WAITS)
-    done = _pytest(tmp_path, CLAWLITE_TEST_LIMIT_S="1")
+    done = _pytest(tmp_path)
     assert done.returncode == 1 and "1 failed, 2 passed, 2 errors" in done.stdout, done.stdout
     for name, phase in (
         ("test_waits[fifo]", "call"),
@@ -135,9 +138,9 @@ def test_hears(taken):
 def test_a_fixture_may_take_the_alarm_and_gives_it_back(tmp_path):
     (tmp_path / "test_a_taken.py").write_text(TAKEN)
     (tmp_path / "test_b_waits.py").write_text(
-        "import os\ndef test_waits():\n    os.read(os.pipe()[0], 1)\n"
+        "import os, pytest\n@pytest.mark.limit(1)\ndef test_waits():\n    os.read(os.pipe()[0], 1)\n"
     )
-    done = _pytest(tmp_path, CLAWLITE_TEST_LIMIT_S="1")
+    done = _pytest(tmp_path)
     assert (
         "1 failed, 2 passed" in done.stdout and "test_waits: its call took longer" in done.stdout
     ), done.stdout
