@@ -1,8 +1,10 @@
 """Rules for every test run.
 
 1. Leftovers are failures: no child process outlives its test (or the module whose fixture started
-   it), no process that the run started outlives a module, and at the end this process listens on no
-   socket.
+   it), no process that the run started and no thread outlives a module, and at the end this process
+   listens on no socket.  A thread that waits for a socket which was closed meanwhile may wait for
+   what has the socket's number next, and take its messages: a signal that stops and continues the
+   process is enough.
 2. New files in the checkout are told at the end; CLAWLITE_REQUIRE_ALL=1 makes them a failure.
 3. Skips are counted with their reasons; CLAWLITE_REQUIRE_ALL=1 turns each into a failure (but for
    marks ``board`` and ``kernel``, and a test that is expected to fail and did).
@@ -30,7 +32,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+import traceback
 from pathlib import Path
 
 import machine
@@ -152,6 +156,27 @@ def _module_leaves_no_process(request):
     before = _descendants()
     yield
     _fail_on_new(_descendants, before, request.node.name)
+
+
+def _stands(thread, frames: dict) -> str:
+    """Return the name of *thread* and the last lines that it has reached."""
+    lines = traceback.format_stack(frames[thread.ident])[-2:] if thread.ident in frames else []
+    return "%s\n%s" % (thread.name, "".join(lines))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _module_leaves_no_thread(request):
+    before = set(threading.enumerate())
+    yield
+    until = time.monotonic() + GRACE_S
+    left = set(threading.enumerate()) - before
+    for thread in left:
+        thread.join(max(0, until - time.monotonic()))
+    frames = sys._current_frames()
+    names = [_stands(thread, frames) for thread in left if thread.is_alive()]
+    if names:
+        whose = request.node.name
+        pytest.fail("%s left threads behind: %s" % (whose, "; ".join(names)), pytrace=False)
 
 
 @pytest.fixture(autouse=True)

@@ -138,7 +138,8 @@ def test_hears(taken):
 def test_a_fixture_may_take_the_alarm_and_gives_it_back(tmp_path):
     (tmp_path / "test_a_taken.py").write_text(TAKEN)
     (tmp_path / "test_b_waits.py").write_text(
-        "import os, pytest\n@pytest.mark.limit(1)\ndef test_waits():\n    os.read(os.pipe()[0], 1)\n"
+        "import os, pytest\n@pytest.mark.limit(1)\n"
+        "def test_waits():\n    os.read(os.pipe()[0], 1)\n"
     )
     done = _pytest(tmp_path)
     assert (

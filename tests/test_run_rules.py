@@ -108,6 +108,18 @@ def test_a_fixture_of_the_module_may_keep_its_process(tmp_path):
     assert _run(tmp_path, source)[::2] == (0, ["passed 2", "failed 0"])
 
 
+def test_a_thread_left_behind_fails_and_says_where_it_stands(tmp_path):
+    source = (
+        "import os, threading\n"
+        "def waits(fd):\n    os.read(fd, 1)\n"
+        "def test_it():\n"
+        "    threading.Thread(target=waits, args=os.pipe()[:1], daemon=True).start()\n"
+    )
+    code, output, results = _run(tmp_path, source)
+    assert code == 1 and "test_sample.py left threads behind" in output and "in waits" in output
+    assert results == ["passed 1", "failed 1"]
+
+
 def test_a_listening_socket_fails(tmp_path):
     source = (
         "import socket\ndef test_it():\n    global s\n    s = "

@@ -32,13 +32,15 @@ class NameServer(threading.Thread):
         return self
 
     def __exit__(self, *_):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as last:
+            last.sendto(b"", ("127.0.0.1", self.port))
+        self.join()
         self.socket.close()
 
     def run(self):
         while True:
-            try:
-                data, sender = self.socket.recvfrom(512)
-            except OSError:
+            data, sender = self.socket.recvfrom(512)
+            if not data:
                 return
             self.asked.append(data)
             for message in self._answers(data):
