@@ -21,6 +21,8 @@ noisy        it writes 50 MB to stderr in each call
 asks         FOLDER/asks is a list of params of elicitation/create: each is asked in a call, which
              gives the answers
 hasty        with asks: it does not wait for an answer before it asks the next
+leaves       with asks: it ends while it waits for an answer, once somebody has opened FOLDER/go
+nested       the result of a call has as many objects and lists open as its text says
 progress     it tells 3000 times how a call goes on, and waits until somebody opens FOLDER/go
 hungry       a call takes all memory that there is, once
 forks        a call starts processes until it gets no more, at most 100, and says how many
@@ -141,6 +143,11 @@ def called(name: str, arguments: dict, meta: dict) -> dict:
             text = "%d %s" % (e.code, e.read(300).decode())
         except OSError as e:
             text = "no way: %s" % e
+    if "nested" in WHAT:
+        value = 1
+        for _ in range(int(text) - 1):
+            value = [value]
+        return {"content": [], "structuredContent": {"a": value}}
     if name == "picture":
         return {"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]}
     if name == "fail":
@@ -173,6 +180,9 @@ def ask(number: int, params: dict) -> None:
 def asked(number: int, params: dict):
     if "hasty" not in WHAT:
         ask(number, params)
+    if "leaves" in WHAT:
+        open(os.path.join(FOLDER, "go")).close()
+        os._exit(3)
     while "q%d" % number not in ANSWERS:
         message = json.loads(sys.stdin.readline())
         note("methods", message.get("method", "answer"))

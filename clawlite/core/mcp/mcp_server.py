@@ -178,8 +178,13 @@ class MCPServer:
         )
 
     def ended(self, call: Call, result, error):
-        """Answer *call* with the result of ``tools/call``, or with the ``ClawError`` *error*."""
-        self._forget(call)
+        """Answer *call* with the result of ``tools/call``, or with the ``ClawError`` *error*, and
+        take back what it asks a person.
+        """
+        for number in self._forget(call):
+            params = {"requestId": number, "reason": "its call has ended"}
+            note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+            self._send(note, call.origin)
         if call.id is None:
             return
         self._calls.pop(self._key(call.id, call.origin), None)
@@ -350,12 +355,14 @@ class MCPServer:
         self._tell_progress(call, "approved" if approved else "not approved")
         self._offer.answer(call, approved, "" if approved else "the client's user did not agree")
 
-    def _forget(self, call: Call):
+    def _forget(self, call: Call) -> list:
+        """Return the numbers of the questions of *call* that nobody may answer any more."""
         if call.state is not None:
             self._paused.pop(call.state, None)
-        for number, one in list(self._questions.items()):
-            if one is call:
-                del self._questions[number]
+        numbers = [number for number in self._questions if self._questions[number] is call]
+        for number in numbers:
+            del self._questions[number]
+        return numbers
 
     # -- what is sent
 

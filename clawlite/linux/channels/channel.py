@@ -363,20 +363,17 @@ class Channel:
         from clawlite.core.policy.approval import question
 
         asked = question(task.approval, self.now_ms(), "/show %d" % task.number)
-        guard = self.agent.image.guard
-        for admin in self.access.admins():
-            self.source_reply(
-                admin,
-                "%s\nAnswer with /approve %d%s or /deny %d"
-                % (
-                    guard.text(asked) if guard else asked,
-                    task.number,
-                    task.approval.form.how if task.approval.form else "",
-                    task.number,
-                ),
-            )
+        how = task.approval.form.how if task.approval.form else ""
+        more = "\nAnswer with /approve %d%s or /deny %d" % (task.number, how, task.number)
+        self.tell_admins(asked, more)
         if job[_ROLE] is not None and job[_ROLE] != ADMIN:
             self._source.reply(job[_TO], "This waits for approval.", False)
+
+    def tell_admins(self, text: str, more: str = ""):
+        """Send *text*, without secrets, and *more* to the admins."""
+        guard = self.agent.image.guard
+        for admin in self.access.admins():
+            self.source_reply(admin, (guard.text(text) if guard else text) + more)
 
     def _answer(self, actor: str, words: list, to) -> bool:
         """Handle /approve N, /deny N or /show N of *actor*.  Return False for any other text, and

@@ -62,7 +62,7 @@ class Channels:
         self.owner = ""  # the process that runs the channels when this one does not
         self.runs = {}  # number of a task -> (channel, key, job)
         self.lasts = len(self._consoles) < len(self.all)
-        self._announced = set()
+        self._announced = {}  # id of an approval that waits -> its channel, and the approval
         agent.channels = self
 
     def poll(self):
@@ -125,13 +125,21 @@ class Channels:
         )
 
     def settled(self):
-        """Tell the people who may approve about each new approval that waits."""
+        """Tell the people who may approve about each new approval that waits, and about each form
+        that nobody may answer any more, because its call has ended.
+        """
         waiting = [task for task in self.agent.waiting if task.number in self.runs]
+        announced, self._announced = self._announced, {}
         for task in waiting:
-            if id(task.approval) not in self._announced:
+            known = announced.pop(id(task.approval), None)
+            if known is None:
                 channel, _, job = self.runs[task.number]
                 channel.announce(task, job)
-        self._announced = {id(task.approval) for task in waiting}
+                known = channel, task.approval
+            self._announced[id(task.approval)] = known
+        for channel, approval in announced.values():
+            if approval.form and not approval.form.is_decided:
+                channel.tell_admins(approval.form.withdrawn)
 
     def can_ask(self, task) -> bool:
         """Return whether the channel of *task* has an admin who can be asked.

@@ -12,7 +12,7 @@ approval is (core/policy/approval.py).
 import re
 from typing import Any
 
-from clawlite.core.base.effect import APPROVE
+from clawlite.core.base.effect import APPROVE, TELL
 from clawlite.core.base.errors import ClawError, InvalidParams
 from clawlite.core.base.render import canonical, visible
 from clawlite.core.policy.approval import Approval
@@ -65,6 +65,7 @@ class Question:
         self._warns = [_is_secret(one.words) for one in self._fields]
         self._warns_of_all = bool(self._fields) and _is_secret(self.message)
         self.is_told = False  # of whoever asked to be
+        self.is_decided = False  # a person has answered, or let its time pass
         self._values: dict = {}
         self._at = 0  # the field that is asked for
         self._action = "decline"  # of who does not accept
@@ -76,6 +77,7 @@ class Question:
         self._tool = tool.name
         how = yield (APPROVE, _Asks(tool, arguments, self))
         if isinstance(how, tuple):  # the call has ended first
+            yield (TELL, self.withdrawn)
             return how
         return True, self.result
 
@@ -84,6 +86,12 @@ class Question:
     @property
     def said(self) -> str:
         return said(self.message)
+
+    @property
+    def withdrawn(self) -> str:
+        """What a person is told when the call has ended before an answer."""
+        about = "The question of the MCP server %s is withdrawn, because its call has ended: %s"
+        return about % (self._server, self.said)
 
     def text(self, left_s: int, by: str | None) -> str:
         """Return the lines that a person is asked with; *by* "/show": at a console, where each
@@ -206,6 +214,7 @@ class Question:
 
     def event(self, event: dict) -> dict:
         """Return the log's *event* of an approval as that of this question, which is over."""
+        self.is_decided = True
         how, event["answer"] = event["answer"], "cancel"
         event["reason"] = "the MCP server %s asks: %s" % (self._server, said(self.message))
         if how == "approved" and self._fills():

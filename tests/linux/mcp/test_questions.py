@@ -428,22 +428,43 @@ def test_server_everything(tmp_path):
 # -- an admin of a channel
 
 
-def test_an_admin_of_a_channel_answers(tmp_path):
-    token = "123456:AAE-sample_token"
-    form = question(name={"type": "string"}, nights={"type": "integer", "default": 2})
+TOKEN = "123456:AAE-sample_token"
+
+
+def on_telegram(tmp_path, url: str) -> Agent:
+    """Return the agent in *tmp_path*, with a channel whose server is at *url*."""
     roles = [{"id": "1", "role": "admin"}, {"id": "7", "role": "user"}]
     bot = {"name": "bot", "type": "telegram", "transport": "polling"}
     bot["auth"] = {"secret_ref": "SECRET"}
     bot["access_control"] = {"mode": "role-based", "roles": roles}
-    asking(tmp_path, form, question(name={"type": "string"}), question("Sure?"))
     agent = tmp_path / "agent"
-    with BotServer(token) as server:
-        with (agent / "claw.yaml").open("a") as file:
-            file.write("  channels: %s\n" % json.dumps([{"inline": bot}]))
-        with (agent / "clawlite.toml").open("a") as file:
-            file.write('[telegram]\nbase_url = "%s"\n' % server.url)
-        image = build_beside(str(agent))
-        with Agent(linux("run", image), tmp_path, env={"SECRET": token}) as agent:
+    with (agent / "claw.yaml").open("a") as file:
+        file.write("  channels: %s\n" % json.dumps([{"inline": bot}]))
+    with (agent / "clawlite.toml").open("a") as file:
+        file.write('[telegram]\nbase_url = "%s"\n' % url)
+    return Agent(linux("run", build_beside(str(agent))), tmp_path, env={"SECRET": TOKEN})
+
+
+def test_a_question_to_an_admin_is_withdrawn_when_its_server_ends(tmp_path):
+    agent = mcp_agents.write(tmp_path, ("asks", "leaves"), tools=[mcp_agents.tool("echo", "echo")])
+    (agent.parent / "marks/asks").write_text(json.dumps([question(name={"type": "string"})]))
+    os.mkfifo(tmp_path / "marks/go")
+    with BotServer(TOKEN) as server, on_telegram(tmp_path, server.url):
+        server.message(7, "say go")
+        eventually(lambda: said_to(server, 1))
+        open(tmp_path / "marks/go", "w").close()
+        eventually(lambda: len(said_to(server, 1)) > 1)
+        assert said_to(server, 1)[1] == (
+            "The question of the MCP server t is withdrawn, because its call has ended: "
+            '"Which city?"'
+        )
+
+
+def test_an_admin_of_a_channel_answers(tmp_path):
+    form = question(name={"type": "string"}, nights={"type": "integer", "default": 2})
+    asking(tmp_path, form, question(name={"type": "string"}), question("Sure?"))
+    with BotServer(TOKEN) as server:
+        with on_telegram(tmp_path, server.url) as agent:
             server.message(7, "say go")
             asked = eventually(lambda: said_to(server, 1))
             assert "The MCP server t asks during the call of echo:" in asked[0]
