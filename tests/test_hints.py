@@ -164,7 +164,7 @@ EXCEPTIONS = {
     PASSED_ON: {
         "clawlite/core/idempotency/recorded_request.py": "error",
         "clawlite/host/cli/cli.py": "main",
-        "clawlite/linux/net/gateway_client.py": "GatewayCalls._take*2",
+        "clawlite/linux/net/gateway_client.py": "GatewayCalls._ended*2",
         "clawlite/linux/sandbox/tool_process.py": "_run",
         "clawlite/linux/swarm/replicated_bus.py": "ReplicatedBus._apply",
     },

@@ -8,6 +8,8 @@ breaks.
 3. A request is known by its id.  One that comes again, after the link broke, is not asked again:
    what is missing is sent.
 4. Answers are kept for KEPT_S, the last KEPT of them.
+5. When a device is away for AWAY_S, its calls of tools end: whoever waited for them has most likely
+   gone.
 """
 
 import asyncio
@@ -33,6 +35,7 @@ from clawlite.host.gateway.service_calls import ToolJob
 VERSION = 1  # of the records, docs/gateway.md
 KEPT, KEPT_S = 8, 600  # answers that are done; seconds
 MAX_ID = 64  # characters of a request's id
+AWAY_S = 60  # until the calls of a device that does not come back are cancelled
 RUNNING = 4  # requests of one device at once
 AHEAD = 2048  # bytes that wait for the link before more records go to it
 MAX_ASKED = 1 << 20  # bytes of a request's conversation
@@ -72,6 +75,7 @@ class Device:
         self._sent = {}  # id -> records of it that went over this link
         self._asked = {}  # id -> [messages, bytes] of requests that are still coming
         self._spent = {}  # what it has used, as core.ledger has it
+        self._away: asyncio.TimerHandle | None = None  # until its calls are cancelled
 
     @property
     def is_up(self) -> bool:
@@ -82,6 +86,9 @@ class Device:
     def up(self, link) -> None:
         """A link stands: ask who is there.  *link* has ``send(record)``, ``waiting``."""
         self._link, self._sent, self._is_greeted = link, {}, False
+        if self._away is not None:
+            self._away.cancel()
+            self._away = None
         link.send(
             dumped(
                 {
@@ -97,10 +104,22 @@ class Device:
         """The link is gone; what is under way goes on."""
         self._link = None
         self._sent, self._asked = {}, {}
+        if self._away is None:
+            self._away = asyncio.get_running_loop().call_later(AWAY_S, self._stays_away)
         self._gateway.members.away(self.name)
+
+    def _stays_away(self) -> None:
+        self._away = None
+        for job in list(self._jobs.values()):
+            if isinstance(job, ToolJob) and not job.is_done:
+                why = f"the call was cancelled, because {self.name} was away for {AWAY_S} s"
+                job.give_up(ClawError(why, OUTCOME_UNKNOWN))
+                self._called(job)
 
     def close(self) -> None:
         """End all that is under way."""
+        if self._away is not None:
+            self._away.cancel()
         for job in self._jobs.values():
             job.cancel()
 

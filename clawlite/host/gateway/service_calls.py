@@ -45,6 +45,10 @@ TELL_S = 0.25  # between two records of a call's progress
 # what a device's decoder of JSON takes (linux/io/jsontext.py): arrays and objects open at once, and
 # numbers of 40 characters, a sign among them
 MAX_DEPTH, MAX_INTEGER = 32, 10**39
+_NOT_TAKEN = (
+    f"The tool has ended, but its result cannot be handed on: it is nested deeper than "
+    f"{MAX_DEPTH - 1} levels, or has a whole number of more than {len(str(MAX_INTEGER)) - 1} digits"
+)
 MAX_NAME = 128  # characters of a secret's name
 _ODD = re.compile("[^A-Za-z0-9_.-]")  # what such a name cannot hold
 
@@ -126,6 +130,12 @@ class ToolJob(Answer, Caller):
         why = why if isinstance(why, str) else "the device does not say what a person answered"
         future.set_result((result, "") if is_told else (None, why))
 
+    def give_up(self, e: ClawError) -> None:
+        """End the call with *e*, which a device that comes back is told."""
+        self.cancel()
+        self._error(e)
+        self.ended_s = asyncio.get_running_loop().time()
+
     def start(self, image, device: str, text: str, codecs: tuple, servers, secret, ended) -> None:
         """Begin; *ended(job)* is called once at the end, unless it is cancelled.
 
@@ -146,6 +156,8 @@ class ToolJob(Answer, Caller):
             return
         finally:
             self._progress = None  # nothing is told after the end
+        if not _is_taken(result, MAX_DEPTH):
+            result = failure("failed", _NOT_TAKEN)
         self.said = canonical(result)
         self.outcome = "ok" if result["ok"] else result["error"]["code"]
         self._pieces(self.said)

@@ -1,8 +1,8 @@
 """Calls of services that a gateway on the LAN carries out for this agent (docs/gateway.md): the
 device's side of the protocol, over TCP or TLS.
 
-1. Each call has a thread, but there is one connection at a time, because a gateway keeps only the
-   newest connection of a token.
+1. All calls share one connection, because a gateway keeps only the newest connection of a token.
+   One thread has it; it stands while a call is under way, and ends with the last one.
 2. A call has an id.  When the connection breaks, the device connects again, and the gateway goes on
    with the call that it has begun: nothing is called twice.
 3. When the gateway cannot have begun the call, the call is refused, and may be sent again with its
@@ -10,10 +10,11 @@ device's side of the protocol, over TCP or TLS.
 4. The token is never sent: the gateway sends a nonce, and the answer is its HMAC-SHA256.
 5. Where somebody watches the progress of a call, the gateway is asked to tell it; one that does not
    know how says nothing.
-6. When the tool's server asks a person, the connection ends, so that other calls have it meanwhile.
-   The answer goes up with the next one, where the call goes on.
-7. The next connection tells the gateway which calls were given up, so that they do not count among
-   those that are under way there.
+6. The connection stands while a person is asked, too: the answer goes up at once, and a call that
+   ends first takes its question back.
+7. The gateway is told at once of a call that nobody waits for any more.  Where it cannot be
+   reached, that is tried for ``_CANCEL_MS``.
+8. The gateway takes ``_AT_ONCE`` calls of one device at once; others wait here.
 """
 
 import _thread
@@ -38,11 +39,13 @@ CONNECT_MS = 5000
 GREET_MS = 10000  # time for authentication and the gateway's hello
 WAIT_MS = 6000  # time to reach the gateway before a call is refused
 _AGAIN_MS = 500  # pause after a connection broke
+_AT_ONCE = 4  # calls; a gateway refuses a fifth
+_CANCEL_MS = 60000  # afterwards the gateway has ended the calls of a device that is away
+_PART_S = 1.0  # at the end of the agent, for what the gateway is still to be told
 _MAX_RECORD = 65536
 _MAX_ANSWER = _MAX_RECORD - 512  # bytes; the gateway drops a record that is longer
 _PIECE = 512  # characters of a text in one record
 _MORE = 2000  # ms after a call's end, in which the gateway can report its own time-out
-_ASKED = object()  # of ``_talk``: a question has come, and no result
 _SHAPE = ([None, (str, 65536, bool)], [bytes])
 
 
@@ -50,17 +53,17 @@ class _Call:
     """One call.  *due_ms*: when it is given up;  *sent*: the gateway may have begun it;
     *watches*: its progress is wanted, and *progress* is what came of it and was not told yet.
 
-    wanted  params of a question that has come and was not put yet, or None
-    number  of the question that was put, at ``asking_ms``
-    answer  what goes up for it: params of ``claw.gateway.answer``
+    come_ms  when it is refused if the gateway cannot be reached; None: it has not its turn yet
+    wanted   params of a question that has come and was not put yet, or None
+    number   of the question that was put, at ``asking_ms``
+    answer   what goes up for it: params of ``claw.gateway.answer``
     """
 
     def __init__(self, id: str, name: str, text: str, due_ms: int, watches: bool, asks: bool):
         self.id, self.name, self.text, self.due_ms = id, name, text, due_ms
         self.watches, self.progress, self.is_told = watches, None, False
         self.asks = asks
-        self.wanted = self.number = self.asking_ms = self.answer = None
-        self.connection = Connection()
+        self.wanted = self.number = self.asking_ms = self.answer = self.come_ms = None
         self.said, self.seen, self.sent, self.outcome = "", 0, False, None
 
 
@@ -85,10 +88,13 @@ class GatewayCalls:
         self._image, self._wake, self._now_ms, self._token = image, wake, now_ms, token
         self._boot = str(hexlify(os.urandom(4)), "ascii")
         self._count = 0
-        self._calls = {}  # task -> _Call
-        self._given_up = []  # ids of calls that the gateway may still carry out
+        self._calls = {}  # task -> _Call, in the order of their beginning
+        self._given_up = {}  # id of a call that the gateway may still carry out -> until when
+        self._connection = None  # of the thread, while it runs; its pipe wakes it
         self._lock = _thread.allocate_lock()  # protects the data that both threads use
-        self._line = _thread.allocate_lock()  # held by the thread that has the connection
+        self._running = _thread.allocate_lock()  # held while the thread runs
+        self._framer = None  # of the connection that stands
+        self._sent = {}  # id of a call that went up over that connection -> the answer that did
 
     @property
     def is_busy(self) -> bool:
@@ -100,13 +106,29 @@ class GatewayCalls:
         id, text = "%s-%d" % (self._boot, self._count), self._dumps(arguments)
         wants = self._seam.watches(task), self._seam.asks(None)
         call = _Call(id, name, text, due_ms + _MORE, *wants)
-        call.connection.reader, call.connection.writer = os.pipe()
-        try:
-            _thread.start_new_thread(self._work, (call,))
-        except RuntimeError as e:
-            self._close(call)
-            call.outcome = False, not_run("no thread for the call (%s)" % e, "send it again later")
-        self._calls[task] = call
+        with self._lock:
+            self._calls[task] = call
+            try:
+                self._wake_thread()
+            except (OSError, RuntimeError) as e:
+                why = not_run("no thread for the call (%s)" % e, "send it again later")
+                call.outcome = False, why
+
+    def _wake_thread(self):
+        """Let the thread see that there is more to do, or start it.  The lock is held.  Raises
+        ``OSError``, ``RuntimeError``.
+        """
+        if self._connection is None:
+            connection = Connection()
+            connection.reader, connection.writer = os.pipe()
+            try:
+                _thread.start_new_thread(self._work, (connection,))
+            except RuntimeError:
+                _close(connection)
+                raise
+            self._connection = connection
+        else:
+            self._connection.nudge()
 
     def poll(self) -> list:
         """Return [(task, outcome)] of what has ended, or asks a person, never waiting."""
@@ -120,7 +142,8 @@ class GatewayCalls:
                 self.cancel(task)
                 done.append((task, self._late(call)))
             elif outcome is not None:
-                del self._calls[task]
+                with self._lock:
+                    del self._calls[task]
                 done.append((task, outcome))
         return done
 
@@ -141,7 +164,9 @@ class GatewayCalls:
         is told).
         """
         call = self._calls.get(task)
-        if call is not None:  # its time goes on once it has the connection
+        if call is not None:
+            call.due_ms += now_ms - call.asking_ms
+            call.asking_ms = None
             answer, size = {"result": outcome[VALUE]}, len(self._dumps(outcome[VALUE]).encode())
             if size > _MAX_ANSWER:
                 said = "what a person answered takes %d bytes, and the gateway takes %d"
@@ -155,7 +180,7 @@ class GatewayCalls:
     def _answer(self, call: _Call, answer: dict):
         with self._lock:
             call.answer = {"id": call.id, "number": call.number, **answer}
-            call.connection.nudge()
+            self._wake_thread_if_any()
 
     def _tell(self, task: int, call: _Call, has_ended: bool):
         """Show the progress of *call* that has come, or take it away once the call has ended."""
@@ -173,20 +198,34 @@ class GatewayCalls:
 
     def cancel(self, task: int):
         """End the call; ``poll`` returns nothing about it."""
-        call = self._calls.pop(task, None)
-        if call is not None:
-            with self._lock:
-                call.connection.cancelled = True
-                call.connection.nudge()
+        with self._lock:
+            call = self._calls.pop(task, None)
+            if call is not None and call.outcome is None and (call.sent or call.id in self._sent):
+                self._given_up[call.id] = self._now_ms() + _CANCEL_MS
+            self._wake_thread_if_any()
+
+    def _wake_thread_if_any(self):
+        if self._connection is not None:
+            self._connection.nudge()
 
     def close(self):
+        """End all calls.  Waits ``_PART_S`` at most, until the gateway has been told."""
         for task in list(self._calls):
             self.cancel(task)
+        if self._given_up and self._running.acquire(True, _PART_S):
+            self._running.release()
+        with self._lock:
+            if self._connection is not None:
+                self._connection.cancelled = True
+                self._connection.nudge()
 
     def _late(self, call: _Call):
         if call.sent:
             said = "The gateway did not say in time what became of the call"
             return True, failure("timeout", said)
+        if call.come_ms is None:
+            said = "%d other calls are under way at the gateway: nothing was called" % _AT_ONCE
+            return False, not_run(said, "send it again later")
         return False, self._nobody("it does not answer")
 
     def _nobody(self, why: str) -> InvalidRequest:
@@ -195,35 +234,52 @@ class GatewayCalls:
             "start the gateway, and send it again",
         )
 
-    # -- in the thread of a call
+    # -- in the thread
 
-    def _work(self, call: _Call):
-        outcome = None
-        try:
-            result = _ASKED
-            while result is _ASKED:
-                with self._line:
-                    self._go_on(call)
-                    result = self._until_done(call)
-                if result is _ASKED:
-                    self._await_answer(call)
-            outcome = True, result
-        except Cancelled:
-            if call.sent:
+    def _work(self, connection):
+        """Hold the connection while there is something to do."""
+        with self._running:
+            try:
+                while self._has_work(connection):
+                    self._connect(connection)
+                return
+            except Cancelled:  # the agent has ended
                 with self._lock:
-                    self._given_up.append(call.id)
-        except InvalidRequest as e:
-            outcome = False, e
-        except ClawError as e:
-            outcome = self._failed(call, e.message, e.hint)
-        except Exception as e:  # MemoryError, or a bug
-            message = "the call failed inside (%s)" % type(e).__name__
-            outcome = self._failed(call, message, "this is a bug in clawlite")
+                    self._end(connection)
+                return
+            except ClawError as e:
+                said = e.message, e.hint
+            except Exception as e:  # MemoryError, or a bug
+                message = "the call failed inside (%s)" % type(e).__name__
+                said = message, "this is a bug in clawlite"
+            with self._lock:
+                for call in self._calls.values():
+                    if call.outcome is None:
+                        call.outcome = _failed(call, *said)
+                self._given_up.clear()
+                self._end(connection)
+            self._nudge_loop()
+
+    def _has_work(self, connection) -> bool:
+        """Return whether a connection is needed; otherwise the thread ends."""
         with self._lock:
-            self._close(call)
-            if not call.connection.cancelled:
-                call.outcome = outcome
-                self._nudge_loop()
+            is_needed = bool(self._given_up or self._in_turn())
+            if not is_needed:
+                self._end(connection)
+            return is_needed
+
+    def _end(self, connection):
+        """Let the next call start another thread.  The lock is held."""
+        self._connection = None
+        _close(connection)
+
+    def _in_turn(self) -> list:
+        """Return the calls that the gateway carries out, or is to.  The lock is held."""
+        calls = [call for call in self._calls.values() if call.outcome is None][:_AT_ONCE]
+        for call in calls:
+            if call.come_ms is None:
+                call.come_ms = self._now_ms() + WAIT_MS
+        return calls
 
     def _nudge_loop(self):
         try:
@@ -231,118 +287,137 @@ class GatewayCalls:
         except OSError:  # full: it is readable then
             pass
 
-    def _failed(self, call: _Call, message: str, hint: str) -> tuple:
-        if call.sent:
-            return True, failure("unreachable", message)
-        return False, not_run("%s; nothing was called" % message, hint)
-
-    def _close(self, call: _Call):
-        for fd in (call.connection.reader, call.connection.writer):
-            os.close(fd)
-        call.connection.reader = call.connection.writer = None
-
-    def _until_done(self, call: _Call):
-        token, give_up = self._token(), self._now_ms() + WAIT_MS
-        while True:
-            if call.connection.cancelled:
-                raise Cancelled
-            stream = Stream(call.connection, self._lock, CONNECT_MS)
-            try:
-                return self._talk(stream, call, token)
-            except (Failure, OSError) as e:
-                why = str(e) if isinstance(e, Failure) else stream.words(e)
-            finally:
-                stream.close()
-            if not call.sent and self._now_ms() >= give_up:
-                raise self._nobody(why)
-            self._pause(call)
-
-    def _go_on(self, call: _Call):
-        """Let the time of *call* go on, if it stood still for a question."""
-        if call.asking_ms is not None:
-            call.due_ms += self._now_ms() - call.asking_ms
-            call.asking_ms = None
-            self._nudge_loop()
-
-    def _await_answer(self, call: _Call):
-        stream = Stream(call.connection, self._lock, 0)
-        stream.due = None  # ``poll`` watches the time
-        while call.answer is None:
-            stream.wait(0)
-
-    def _pause(self, call: _Call):
-        pause = Stream(call.connection, self._lock, _AGAIN_MS)
+    def _connect(self, connection):
+        """Carry on all calls over one connection, until it ends or there is nothing to do."""
+        stream = Stream(connection, self._lock, CONNECT_MS)
+        try:
+            self._talk(stream)
+            return
+        except (Failure, OSError) as e:
+            why = str(e) if isinstance(e, Failure) else stream.words(e)
+        finally:
+            stream.close()
+        self._broke(why)
+        pause = Stream(connection, self._lock, _AGAIN_MS)
         try:
             pause.wait(0)
         except TimedOut:
             pass
 
-    def _talk(self, stream: Stream, call: _Call, token: str):
-        """Return the result of *call*.  Raises ``Failure``, ``OSError``: the connection ended."""
+    def _broke(self, why: str):
+        """Refuse the calls that waited for the gateway long enough, and forget old ones."""
+        with self._lock:
+            now_ms = self._now_ms()
+            for call in self._in_turn():
+                if not call.sent and now_ms >= call.come_ms:
+                    call.outcome = False, self._nobody(why)
+                    self._nudge_loop()
+            for id, until_ms in list(self._given_up.items()):
+                if now_ms >= until_ms:
+                    del self._given_up[id]
+
+    def _talk(self, stream: Stream):
+        """Talk to the gateway.  Raises ``Failure``, ``OSError``: the connection ended."""
+        token = self._token()
         stream.connect(self._host, self._port)
         if self._is_tls:
             from clawlite.linux.net import tls
 
             tls.wrap(stream, tls.context(self._authorities), self._host)
         stream.due += GREET_MS / 1000
-        framer = Framer(_MAX_RECORD)
-        while True:
-            data = stream.receive(16384)
-            if not data:
+        self._framer, self._sent = Framer(_MAX_RECORD), {}
+        while self._goes_on(stream):
+            data = stream.receive_if_any(16384)
+            if data == b"":
                 raise Failure("it has ended the connection; is %s right?" % TOKEN)
-            framer.feed(data)
-            event = framer.next_event()
+            self._framer.feed(data or b"")
+            event = self._framer.next_event()
             while event:
                 if event[0] == RECORD:
-                    done = self._take(stream, call, token, self._parsed(event[1]))
-                    if done is not None:
-                        return done
-                event = framer.next_event()
+                    self._take(stream, token, self._parsed(event[1]))
+                event = self._framer.next_event()
 
-    def _take(self, stream: Stream, call: _Call, token: str, message: dict):
-        """Handle one record; return the result of the call when it is the answer, else None."""
+    def _goes_on(self, stream: Stream) -> bool:
+        """Send what is to be sent; return whether something more may come."""
+        if stream.due is not None:  # it has not said hello yet
+            return True
+        for id in list(self._given_up):
+            self._send(stream, _note("cancel", {"id": id}))
+            with self._lock:
+                del self._given_up[id]
+        with self._lock:
+            calls = self._in_turn()
+            others = [call for call in calls if call.id not in self._sent]
+            self._sent.update([(call.id, call.answer) for call in others])
+        for call in others:
+            for record in _records(call):
+                self._send(stream, record)
+                call.sent = True
+        for call in calls:
+            answer = call.answer
+            if answer is not None and answer is not self._sent[call.id]:
+                self._sent[call.id] = answer
+                self._send(stream, _note("answer", answer))
+        return bool(calls)
+
+    def _take(self, stream: Stream, token: str, message: dict):
+        """Take one record."""
         method, params, id = message.get("method"), message.get("params"), message.get("id")
         if method == "claw.gateway.auth":
             self._send(stream, {"jsonrpc": "2.0", "id": id, "result": _proof(token, params)})
         elif method == "claw.gateway.hello":
             stream.due = None  # from here on, ``poll`` watches the time
             self._send(stream, {"jsonrpc": "2.0", "id": id, "result": self._who()})
-            self._end_given_up(stream)
-            for record in _records(call):
-                self._send(stream, record)
-                call.sent = True
-        elif method == "claw.gateway.text" and params.get("id") == call.id:
+        elif method is None:
+            self._ended(self._call_of(id), message)
+        elif isinstance(params, dict):
+            self._told(self._call_of(params.get("id")), method, params)
+
+    def _call_of(self, id):
+        """Return the call with that *id*, or None: nobody waits for it any more."""
+        with self._lock:
+            for call in self._calls.values():
+                if call.id == id and call.outcome is None:
+                    return call
+        return None
+
+    def _told(self, call, method: str, params: dict):
+        if call is None:
+            return
+        if method == "claw.gateway.text":
             call.seen += 1
             call.said += str(params.get("text"))
-        elif method == "claw.gateway.progress" and params.get("id") == call.id:
+        elif method == "claw.gateway.progress":
             self._went_on(call, params)
-        elif method == "claw.gateway.asks" and params.get("id") == call.id:
+        elif method == "claw.gateway.asks":
             call.seen += 1
             with self._lock:
                 call.answer, call.wanted = None, params
                 self._nudge_loop()
-            return _ASKED
-        elif method is None and id == call.id:
-            error = message.get("error")
-            if isinstance(error, dict):
-                said = "the gateway: %s" % error.get("message")
-                if _has_not_run(error.get("data")):
-                    raise not_run(said, "")
-                return failure("unreachable", said)
-            result = ServiceResult(self._parsed(call.said.encode()))
-            if _has_not_run(message.get("result")):
-                raise not_run("the gateway: %s" % result["error"]["message"], "")
-            return result
-        return None
 
-    def _end_given_up(self, stream: Stream):
-        """Tell the gateway of the calls that nobody waits for any more."""
-        while self._given_up:
-            params = {"id": self._given_up[-1]}
-            note = {"jsonrpc": "2.0", "method": "claw.gateway.cancel", "params": params}
-            self._send(stream, note)
-            with self._lock:
-                self._given_up.remove(params["id"])
+    def _ended(self, call, message: dict):
+        if call is None:
+            return
+        error, result = message.get("error"), message.get("result")
+        if isinstance(error, dict):
+            said = "the gateway: %s" % error.get("message")
+            outcome = True, failure("unreachable", said)
+            if _has_not_run(error.get("data")):
+                outcome = False, not_run(said, "")
+        else:
+            outcome = True, self._result(call.said.encode())
+            if _has_not_run(result):
+                said = "the gateway: %s" % outcome[VALUE].get("error", {}).get("message")
+                outcome = False, not_run(said, "")
+        with self._lock:
+            call.outcome = outcome
+            self._nudge_loop()
+
+    def _result(self, said: bytes) -> ServiceResult:
+        try:
+            return ServiceResult(self._parsed(said))
+        except Failure as e:  # another connection would bring the same
+            return failure("failed", "the gateway's result cannot be read: %s" % e)
 
     def _went_on(self, call: _Call, params: dict):
         number, total, said = [params.get(name) for name in ("progress", "total", "message")]
@@ -393,14 +468,29 @@ def _proof(token: str, params) -> dict:
     return {"name": name, "mac": str(hexlify(mac), "ascii")}
 
 
+def _failed(call: _Call, message: str, hint: str) -> tuple:
+    if call.sent:
+        return True, failure("unreachable", message)
+    return False, not_run("%s; nothing was called" % message, hint)
+
+
+def _close(connection):
+    for fd in (connection.reader, connection.writer):
+        os.close(fd)
+    connection.reader = connection.writer = None
+
+
+def _note(name: str, params: dict) -> dict:
+    return {"jsonrpc": "2.0", "method": "claw.gateway." + name, "params": params}
+
+
 def _records(call: _Call):
     """Yield the records of a request: the arguments in pieces, then the call."""
     again = call.sent
     params = {"id": call.id, "role": "tool", "text": call.text[:_PIECE]}
-    yield {"jsonrpc": "2.0", "method": "claw.gateway.message", "params": params}
+    yield _note("message", params)
     for at in range(_PIECE, len(call.text), _PIECE):
-        params = {"id": call.id, "text": call.text[at : at + _PIECE]}
-        yield {"jsonrpc": "2.0", "method": "claw.gateway.message", "params": params}
+        yield _note("message", {"id": call.id, "text": call.text[at : at + _PIECE]})
     # "again" stops a restarted gateway from beginning the call a second time
     params = {"tool": call.name, "seen": call.seen, "again": again}
     if call.watches:
@@ -408,5 +498,5 @@ def _records(call: _Call):
     if call.asks:
         params["asks"] = True
     if call.answer is not None:
-        yield {"jsonrpc": "2.0", "method": "claw.gateway.answer", "params": call.answer}
+        yield _note("answer", call.answer)
     yield {"jsonrpc": "2.0", "id": call.id, "method": "claw.gateway.tool", "params": params}

@@ -45,6 +45,7 @@ except ImportError:
 ADDRESSES = 16  # addresses of one name that are tried
 _UNREACHABLE = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 _SILENT = (None, errno.ETIMEDOUT) + _UNREACHABLE  # None: of TimedOut
+_WAITED = object()  # of ``Stream._once``: nothing is done yet
 
 
 class Failure(Exception):
@@ -177,20 +178,32 @@ class Stream:
         """Return the next 1 to *size* bytes, or b"" when the peer has closed."""
         return self.do(self.sock.recv, size, events=select.POLLIN)
 
+    def receive_if_any(self, size: int):
+        """Return as ``receive`` does, or None after a wait, which a nudge may have ended."""
+        data = self._once(self.sock.recv, (size,), select.POLLIN)
+        return None if data is _WAITED else data
+
     def do(self, function, *arguments, events: int = 0):
         """Return ``function(*arguments)``.  When it would block, wait for *events*, or for the
         events that TLS needs, and call it again.
         """
         while True:
-            try:
-                return function(*arguments)
-            except BlockingIOError:
-                wanted = events
-            except OSError as e:
-                wanted = self.wants(e) if self.wants else 0
-                if not wanted:
-                    raise
-            self.wait(wanted)
+            done = self._once(function, arguments, events)
+            if done is not _WAITED:
+                return done
+
+    def _once(self, function, arguments: tuple, events: int):
+        """Return ``function(*arguments)``, or ``_WAITED`` after a wait for its events."""
+        try:
+            return function(*arguments)
+        except BlockingIOError:
+            wanted = events
+        except OSError as e:
+            wanted = self.wants(e) if self.wants else 0
+            if not wanted:
+                raise
+        self.wait(wanted)
+        return _WAITED
 
 
 def _find(connection, lock, name: bytes, port: int):

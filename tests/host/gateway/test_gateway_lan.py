@@ -9,9 +9,11 @@ import os
 import stat
 import threading
 
+import mcp_agents
 import pytest
 import trustme
 from gateways import KEY, Peer, project
+from lan_boards import mediated
 from llm_server import FAULTS, Server, calls, say
 
 from clawlite.core.base.errors import ClawError
@@ -545,3 +547,29 @@ def test_who_says_nothing_is_let_go(tmp_path, monkeypatch):
 
     project(tmp_path / "p", "http://127.0.0.1:9/v1")
     run(knock, tmp_path / "p")
+
+
+def test_a_device_that_stays_away(tmp_path, monkeypatch, wire):
+    """Its call is cancelled at the server; if it comes back all the same, it is told so."""
+    tools = [mcp_agents.tool(name, name) for name in ("echo", "sleep")]
+    agent = mcp_agents.write(tmp_path, level="board", tools=tools)
+    mediated(agent, wire)
+    monkeypatch.setattr(device, "AWAY_S", 0.01)
+
+    async def talk(gateway):
+        gateway.it.servers._programs.uncontained = {"t"}
+        peer = await gateway.peer("shed").connect(gateway.address)
+        peer.note("message", id="1", role="tool", text='{"text":"a"}')
+        ask = {"jsonrpc": "2.0", "id": "1", "method": "claw.gateway.tool"}
+        peer.send({**ask, "params": {"tool": "sleep", "seen": 0}})
+        while "tools/call" not in mcp_agents.methods(tmp_path):
+            await asyncio.sleep(0.01)
+        peer.close()
+        while "notifications/cancelled" not in mcp_agents.methods(tmp_path):
+            await asyncio.sleep(0.01)
+        again = await gateway.peer("shed").connect(gateway.address)
+        again.send({**ask, "params": {"tool": "sleep", "seen": 0, "again": True}})
+        error = (await again.end("1"))["error"]
+        assert "the call was cancelled, because shed was away for 0.01 s" in error["message"]
+
+    run(talk, agent)

@@ -101,6 +101,51 @@ def test_a_device_where_nobody_can_be_asked(tmp_path, state, port, wire):
     assert b'"asks"' not in wire.seen and b"claw.gateway.asks" not in wire.seen
 
 
+@pytest.fixture
+def leaving(tmp_path, wire):
+    """The image of an agent whose server ends in a question, once it is let ``go``."""
+    agent = asking(tmp_path, FORM, how=["leaves"])
+    os.mkfifo(tmp_path / "marks/go")
+    os.chmod(tmp_path / "marks/go", 0o666)
+    return mediated(agent, wire)
+
+
+def go(tmp_path):
+    open(tmp_path / "marks/go", "w").close()
+
+
+def test_a_question_is_withdrawn_when_its_server_ends(tmp_path, state, port, leaving):
+    """What the person types next is a command, and no answer."""
+    with gateway(tmp_path, leaving, "--listen", f"127.0.0.1:{port}") as running:
+        assert says(running, "listens on")
+        words = "run", leaving
+        with linux_shed(tmp_path, state, *words, terminal=True, env={"TERM": "dumb"}) as shed:
+            shed.expect("> ")
+            shed.line("say go")
+            shed.expect('1 of 1: "name"')
+            go(tmp_path)
+            shed.expect(WITHDRAWN)
+            shed.expect("the MCP server t failed during the call: it ended")
+            shed.expect("> ")
+            shed.line("/status")
+            shed.expect("READY")
+
+
+def test_a_question_of_a_client_is_withdrawn_when_its_server_ends(tmp_path, state, port, leaving):
+    with gateway(tmp_path, leaving, "--listen", f"127.0.0.1:{port}") as running:
+        assert says(running, "listens on")
+        with linux_shed(tmp_path, state, "mcp", "serve", leaving) as shed:
+            shed.call("initialize", CLIENT, 0)
+            shed.line(rpc("tools/call", {"name": "echo", "arguments": {"text": "a"}}, id=1))
+            asked = shed.message()
+            assert asked["method"] == "elicitation/create"
+            go(tmp_path)
+            note = shed.message()
+            assert note["method"] == "notifications/cancelled", note
+            assert note["params"]["requestId"] == asked["id"]
+            assert "failed during the call: it ended" in str(shed.message()["result"])
+
+
 def test_a_gateway_that_is_started_anew_while_a_person_thinks(tmp_path, state, port, wire):
     """It does not know the call any more, and makes no second one."""
     image = mediated(asking(tmp_path, FORM), wire)
@@ -115,9 +160,14 @@ def test_a_gateway_that_is_started_anew_while_a_person_thinks(tmp_path, state, p
             assert running.wait() == 130
             with gateway(*words) as another:
                 assert says(another, "listens on")
-                shed.line("/decline")
+                shed.expect(WITHDRAWN)
                 shed.expect("the gateway was restarted and no longer knows this request")
     assert mcp_agents.methods(tmp_path).count("tools/call") == 1
+
+
+WITHDRAWN = (
+    'The question of the MCP server t is withdrawn, because its call has ended: "Which city?"'
+)
 
 
 class Person(Caller):
@@ -333,15 +383,13 @@ def ended(calls) -> dict:
     return result
 
 
-def test_the_time_stands_still_until_the_answer_has_the_connection(tmp_path, port, wire):
-    """Another call may have it for longer than the time that is left to this one."""
+def test_the_time_stands_still_while_a_person_thinks(tmp_path, port, wire):
     now = [0]
     with asked(tmp_path, port, wire, now) as calls:
-        with calls._line:  # as another call has it
-            now[0] += 100000
-            calls.resume(1, (True, CANCEL), now[0])
-            now[0] += 100000
-            assert calls.poll() == [] and calls.deadline() is None
+        now[0] += 100000
+        assert calls.poll() == [] and calls.deadline() is None
+        calls.resume(1, (True, CANCEL), now[0])
+        assert calls.deadline() == 103000  # what it had, and its share for the gateway
         assert json.loads(ended(calls)["data"]) == [CANCEL]
 
 
