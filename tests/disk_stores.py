@@ -20,6 +20,7 @@ from clawlite.linux.audit.chain import line, verify
 from clawlite.linux.channels import dead_letters, inbox, seen
 from clawlite.linux.channels import state as channel_state
 from clawlite.linux.files import files
+from clawlite.linux.files.inherited_log import InheritedLog
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.runtime import call_journal, meters
 from clawlite.linux.secrets import secrets
@@ -231,6 +232,34 @@ class GivenUp:
         pass
 
 
+class Reports:
+    """Reports of a swarm that its engine has not acknowledged; each opening is a process."""
+
+    processes = itertools.count(100000)
+
+    def __init__(self, folder):
+        process = "p%d" % next(self.processes)
+        self.one = InheritedLog(
+            os.path.join(folder, "team"), "hand", process, "reports", dumps, loads
+        )
+        self.rows = self.one.left_behind(lambda e: None)
+
+    def put(self, name):
+        self.one.keep([name, MUCH], True)
+        self.rows.append([name, MUCH])
+        return True
+
+    def found(self):
+        assert all(row == [row[0], MUCH] for row in self.rows)
+        return list(dict.fromkeys(name for name, _ in self.rows))  # one may be found twice
+
+    def look(self):
+        self.one.sync()
+
+    def close(self):
+        self.one._log.close()  # as a kill does
+
+
 class SwarmTasks:
     """The tasks of a swarm."""
 
@@ -302,6 +331,7 @@ STORES = (
     Signatures,
     Secrets,
     GivenUp,
+    Reports,
     SwarmTasks,
     Remembered,
     RememberedByJournal,

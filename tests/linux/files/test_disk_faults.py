@@ -21,7 +21,7 @@ from clawlite.linux.audit import files as auditfile
 from clawlite.linux.audit import sqlite
 from clawlite.linux.channels import dead_letters, inbox, seen
 from clawlite.linux.channels import state as channel_state
-from clawlite.linux.files import files, record_log
+from clawlite.linux.files import files, inherited_log, record_log
 from clawlite.linux.memory import database, jsonl, memory_journal, workspace_store
 from clawlite.linux.runtime import call_journal, meters
 from clawlite.linux.secrets import secrets
@@ -35,6 +35,7 @@ MODULES = [
     channel_state,
     files,
     record_log,
+    inherited_log,
     inbox,
     call_journal,
     workspace_store,
