@@ -17,7 +17,7 @@ from clawlite.host.firmware.outline import RareError, split
 from clawlite.host.firmware.outlined import with_classes, with_companions
 from clawlite.host.firmware.overlays import part
 from clawlite.host.firmware.rename import rename
-from clawlite.host.firmware.trees import uncollected, walk
+from clawlite.host.firmware.trees import Transformer, uncollected, walk
 
 GROUPS = pathlib.Path(__file__).parent / "groups.json"
 _GROUPS = json.loads(GROUPS.read_text(encoding="utf-8"))
@@ -198,7 +198,7 @@ def delegate(trees: dict) -> None:
         _Delegate().visit(trees[name])
 
 
-class _Delegate(ast.NodeTransformer):
+class _Delegate(Transformer):
     def visit_YieldFrom(self, node):
         return ast.copy_location(ast.Yield(self.visit(node.value)), node)
 

@@ -22,7 +22,7 @@ import json
 import pathlib
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.firmware.trees import walk
+from clawlite.host.firmware.trees import Visitor, children, walk
 
 _TYPES = (
     str,
@@ -188,7 +188,7 @@ def _only(kinds: set):
     return next(iter(kinds)) if len(kinds) == 1 else None
 
 
-class _Finder(ast.NodeVisitor):
+class _Finder(Visitor):
     """Finds what one module asks of a port.
 
     A meaning is ("module", M), ("class", "M.C"), ("object", "M.C"), ("nothing", "") for None, or
@@ -248,7 +248,7 @@ class _Finder(ast.NodeVisitor):
                 known[name] = _only(found[name])
             todo += [
                 part
-                for part in ast.iter_child_nodes(node)
+                for part in children(node)
                 if not (
                     isinstance(node, ast.Assign)
                     and part in node.targets

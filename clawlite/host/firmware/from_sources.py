@@ -14,7 +14,7 @@ import re
 from typing import NamedTuple
 
 from clawlite.host.firmware.link import plain
-from clawlite.host.firmware.trees import walk
+from clawlite.host.firmware.trees import children, walk
 
 # an import statement, and a call that loads a module by its name
 _IMPORT = re.compile(
@@ -161,12 +161,12 @@ def iterated(trees: dict) -> tuple[set, set]:
 
 def _own(function):
     """Yield the nodes of *function*, without those of functions in it."""
-    todo = list(ast.iter_child_nodes(function))
+    todo = children(function)
     while todo:
         node = todo.pop()
         if not isinstance(node, _FUNCTIONS):
             yield node
-            todo += ast.iter_child_nodes(node)
+            todo += children(node)
 
 
 def _called(node) -> str:

@@ -16,6 +16,7 @@ import pathlib
 import re
 
 from clawlite.host.firmware import cache
+from clawlite.host.firmware.trees import children
 
 _ROOT = pathlib.Path(__file__).resolve().parents[3]
 _FRAME = re.compile(r'  File "([^"]+)", line \d+, in (\S+)')
@@ -41,7 +42,9 @@ def mark(trees: dict, linker) -> None:
 
 def _functions(node, path: tuple = ()):
     """Yield ((name, ...) from the outermost one, the function) of all functions in *node*."""
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
+        if isinstance(child, ast.expr):
+            continue
         if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
             inner = (*path, child.name)
             if isinstance(child, ast.FunctionDef):

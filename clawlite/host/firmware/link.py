@@ -24,7 +24,7 @@ import pathlib
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.firmware.shorten import Shortener, passed_by_name
-from clawlite.host.firmware.trees import copied, walk
+from clawlite.host.firmware.trees import Transformer, copied, walk
 
 # bytes: such a text is a name for MicroPython (mpy-cross); one without any is to be filled in later
 _SHORT = 10
@@ -208,7 +208,7 @@ def plain(name: str) -> str:
     return name.removeprefix("clawlite.scan.")
 
 
-class _Rewriter(ast.NodeTransformer):
+class _Rewriter(Transformer):
     """Rewrites one module: imports, names of the unit, numbers."""
 
     def __init__(self, linker: Linker, module: Module, unit):

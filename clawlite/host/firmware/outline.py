@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.firmware.rename import FOREIGN
-from clawlite.host.firmware.trees import walk
+from clawlite.host.firmware.trees import Transformer, walk
 
 
 class Function(NamedTuple):
@@ -256,7 +256,7 @@ def _top(tree) -> dict:
     return found
 
 
-class _Caller(ast.NodeTransformer):
+class _Caller(Transformer):
     """Leads the calls of one module, and its imports, to the groups."""
 
     def __init__(self, trees: dict, module: str, moved: dict, alone: set):

@@ -22,7 +22,7 @@ import itertools
 from clawlite.core.base.errors import ClawError
 from clawlite.host.firmware import foreign_names
 from clawlite.host.firmware.foreign_names import BY_STRING
-from clawlite.host.firmware.trees import walk
+from clawlite.host.firmware.trees import Transformer, children, walk
 
 FOREIGN = frozenset(foreign_names.attributes())
 # Of the names that an .mpy file refers to by number (py/makeqstrdata.py, static_qstr_list) those
@@ -105,7 +105,7 @@ def _defined(body: list) -> list:
                 and node.name
             ):
                 names[node.id if isinstance(node, ast.Name) else node.name] = True
-            for child in ast.iter_child_nodes(node):
+            for child in children(node):
                 look(child)
 
     for node in body:
@@ -275,7 +275,7 @@ def _group_of(node) -> str:
 # -- the change itself
 
 
-class _Renamer(ast.NodeTransformer):
+class _Renamer(Transformer):
     """Renames in one module."""
 
     def __init__(self, trees: dict, names: dict, attributes: dict, module: str):

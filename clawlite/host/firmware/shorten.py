@@ -7,7 +7,7 @@ be shortened at all."""
 
 import ast
 
-from clawlite.host.firmware.trees import walk
+from clawlite.host.firmware.trees import Transformer, walk
 
 _LETTERS = "pqrst"  # by depth: an inner function sees the outer one's parameters
 
@@ -26,7 +26,7 @@ def passed_by_name(trees) -> set[str]:
     return names
 
 
-class Shortener(ast.NodeTransformer):
+class Shortener(Transformer):
     """Shortens the parameters in one module.
 
     kept  names that stay

@@ -8,7 +8,7 @@ modules, because a protocol or a log needs them all the time."""
 
 import ast
 
-from clawlite.host.firmware.trees import walk
+from clawlite.host.firmware.trees import Transformer, walk
 
 HOME = "sentence"  # the module that reads the file
 _ROOT = "ClawError"
@@ -51,7 +51,7 @@ def _family(trees: dict) -> set:
     return names
 
 
-class _Taker(ast.NodeTransformer):
+class _Taker(Transformer):
     """Takes the sentences out of one module.
 
     errors  names of error classes

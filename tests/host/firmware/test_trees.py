@@ -1,43 +1,77 @@
+"""Walks of syntax trees find what Python's own find, in the same order
+(clawlite/host/firmware/trees.py).
+"""
+
 import ast
-import gc
-from pathlib import Path
+import copy
 
 import pytest
 
-from clawlite.host.firmware import firmware, trees
+from clawlite.host.firmware import firmware
+from clawlite.host.firmware.trees import Transformer, Visitor, children, walk
 
-SOURCE = Path(firmware.__file__).read_text(encoding="utf-8")
-
-
-def test_a_walk_finds_what_that_of_the_library_finds_but_contexts():
-    tree = ast.parse(SOURCE)
-    wanted = [node for node in ast.walk(tree) if not isinstance(node, ast.expr_context)]
-    assert list(trees.walk(tree)) == wanted and len(wanted) > 1000
+SOURCES = sorted(firmware.sources().items())
 
 
-def test_what_is_put_below_a_node_when_it_is_handed_out_is_not_walked():
-    tree = ast.parse("f(x)")
-    for node in trees.walk(tree):
-        assert not isinstance(node, ast.Constant)
-        if isinstance(node, ast.Call):
-            node.args = [ast.Constant(1)]
+def without_contexts(nodes) -> list:
+    return [node for node in nodes if not isinstance(node, ast.expr_context)]
 
 
-def test_a_copy_is_equal_and_shares_nothing():
-    body = ast.parse(SOURCE).body
-    copy = trees.copied(body)
-    assert [ast.dump(node) for node in copy] == [ast.dump(node) for node in body]
-    of = {id(node) for part in body for node in ast.walk(part)}
-    assert not of & {id(node) for part in copy for node in ast.walk(part)}
+@pytest.fixture(scope="module")
+def trees():
+    return [ast.parse(path.read_text(encoding="utf-8")) for _, path in SOURCES]
 
 
-@pytest.mark.parametrize("was_on", [True, False])
-def test_garbage_is_collected_afterwards_as_before(was_on):
-    (gc.enable if was_on else gc.disable)()
-    try:
-        with pytest.raises(RuntimeError), trees.uncollected():
-            assert not gc.isenabled()
-            raise RuntimeError
-        assert gc.isenabled() == was_on
-    finally:
-        gc.enable()
+def test_walks_find_the_same(trees):
+    for tree in trees:
+        assert list(walk(tree)) == without_contexts(ast.walk(tree))
+        for node in walk(tree):
+            assert children(node) == without_contexts(ast.iter_child_nodes(node))
+
+
+def test_visitors_visit_the_same(trees):
+    class Names:
+        def visit_Name(self, node):
+            self.found.append(node.id)
+
+        def visit_FunctionDef(self, node):
+            self.found.append(node.name)
+            self.generic_visit(node)
+
+    for tree in trees:
+        both = [type("Both", (Names, base), {"found": []})() for base in (Visitor, ast.NodeVisitor)]
+        for one in both:
+            one.visit(tree)
+        assert both[0].found == both[1].found
+
+
+def test_transformers_make_the_same(trees):
+    class Changes:
+        """Removes, doubles and replaces."""
+
+        def visit_Pass(self, node):
+            return None
+
+        def visit_Assert(self, node):
+            return []
+
+        def visit_Expr(self, node):
+            return [self.generic_visit(node), ast.Pass()]
+
+        def visit_Return(self, node):
+            node.value = None
+            return node
+
+        def visit_arg(self, node):
+            node.annotation = None
+            return node
+
+        def visit_Name(self, node):
+            return ast.Constant(1) if node.id == "const" else node
+
+    for tree in trees:
+        made = []
+        for base in (Transformer, ast.NodeTransformer):
+            changed = type("Both", (Changes, base), {})().visit(copy.deepcopy(tree))
+            made.append(ast.dump(changed, include_attributes=True))
+        assert made[0] == made[1]
