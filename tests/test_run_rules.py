@@ -25,7 +25,14 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def _lay_out(tmp_path: Path, source: str) -> None:
     """Put the rules and *source*, as test_sample.py, into the folder."""
-    for name in ("conftest.py", "machine.py", "made_folders.py", "time_limit.py", "warm.py"):
+    for name in (
+        "conftest.py",
+        "machine.py",
+        "made_folders.py",
+        "time_limit.py",
+        "warm.py",
+        "warm_script.py",
+    ):
         shutil.copy(Path(__file__).with_name(name), tmp_path)
     rules = tmp_path / "conftest.py"
     rules.write_text(re.sub(r"(?m)^GRACE_S = [0-9.]+", "GRACE_S = 1.0", rules.read_text()))
