@@ -250,7 +250,7 @@ def _agent(verb: str, args: list) -> int:
     try:
         image, facts = build_facts(command.name, at_use)
         if facts is not None:
-            image_cache.keep(command.name, at_use, image, facts)
+            image_cache.store(command.name, at_use, image, facts)
     except ClawError as e:
         return failed(e, False)
     start = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")

@@ -8,7 +8,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.base.printable import printable
 from clawlite.core.image.image import GUARD
 from clawlite.core.image.scan_config import ScanConfig
-from clawlite.linux.admin.commands import failed
+from clawlite.linux.admin.commands import print_failure
 from clawlite.linux.admin.trace import image_of
 from clawlite.linux.audit.chain import Head, verify
 from clawlite.linux.files import files
@@ -36,14 +36,14 @@ def main(args: list, board=None) -> int:
         print(USAGE + "\n\n" + HELP)
         return 0
     try:
-        words, as_json, last, anchor = _parsed(args)
+        words, as_json, last, anchor = _parse(args)
     except ClawError as e:
-        return failed("%s\n%s" % (e.message, USAGE))
+        return print_failure("%s\n%s" % (e.message, USAGE))
     verb = words.pop(0) if words[:1] in (["verify"], ["take"]) else ""
     if verb == "take" and board is None:
-        return failed("take: for the audit of a board: --port PORT\n%s" % USAGE)
+        return print_failure("take: for the audit of a board: --port PORT\n%s" % USAGE)
     if len(words) > 1 or words and words[0].startswith("-"):
-        return failed("unexpected %s\n%s" % (words[-1], USAGE))
+        return print_failure("unexpected %s\n%s" % (words[-1], USAGE))
     try:
         image = (
             files.open_image(image_of(words[0] if words else "."))
@@ -51,17 +51,17 @@ def main(args: list, board=None) -> int:
             else None
         )
     except ClawError as e:
-        return _refused(e, as_json, 2)
+        return _print_error(e, as_json, 2)
     try:
         if board is not None:
-            lines, head, folder, agent = fetched(board, image)
+            lines, head, folder, agent = fetch_audit(board, image)
         else:
-            lines, head, folder = opened(image, 0 if verb else last)
+            lines, head, folder = open_audit(image, 0 if verb else last)
             agent = image.agent.name
         if verb == "take":
-            return _taken(list(lines), head, agent, anchor, board, as_json)
+            return _take_from_board(list(lines), head, agent, anchor, board, as_json)
         if verb:
-            return _verified(
+            return _print_verdict(
                 dict(
                     verify(lines, head, agent, anchor),
                     **_copies(image, folder) if board is None else {},
@@ -69,11 +69,11 @@ def main(args: list, board=None) -> int:
                 folder,
                 as_json,
             )
-        return _shown(lines, last, as_json)
+        return _print_records(lines, last, as_json)
     except BrokenPipeError:  # nobody reads what is shown: command.py knows what then
         raise
     except OSError as e:
-        return _refused(
+        return _print_error(
             ClawError(
                 "the audit cannot be read, or taken: %s%s"
                 % (e.filename + ": " if e.filename else "", e.strerror),
@@ -83,10 +83,10 @@ def main(args: list, board=None) -> int:
             1,
         )
     except ClawError as e:
-        return _refused(e, as_json, 1)
+        return _print_error(e, as_json, 1)
 
 
-def _parsed(args: list) -> tuple:
+def _parse(args: list) -> tuple:
     """Return (words, as JSON, how many of the last, anchor or None).  Raises ``ClawError``."""
     words, as_json, last, anchor = [], False, _LAST, None
     rest = iter(args)
@@ -119,7 +119,7 @@ def _is_number(word: str) -> bool:
     return word.isascii() and word.isdigit() and len(word) < 19
 
 
-def opened(image, newest: int = 0) -> tuple:
+def open_audit(image, newest: int = 0) -> tuple:
     """Return (lines, head, folder) of the audit of *image*.  Raises ``ClawError`` when there is
     none.
 
@@ -145,7 +145,7 @@ def opened(image, newest: int = 0) -> tuple:
     return lines, head, folder
 
 
-def fetched(board, image) -> tuple:
+def fetch_audit(board, image) -> tuple:
     """Return (lines, head, where they come from, the agent's name) of a board's audit.  Raises
     ``ClawError`` when there is none.
     """
@@ -161,13 +161,13 @@ def fetched(board, image) -> tuple:
     return lines, head, "audit-" + agent, agent
 
 
-def _taken(lines: list, head, agent: str, anchor, board, as_json: bool) -> int:
+def _take_from_board(lines: list, head, agent: str, anchor, board, as_json: bool) -> int:
     """Write *lines* to a file here, and let the board forget them; nothing of that where they
     are not as they were written.
     """
     found = verify(lines, head, agent, anchor)
     if not found["ok"] or not lines:
-        return _verified(found, "audit-" + agent, as_json)
+        return _print_verdict(found, "audit-" + agent, as_json)
     path = "%s-audit-%d-%d.jsonl" % (agent, found["first"], found["last"])
     with open(path, "xb", opener=lambda name, how: os.open(name, how, 0o600)) as file:
         file.write(b"".join([line + b"\n" for line in lines]))
@@ -203,7 +203,7 @@ def _copies(image, folder: str) -> dict:
     return {"sent_to": target[0], "sent": marked(folder)[0]}
 
 
-def _verified(found: dict, folder: str, as_json: bool) -> int:
+def _print_verdict(found: dict, folder: str, as_json: bool) -> int:
     if as_json:
         print(document(found))
     elif found["ok"]:
@@ -226,7 +226,7 @@ def _verified(found: dict, folder: str, as_json: bool) -> int:
     return 0 if found["ok"] else 1
 
 
-def _shown(lines, last: int, as_json: bool) -> int:
+def _print_records(lines, last: int, as_json: bool) -> int:
     from collections import deque
 
     kept = deque(lines, last or None)
@@ -240,49 +240,49 @@ def _shown(lines, last: int, as_json: bool) -> int:
         print(document(records))
         return 0
     for record in records:
-        os.write(1, printable(_line(record).encode("utf-8", "replace")) + b"\n")
+        os.write(1, printable(_record_text(record).encode("utf-8", "replace")) + b"\n")
     return 0
 
 
-def _line(record: dict) -> str:
+def _record_text(record: dict) -> str:
     """Return one record as a line for a person."""
     if "damaged" in record or not isinstance(record.get("n"), int):
         return "   ? damaged: %.100s" % record.get("damaged", record)
-    said = [str(record.get("problem") or record.get("removed") or record.get("tool") or "")]
+    parts = [str(record.get("problem") or record.get("removed") or record.get("tool") or "")]
     if record.get("server"):
-        said.append("by %s of %s" % (record.get("server_tool"), record["server"]))
-        said.append("(%s, %s)" % (record.get("mode"), record.get("protocol")))
+        parts.append("by %s of %s" % (record.get("server_tool"), record["server"]))
+        parts.append("(%s, %s)" % (record.get("mode"), record.get("protocol")))
     if record.get("arguments"):
-        said.append(str(record["arguments"])[:80])
+        parts.append(str(record["arguments"])[:80])
     decided = record.get("action")
     if decided:
-        said.append(
+        parts.append(
             "%s by %s"
             % (decided, "rule %s" % record["rule_id"] if record.get("rule_id") else "no rule")
         )
     for name in ("approval", "answer", "limit", "reason", "status"):
         if record.get(name):
-            said.append(
+            parts.append(
                 "%s" % record[name] if name == "status" else "%s: %s" % (name, record[name])
             )
     if record.get("code"):
-        said.append("(%s)" % record["code"])
+        parts.append("(%s)" % record["code"])
     if record.get("found"):
-        said.append("found: " + ", ".join(map(str, record["found"])))
+        parts.append("found: " + ", ".join(map(str, record["found"])))
     if record.get("result_bytes") is not None:
-        said.append("%s bytes" % record["result_bytes"])
+        parts.append("%s bytes" % record["result_bytes"])
     if record.get("duration_ms") is not None:
-        said.append("%s ms" % record["duration_ms"])
+        parts.append("%s ms" % record["duration_ms"])
     return "%4d %s %-13s %s" % (
         record["n"],
         record.get("time", "-"),
         record.get("event", "?"),
-        "  ".join(said),
+        "  ".join(parts),
     )
 
 
-def _refused(e, as_json: bool, code: int) -> int:
+def _print_error(e, as_json: bool, code: int) -> int:
     if as_json:
         print(document({"error": e.to_json()}))
-    failed(e.message + (" - " + e.hint if e.hint else ""))
+    print_failure(e.message + (" - " + e.hint if e.hint else ""))
     return getattr(e, "exit_code", code)  # of a port: 3, 4

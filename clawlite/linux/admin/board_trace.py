@@ -12,7 +12,7 @@ from clawlite.linux.audit.files import read
 from clawlite.linux.io.jsontext import dumps, loads
 
 
-def fetched(board, image) -> str:
+def fetch_trace(board, image) -> str:
     """Return a folder with the log of a board that runs *image*, in the form that a Pi has.
 
     board  as in ``audit.main``

@@ -102,13 +102,13 @@ def parse(verb: str, args: list):
             at = args.index(flag)
             values[flag] = "".join(args[at + 1 : at + 2])
             if not values[flag] or values[flag].startswith("--"):
-                return failed("%s: expected %s\n%s" % (flag, what, USAGE[verb]))
+                return print_failure("%s: expected %s\n%s" % (flag, what, USAGE[verb]))
             args = args[:at] + args[at + 2 :]
     http = None
     if "--http" in values:
         http = _address(values["--http"])
         if http is None:
-            return failed(
+            return print_failure(
                 "--http %s: expected %s; only this machine may reach it, so the address is "
                 "127.0.0.1 or ::1\n%s" % (values["--http"], VALUES["--http"], USAGE[verb])
             )
@@ -116,14 +116,16 @@ def parse(verb: str, args: list):
     names = [arg for arg in args if not arg.startswith("--")]
     unknown = [flag for flag in flags if flag not in FLAGS[verb] and flag != BUILT]
     if unknown:
-        return failed("unknown option %s\n%s" % (unknown[0], USAGE[verb]))
+        return print_failure("unknown option %s\n%s" % (unknown[0], USAGE[verb]))
     if verb == "ask" and not (names and names[0].strip()):
-        return failed("expected a text to ask\n%s" % USAGE[verb])
+        return print_failure("expected a text to ask\n%s" % USAGE[verb])
     if verb == "serve" and "--stdio" not in flags:
-        return failed("expected --stdio: no other transport is built yet\n%s" % USAGE[verb])
+        return print_failure("expected --stdio: no other transport is built yet\n%s" % USAGE[verb])
     text = names.pop(0) if verb == "ask" else None
     if len(names) > 1:
-        return failed("expected one manifest or image, got %s\n%s" % (" ".join(names), USAGE[verb]))
+        return print_failure(
+            "expected one manifest or image, got %s\n%s" % (" ".join(names), USAGE[verb])
+        )
     name = names[0] if names else "."
     if not names and files.is_image(IMAGE) and not any(os.path.lexists(one) for one in MANIFESTS):
         name = IMAGE
@@ -171,14 +173,14 @@ def run(command: Command) -> int:
             else:
                 code = shell.run()
             if shell.wire.fault:
-                failed("stdout cannot be written: " + shell.wire.fault)
+                print_failure("stdout cannot be written: " + shell.wire.fault)
             return code or int(shell.wire.fault != "")
         except KeyboardInterrupt:  # while tools.py was loaded: nothing had begun
             return 128 + (signals.terminated() or 2)
         finally:
             signals.release()
     except ClawError as e:
-        return failed(e.message + (" - " + e.hint if e.hint else ""))
+        return print_failure(e.message + (" - " + e.hint if e.hint else ""))
 
 
 def _tell_of_trusted(image):
@@ -235,16 +237,16 @@ def run_bootstrap() -> int:
     try:
         return BootstrapSession(wake).run()
     except ClawError as e:
-        return failed(e.message + (" - " + e.hint if e.hint else ""))
+        return print_failure(e.message + (" - " + e.hint if e.hint else ""))
     finally:
         signals.release()
 
 
-def failed(message: str) -> int:
+def print_failure(message: str) -> int:
     """Say what is wrong on stderr; return 2: bad usage, manifest or image."""
     from clawlite.core.base.printable import printable
 
     # a name of a file, or a word of a command, may hold what would drive the terminal
-    said = printable(("clawlite: %s\n" % message).encode("utf-8", "replace"))
-    sys.stderr.write(said.decode())
+    line = printable(("clawlite: %s\n" % message).encode("utf-8", "replace"))
+    sys.stderr.write(line.decode())
     return 2

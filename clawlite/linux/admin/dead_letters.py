@@ -7,7 +7,7 @@ import os
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.printable import printable
-from clawlite.linux.admin.commands import failed
+from clawlite.linux.admin.commands import print_failure
 from clawlite.linux.admin.trace import image_of
 from clawlite.linux.channels.dead_letters import SUFFIX, DeadLetters
 from clawlite.linux.files import files
@@ -30,30 +30,30 @@ def main(args: list) -> int:
     as_json = "--json" in args
     words = [word for word in args if word != "--json"]
     if words[:1] != ["dead"]:
-        return failed("channels: expected dead\n" + USAGE)
+        return print_failure("channels: expected dead\n" + USAGE)
     words.pop(0)
     verb = words.pop(0) if words[:1] in (["retry"], ["drop"]) else ""
     wanted = words.pop(0) if verb and words else ""
     number = wanted.rpartition("/")[2]
     if verb and not (number.isascii() and number.isdigit() and len(number) < 19):
-        return failed("%s: expected the NUMBER of a message\n%s" % (verb, USAGE))
+        return print_failure("%s: expected the NUMBER of a message\n%s" % (verb, USAGE))
     if len(words) > 1 or words and words[0].startswith("-"):
-        return failed("unexpected %s\n%s" % (words[-1], USAGE))
+        return print_failure("unexpected %s\n%s" % (words[-1], USAGE))
     try:
         agent = files.open_image(image_of(words[0] if words else ".")).agent.name
     except ClawError as e:
-        return _refused(e, as_json, 2)
+        return _print_error(e, as_json, 2)
     try:
         found = _letters(os.path.join(files.state_folder(agent), "channels"))
         if verb:
-            _change(verb, _chosen(found, wanted))
+            _change(verb, _find_letter(found, wanted))
         else:
             _show(found, as_json)
         return 0
     except ClawError as e:
-        return _refused(e, as_json, 1)
+        return _print_error(e, as_json, 1)
     except OSError as e:
-        return _refused(
+        return _print_error(
             ClawError(
                 "%s: %s" % (e.filename or "the messages", e.strerror),
                 files.mend(e),
@@ -73,27 +73,27 @@ def _letters(folder: str) -> list:
     return [(channel, box, letter) for channel, box in boxes for letter in box.all()]
 
 
-def _chosen(found: list, wanted: str) -> tuple:
+def _find_letter(found: list, wanted: str) -> tuple:
     channel, _, number = wanted.rpartition("/")
-    those = [one for one in found if one[2].number == int(number) and channel in ("", one[0])]
-    if not those:
+    matches = [one for one in found if one[2].number == int(number) and channel in ("", one[0])]
+    if not matches:
         raise ClawError(
             "there is no message %s that was given up" % wanted,
             "see them with: clawlite channels dead",
         )
-    if len(those) > 1:
+    if len(matches) > 1:
         raise ClawError(
             "several channels have a message %s" % wanted,
-            "write one of: %s" % ", ".join(["%s/%s" % (one[0], number) for one in those]),
+            "write one of: %s" % ", ".join(["%s/%s" % (one[0], number) for one in matches]),
         )
-    return those[0]
+    return matches[0]
 
 
 def _change(verb: str, chosen: tuple):
     _, box, letter = chosen
     if verb == "drop":
         box.drop(letter.number)
-        return _tell("Message %d is dropped." % letter.number)
+        return _print_to_stderr("Message %d is dropped." % letter.number)
     if letter.is_damaged:
         raise ClawError(
             "message %d cannot run again: its file is damaged" % letter.number,
@@ -101,7 +101,7 @@ def _change(verb: str, chosen: tuple):
         )
     if not letter.is_asked:
         box.ask(letter.number)
-    _tell(
+    _print_to_stderr(
         "Message %d begins again within 10 s if the agent is running, otherwise when it starts."
         % letter.number
     )
@@ -128,9 +128,9 @@ def _show(found: list, as_json: bool):
         )
         return
     if not found:
-        _tell("No message was given up.")
+        _print_to_stderr("No message was given up.")
     for channel, _, one in found:
-        said = (
+        status_text = (
             "damaged"
             if one.is_damaged
             else "%s  %s%s  %s"
@@ -141,17 +141,22 @@ def _show(found: list, as_json: bool):
                 dumps(one.text[:_SHOWN]),
             )
         )
-        line = "%s/%d  %s%s" % (channel, one.number, said, "  runs again" if one.is_asked else "")
+        line = "%s/%d  %s%s" % (
+            channel,
+            one.number,
+            status_text,
+            "  runs again" if one.is_asked else "",
+        )
         os.write(1, printable(line.encode("utf-8", "replace")) + b"\n")
 
 
-def _tell(what: str):
+def _print_to_stderr(what: str):
     """Print *what* on standard error; standard output is for the list."""
     os.write(2, what.encode() + b"\n")
 
 
-def _refused(e, as_json: bool, code: int) -> int:
+def _print_error(e, as_json: bool, code: int) -> int:
     if as_json:
         print(document({"error": e.to_json()}))
-    failed(e.message + (" - " + e.hint if e.hint else ""))
+    print_failure(e.message + (" - " + e.hint if e.hint else ""))
     return code

@@ -50,7 +50,7 @@ def find(manifest: str, at_use: bool):
     return image
 
 
-def keep(manifest: str, at_use: bool, image: str, facts: list) -> None:
+def store(manifest: str, at_use: bool, image: str, facts: list) -> None:
     """Note that *image*, a path, is what *manifest* was compiled to; where that fails, do nothing.
 
     facts  [(kind, path, what was found there)] of ``host.documents.sources``: bytes of a file,

@@ -6,7 +6,7 @@ import os
 import sys
 
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.admin.commands import failed
+from clawlite.linux.admin.commands import print_failure
 from clawlite.linux.admin.trace import image_of
 from clawlite.linux.files import files
 from clawlite.linux.io.jsontext import document
@@ -59,16 +59,16 @@ def main(args: list, name_of) -> int:
             if verb in ("set", "login", "remove") and not name
             else "expected set, login, list or remove, and at most one agent"
         )
-        return failed(said + "\n" + USAGE)
+        return print_failure(said + "\n" + USAGE)
     try:
         if verb == "login":
             return _login(words[0] if words else ".", name, as_json)
         agent = agent or _agent(words[0] if words else ".", name_of)
         return {"set": _set, "remove": _remove, "list": _list}[verb](agent, name, as_json)
     except ClawError as e:
-        return _refused(e, as_json)
+        return _print_error(e, as_json)
     except OSError as e:
-        return _refused(
+        return _print_error(
             ClawError("the secret store: %s" % e.strerror, files.mend(e)),
             as_json,
         )
@@ -96,7 +96,7 @@ def _set(agent: str, name: str, as_json: bool) -> int:
                 "stdin: a secret is UTF-8 text", "save the secret as UTF-8, and give it again"
             )
     secrets.set_secret(agent, name, value)
-    _said(
+    _print_result(
         {"agent": agent, "name": name, "encrypted": encrypted_store.has_key()},
         as_json,
         "%s keeps %s%s" % (agent, name, ", encrypted" if encrypted_store.has_key() else ""),
@@ -124,13 +124,13 @@ def _login(where: str, name: str, as_json: bool) -> int:
     with secrets.Renewal(agent, name) as renewal:  # a process of the agent may be at it
         renewal.take(waits=True)
         secrets.set_secret(agent, name, found)
-    _said({"agent": agent, "name": name}, as_json, "%s may act as you: %s" % (agent, name))
+    _print_result({"agent": agent, "name": name}, as_json, "%s may act as you: %s" % (agent, name))
     return 0
 
 
 def _remove(agent: str, name: str, as_json: bool) -> int:
     secrets.remove(agent, name)
-    _said({"agent": agent, "removed": name}, as_json, "%s has forgotten %s" % (agent, name))
+    _print_result({"agent": agent, "removed": name}, as_json, "%s has forgotten %s" % (agent, name))
     return 0
 
 
@@ -148,12 +148,12 @@ def _list(agent: str, _, as_json: bool) -> int:
     return 0
 
 
-def _said(value: dict, as_json: bool, text: str):
+def _print_result(value: dict, as_json: bool, text: str):
     print(document(value) if as_json else text)
 
 
-def _refused(e, as_json: bool) -> int:
+def _print_error(e, as_json: bool) -> int:
     if as_json:
         print(document({"error": e.to_json()}))
-    failed(e.message + (" - " + e.hint if e.hint else ""))
+    print_failure(e.message + (" - " + e.hint if e.hint else ""))
     return 1

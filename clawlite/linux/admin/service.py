@@ -14,7 +14,7 @@ import sys
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.features import CLI, KINDS
 from clawlite.linux.admin import units
-from clawlite.linux.admin.commands import failed
+from clawlite.linux.admin.commands import print_failure
 from clawlite.linux.files import files
 from clawlite.linux.io.jsontext import document
 
@@ -48,19 +48,19 @@ def main(args: list) -> int:
         or verb in ("remove", "talk")
         and not names
     ):
-        return failed(
+        return print_failure(
             "%s\n%s" % (wrong or "expected install, remove NAME, status or talk NAME", USAGE)
         )
     try:
         if verb == "talk":
-            return talk(names[0])
+            return relay_lines(names[0])
         found = {"install": install, "remove": remove, "status": status}[verb](
             names[0] if names else None, options
         )
     except ClawError as e:
         if "--json" in options:
             print(document({"error": e.to_json()}))
-        failed(e.message + (" - " + e.hint if e.hint else ""))
+        print_failure(e.message + (" - " + e.hint if e.hint else ""))
         return getattr(e, "exit_code", 2)
     print(document(found) if "--json" in options else text(verb, found))
     return 0
@@ -126,7 +126,7 @@ def install(name, options: dict, root=None) -> dict:
     for file in written:
         _check_ours(file["path"])
     systemctl = ["systemctl"] if root else ["systemctl", "--user"]
-    old = _others(folder, service.name, [os.path.basename(file["path"]) for file in written])
+    old = _other_units(folder, service.name, [os.path.basename(file["path"]) for file in written])
     commands = (
         [
             systemctl
@@ -176,7 +176,7 @@ def install(name, options: dict, root=None) -> dict:
     return found
 
 
-def _others(folder: str, name: str, units: list) -> list:
+def _other_units(folder: str, name: str, units: list) -> list:
     """Return the units of the agent *name* in *folder* that are clawlite's and none of *units*.
     Raises ``ClawError`` for somebody's own.
     """
@@ -369,8 +369,8 @@ def status(name, options: dict) -> list:
                         "scope": scope,
                         "unit": file,
                         "file": os.path.join(folder, file),
-                        "enabled": _word(words + ["is-enabled", file]),
-                        "active": _word(words + ["is-active", file]),
+                        "enabled": _command_output(words + ["is-enabled", file]),
+                        "active": _command_output(words + ["is-active", file]),
                     }
                 )
     if name is not None and not found:
@@ -391,7 +391,7 @@ def socket_paths(name: str) -> list:
     return ["%s/clawlite/%s.sock" % (place, name) for place in (own, "/run")]
 
 
-def talk(name: str, paths=None) -> int:
+def relay_lines(name: str, paths=None) -> int:
     """Pass lines between stdin and the agent's socket, and its words to stdout, until it leaves;
     return the exit code.
     """
@@ -461,22 +461,25 @@ def run(commands: list) -> None:
         except OSError as e:
             raise _failure("%s: %s" % (words[0], e.strerror), "is systemd installed?") from None
         if done.returncode:
-            said = done.stderr.strip().splitlines()
+            error_lines = done.stderr.strip().splitlines()
             raise _failure(
                 "%s: %s"
-                % (" ".join(words), said[-1] if said else "exit code %d" % done.returncode),
+                % (
+                    " ".join(words),
+                    error_lines[-1] if error_lines else "exit code %d" % done.returncode,
+                ),
                 "look at it with: systemctl status",
             )
 
 
-def _word(words: list) -> str:
+def _command_output(words: list) -> str:
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             words, stdin=subprocess.DEVNULL, capture_output=True, text=True
         ).stdout.strip()
     except OSError:
-        said = ""
-    return said if said and "\n" not in said else "unknown"
+        output = ""
+    return output if output and "\n" not in output else "unknown"
 
 
 def _failure(message: str, hint: str) -> ClawError:

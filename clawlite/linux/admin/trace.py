@@ -14,7 +14,7 @@ from clawlite.core.policy.policy import ACTIONS
 from clawlite.core.policy.policy_preview import condition
 from clawlite.core.policy.trace import trace_text, why_not
 from clawlite.core.protocol.calls import is_uuid
-from clawlite.linux.admin.commands import failed
+from clawlite.linux.admin.commands import print_failure
 from clawlite.linux.files import files
 from clawlite.linux.io.jsontext import document, loads
 
@@ -45,18 +45,18 @@ def main(args: list, board=None) -> int:
         else "last"
     )
     if len(words) > 1 or words and words[0].startswith("-"):
-        return failed("unexpected %s\n%s" % (words[-1], USAGE))
+        return print_failure("unexpected %s\n%s" % (words[-1], USAGE))
     try:
         image = files.open_image(image_of(words[0] if words else "."))
     except ClawError as e:
-        return _refused(e, as_json, 2)
+        return _print_error(e, as_json, 2)
     try:
         if board is not None:
-            from clawlite.linux.admin.board_trace import fetched
+            from clawlite.linux.admin.board_trace import fetch_trace
         number, event = (
             find(files.state_folder(image.agent.name), call)
             if board is None
-            else find(fetched(board, image), call, True)
+            else find(fetch_trace(board, image), call, True)
         )
         found = explain(image, number, event)
         if as_json:
@@ -82,7 +82,7 @@ def main(args: list, board=None) -> int:
         )
         return 0
     except ClawError as e:
-        return _refused(e, as_json, 1)
+        return _print_error(e, as_json, 1)
 
 
 def image_of(name: str) -> str:
@@ -199,7 +199,7 @@ def explain(image, number: int, event: dict) -> dict:
             "image": image.id,
             "autonomy": AUTONOMY[image.agent.autonomy],
             "rules": rules,
-            "never": _never(image, rules),
+            "never": _unmatchable_rules(image, rules),
             "action": event.get("action"),
             "rule_id": event.get("rule_id"),
             "approval": event.get("approval"),
@@ -215,7 +215,7 @@ def explain(image, number: int, event: dict) -> dict:
         ) from None
 
 
-def _never(image, looked: list) -> list:
+def _unmatchable_rules(image, looked: list) -> list:
     """Return the ids of the rules before the last one of *looked* that can never match this tool:
     nobody looks at them.
 
@@ -231,8 +231,8 @@ def _never(image, looked: list) -> list:
     return [rule[RULE_ID] for rule in before if len(policies) > 1 or rule[RULE_POLICY] in policies]
 
 
-def _refused(e, as_json: bool, code: int) -> int:
+def _print_error(e, as_json: bool, code: int) -> int:
     if as_json:
         print(document({"error": e.to_json()}))
-    failed(e.message + (" - " + e.hint if e.hint else ""))
+    print_failure(e.message + (" - " + e.hint if e.hint else ""))
     return getattr(e, "exit_code", code)  # of a port: 3, 4

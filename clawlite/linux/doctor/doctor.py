@@ -9,7 +9,7 @@ A fifth part, for --json alone, is a dict.  Nothing is changed, no port is opene
 import os
 import sys
 
-from clawlite.linux.admin.commands import failed
+from clawlite.linux.admin.commands import print_failure
 from clawlite.linux.doctor.doctor_checks import NONE, NOTE, OK, WRONG, Machine
 from clawlite.linux.io.jsontext import dumps
 
@@ -35,7 +35,7 @@ def main(args: list) -> int:
         elif word.startswith("--port="):
             port = word[7:]
         else:
-            return failed("unexpected %s\n%s" % (word, USAGE))
+            return print_failure("unexpected %s\n%s" % (word, USAGE))
     rows = examine(Machine(port=port))
     print(
         dumps([dict(zip(("check", "state", "what", "mend", "found"), row)) for row in rows])

@@ -131,11 +131,11 @@ class A2ATurn:
     def _work(self):
         if self._is_again:
             yield (WAIT, GRACE_MS)
-        task = yield from self._known()
+        task = yield from self._find_task()
         if task is None and not self._remote.lists:
             yield (BEGINS,)
         if task is None:
-            task = yield from self._sent()
+            task = yield from self._send()
         pause_ms = FIRST_MS
         while True:
             state = _state(task)
@@ -152,7 +152,7 @@ class A2ATurn:
             return COMPLETED, text, None
         return FAILED, text, "the remote agent: the task is %s" % state
 
-    def _known(self):
+    def _find_task(self):
         """Return the task that the server has of this turn, or None."""
         if not self._remote.lists:
             return None
@@ -168,12 +168,12 @@ class A2ATurn:
             raise ClawError("its list has no tasks", "report it to the operator of the agent")
         for task in tasks:
             if isinstance(task, dict) and task.get("contextId") == self._context:
-                self._taken(task)
+                self._note_task_id(task)
                 # a list has no artifacts
                 return (yield from self._ask(_GET, {"id": self._task}))
         return None
 
-    def _sent(self):
+    def _send(self):
         """Send the message; return the task that it has become, or a message in its place."""
         is_new = self._remote.methods is _NEW[1]
         part: dict = {"text": self._text}
@@ -190,7 +190,7 @@ class A2ATurn:
             found = yield from self._ask(_SEND, params, 1)
         except TransientError as e:  # it may have come all the same
             yield (WAIT, PAUSE_MS)
-            task = yield from self._known()
+            task = yield from self._find_task()
             if task is not None:
                 return task
             raise ClawError(
@@ -199,11 +199,11 @@ class A2ATurn:
             ) from None
         task = found.get("task", found)
         if "message" in found or found.get("kind") == "message":  # it answers at once
-            said = found.get("message", found)
-            return {"status": {"state": "completed"}, "artifacts": [said]}
-        return self._taken(task)
+            reply = found.get("message", found)
+            return {"status": {"state": "completed"}, "artifacts": [reply]}
+        return self._note_task_id(task)
 
-    def _taken(self, task):
+    def _note_task_id(self, task):
         if not isinstance(task, dict) or not isinstance(task.get("id"), str) or not task["id"]:
             raise ClawError("its task has no id", "report it to the operator of the agent")
         self._task = task["id"]

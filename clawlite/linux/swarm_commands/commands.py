@@ -10,14 +10,14 @@ from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import SWARM
 from clawlite.core.swarm.swarm import DEAD, Swarm
-from clawlite.linux.admin.commands import failed
+from clawlite.linux.admin.commands import print_failure
 from clawlite.linux.admin.trace import image_of
 from clawlite.linux.files import files
 from clawlite.linux.io.jsontext import document, dumps
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.bus import Bus
-from clawlite.linux.swarm_commands.printing import said, told
+from clawlite.linux.swarm_commands.printing import print_line, result_text
 
 USAGE = """usage: clawlite swarm up [FOLDER ...]
        clawlite swarm run TASK [MANIFEST | IMAGE] [--to IDENTITY] [--input JSON] [--json]
@@ -64,20 +64,20 @@ VERBS = (
     "stand-in",
     "together",
 )
-_MORE = "clawlite swarm --help says more"
+_SEE_HELP = "clawlite swarm --help says more"
 SHOWN = 20  # tasks of a status
 _NAMED = 5  # agents in an error
 _PERSON = "a person"  # who stops and resumes
 _STATE = 2  # position in a row of ``Bus.tasks``
 _TEXT = 60  # characters of a description in a list
-_DONE = {  # what a person reads when the verb has done it
+_DONE_TEXTS = {  # what a person reads when the verb has done it
     "stop": "The swarm %s is stopped: no tool with side effects begins in it until "
     "clawlite swarm resume.",
     "resume": "The swarm %s is resumed: its tools with side effects may begin again.",
     "retry": "Task %s begins again.",
     "drop": "Task %s is dropped.",
 }
-_HEARD = (
+_STOP_REACHED = (
     "%d of %d processes of its agents are running and know it now; the others learn of it "
     "when they start."
 )
@@ -90,14 +90,16 @@ def main(args: list) -> int:
         return 0 if args else 2
     verb, words = args[0], args[1:]
     if verb not in VERBS:
-        return failed("swarm: expected one of %s, got %s - %s" % (", ".join(VERBS), verb, _MORE))
+        return print_failure(
+            "swarm: expected one of %s, got %s - %s" % (", ".join(VERBS), verb, _SEE_HELP)
+        )
     as_json = "--json" in words
     try:
         options = {name: _option(words, name) for name in ("--to", "--input")}
         words = [word for word in words if word != "--json"]
         unknown = [word for word in words if word.startswith("--")]
         if unknown or verb != "run" and any(options.values()):
-            return failed("unexpected %s - %s" % ((unknown or ["option"])[0], _MORE))
+            return print_failure("unexpected %s - %s" % ((unknown or ["option"])[0], _SEE_HELP))
         if verb == "up":
             from clawlite.linux.swarm_commands.up import up
 
@@ -106,54 +108,56 @@ def main(args: list) -> int:
             from clawlite.linux.swarm_commands.stand_in import StandIn
 
             if words:
-                return failed(
+                return print_failure(
                     "stand-in: expected nothing more, got %s - it reads the agents from its "
-                    "standard input; %s" % (" ".join(words), _MORE)
+                    "standard input; %s" % (" ".join(words), _SEE_HELP)
                 )
             return StandIn().run()
         if verb == "board":
             from clawlite.linux.swarm_commands.mqtt_board import MQTTBoard
 
             if as_json or len(words) > 1:
-                return failed("board: expected one MANIFEST or IMAGE, and no --json - " + _MORE)
+                return print_failure(
+                    "board: expected one MANIFEST or IMAGE, and no --json - " + _SEE_HELP
+                )
             return MQTTBoard(image_of(words[0] if words else ".")).run()
         if verb == "acl":
             from clawlite.linux.swarm_commands.acl import ONE_OF, acl
 
             if as_json or not words:
-                return failed("acl: expected %s, and no --json - %s" % (ONE_OF, _MORE))
-            said(acl(words[0], *_with_logins(words[1:])))
+                return print_failure("acl: expected %s, and no --json - %s" % (ONE_OF, _SEE_HELP))
+            print_line(acl(words[0], *_with_logins(words[1:])))
             return 0
         if verb == "run":
             from clawlite.linux.swarm_commands.run_task import run_task
 
             if not words or not words[0].strip():
-                return failed("run: expected a TASK - " + _MORE)
-            asked = words[0], options["--to"], options["--input"], as_json
-            swarm, _ = _described(words[1:])
+                return print_failure("run: expected a TASK - " + _SEE_HELP)
+            task_options = words[0], options["--to"], options["--input"], as_json
+            swarm, _ = _swarm_and_image(words[1:])
             if not swarm.is_shared:
-                return _run_together(swarm, words[1:], asked)
-            swarm, bus = opened(words[1:], True)
-            return run_task(swarm, bus, *asked)
+                return _run_together(swarm, words[1:], task_options)
+            swarm, bus = open_bus(words[1:], True)
+            return run_task(swarm, bus, *task_options)
         if verb == "remote":
             from clawlite.linux.swarm_commands.remotes import Remotes
 
             if as_json or len(words) > 1:
-                return failed("remote: expected one manifest or image - " + _MORE)
+                return print_failure("remote: expected one manifest or image - " + _SEE_HELP)
             return Remotes(image_of(words[0] if words else ".")).run()
         if verb == "together":
             if not words:
-                return failed("together: expected the FOLDER of each agent - " + _MORE)
-            return _together([image_of(word) for word in words])
-        return _look(verb, words, as_json)
+                return print_failure("together: expected the FOLDER of each agent - " + _SEE_HELP)
+            return _run_agents([image_of(word) for word in words])
+        return _run_verb(verb, words, as_json)
     except ClawError as e:
         if as_json:
             print(document({"error": e.to_json()}))
-        failed(e.message + (" - " + e.hint if e.hint else ""))
+        print_failure(e.message + (" - " + e.hint if e.hint else ""))
         return 1
 
 
-def _together(paths: list) -> int:
+def _run_agents(paths: list) -> int:
     """Run the agents of a swarm in this process until a signal comes."""
     from clawlite.linux.swarm_commands.together import Together, images_of
 
@@ -164,23 +168,23 @@ def _together(paths: list) -> int:
         agents.close()
 
 
-def _run_together(swarm: Swarm, names: list, asked: tuple) -> int:
+def _run_together(swarm: Swarm, names: list, task_options: tuple) -> int:
     """Start all agents of *swarm*, which lie side by side, in this process, for one task."""
     from clawlite.linux.swarm_commands.run_task import run_task
     from clawlite.linux.swarm_commands.together import Together, images_of, swarm_of
 
     folder = os.path.dirname(os.path.abspath(image_of(names[0] if names else ".")))
-    beside = [image_of(one) for one in _agents_in(os.path.dirname(folder))]
-    beside = [path for path in beside if getattr(swarm_of(path), "name", "") == swarm.name]
-    agents = Together(images_of(beside), 2)
+    paths = [image_of(one) for one in _agents_in(os.path.dirname(folder))]
+    paths = [path for path in paths if getattr(swarm_of(path), "name", "") == swarm.name]
+    agents = Together(images_of(paths), 2)
     try:
         swarm.is_shared = True
-        return run_task(swarm, agents.end_of_bus(), *asked, agents)
+        return run_task(swarm, agents.end_of_bus(), *task_options, agents)
     finally:
         agents.close()
 
 
-def _described(names: list) -> tuple:
+def _swarm_and_image(names: list) -> tuple:
     """Return (``Swarm``, image) of the agent that *names* has, else of that in the current folder.
     Raises ``ClawError``.
     """
@@ -206,7 +210,7 @@ def _with_logins(names: list) -> tuple:
     """Return (``Swarm``, {identity: the login that its clawlite.toml names}) of the agents *names*,
     else of that in the current folder.  Raises ``ClawError``: they are not in one swarm.
     """
-    users, swarms = {}, [_described([name])[0] for name in names or ["."]]
+    users, swarms = {}, [_swarm_and_image([name])[0] for name in names or ["."]]
     for swarm in swarms:
         if swarm.name != swarms[0].name:
             raise ClawError(
@@ -229,12 +233,12 @@ def _agents_in(folder: str) -> list:
     return [path for path in paths if os.path.isfile(os.path.join(path, "claw.cbor"))]
 
 
-def opened(names: list, changes: bool, waits: bool = False) -> tuple:
-    """Return (``Swarm``, its ``Bus``), as ``_described``.  Raises ``ClawError``.
+def open_bus(names: list, changes: bool, waits: bool = False) -> tuple:
+    """Return (``Swarm``, its ``Bus``), as ``_swarm_and_image``.  Raises ``ClawError``.
 
     changes  the command does not only read;  waits: it follows what comes
     """
-    swarm, image = _described(names)
+    swarm, image = _swarm_and_image(names)
     if not swarm.is_shared and waits:
         raise ClawError(
             "the swarm %s runs in one process (backend in-process), and this is another one"
@@ -268,44 +272,44 @@ def _option(words: list, name: str):
         return None
     at = words.index(name)
     if at + 1 == len(words):
-        raise ClawError("%s: expected a value" % name, _MORE)
+        raise ClawError("%s: expected a value" % name, _SEE_HELP)
     value = words[at + 1]
     del words[at : at + 2]
     return value
 
 
-def _look(verb: str, words: list, as_json: bool) -> int:
+def _run_verb(verb: str, words: list, as_json: bool) -> int:
     change = words.pop(0) if verb == "dead" and words[:1] in (["retry"], ["drop"]) else ""
-    wanted = None
+    wanted_id = None
     if verb == "trace" or change:
         if not words:
-            return failed("%s: expected the ID of a task - %s" % (change or verb, _MORE))
-        wanted = words.pop(0)
+            return print_failure("%s: expected the ID of a task - %s" % (change or verb, _SEE_HELP))
+        wanted_id = words.pop(0)
     changes = bool(change) or verb in ("stop", "resume")
     bus: Any
-    swarm, bus = opened(words, changes, verb == "watch")
+    swarm, bus = open_bus(words, changes, verb == "watch")
     try:
         if change:
-            task_id = _found(bus, wanted)
-            decide = bus.again if change == "retry" else bus.drop
-            if bus.state(task_id) != DEAD or not bus.wait(decide(task_id)):
+            task_id = _find_task(bus, wanted_id)
+            change_task = bus.again if change == "retry" else bus.drop
+            if bus.state(task_id) != DEAD or not bus.wait(change_task(task_id)):
                 raise ClawError(
                     "task %s is %s: it was not given up" % (task_id, bus.state(task_id)),
                     "see those that were with: clawlite swarm dead",
                 )
-            said(_DONE[change] % task_id)
+            print_line(_DONE_TEXTS[change] % task_id)
         elif verb in ("stop", "resume"):
             bus.wait((bus.stop if verb == "stop" else bus.resume)(_PERSON))
-            said(_DONE[verb] % swarm.name)
+            print_line(_DONE_TEXTS[verb] % swarm.name)
             if verb == "stop":
-                there = sum(len(those) for those in bus.there(swarm)[0].values())
-                said(_HEARD % (there, sum(one.count for one in swarm.members)))
+                running = sum(len(those) for those in bus.there(swarm)[0].values())
+                print_line(_STOP_REACHED % (running, sum(one.count for one in swarm.members)))
         elif verb == "watch":
             from clawlite.linux.swarm_commands.watch import watch
 
             return watch(swarm, bus)
         elif verb == "trace":
-            _trace(bus, _found(bus, wanted), as_json)
+            _trace(bus, _find_task(bus, wanted_id), as_json)
         elif verb == "dead":
             _list([row for row in bus.tasks(-1) if row[_STATE] == DEAD], as_json)
         else:
@@ -315,15 +319,15 @@ def _look(verb: str, words: list, as_json: bool) -> int:
         bus.leave()
 
 
-def _found(bus: Bus, wanted: str) -> str:
-    """Return the id that begins with *wanted*.  Raises ``ClawError``."""
-    those = [row[0] for row in bus.tasks(-1) if row[0].startswith(wanted.lower())]
-    if len(those) != 1:
+def _find_task(bus: Bus, wanted_id: str) -> str:
+    """Return the id that begins with *wanted_id*.  Raises ``ClawError``."""
+    ids = [row[0] for row in bus.tasks(-1) if row[0].startswith(wanted_id.lower())]
+    if len(ids) != 1:
         raise ClawError(
-            "%d tasks have an id that begins with %s" % (len(those), wanted[:40]),
+            "%d tasks have an id that begins with %s" % (len(ids), wanted_id[:40]),
             "see them with: clawlite swarm status",
         )
-    return those[0]
+    return ids[0]
 
 
 def _status(swarm: Swarm, bus: Bus, as_json: bool):
@@ -344,7 +348,7 @@ def _status(swarm: Swarm, bus: Bus, as_json: bool):
             }
             for one in swarm.members
         ]
-        who, at = _when(*stop) if stop else (None, None)
+        who, at = _stop_row(*stop) if stop else (None, None)
         stopped = stop and {"by": who, "time": at}
         tasks = [_task(*row) for row in rows]
         whole = {"swarm": swarm.name, "stopped": stopped, "members": members, "tasks": tasks}
@@ -352,27 +356,27 @@ def _status(swarm: Swarm, bus: Bus, as_json: bool):
         print(document(whole))
         return
     if stop:
-        said("stopped by %s at %s: tools with side effects are refused" % _when(*stop))
+        print_line("stopped by %s at %s: tools with side effects are refused" % _stop_row(*stop))
     for one in swarm.members:
-        there = len(present.get(one.identity, ()))
-        said(
+        running = len(present.get(one.identity, ()))
+        print_line(
             "%-24s %-12s %-12s %d of %d"
-            % (one.identity, one.role, statuses[one.identity], there, one.count)
+            % (one.identity, one.role, statuses[one.identity], running, one.count)
         )
-        if there > one.count:  # another folder or machine may have the same name
-            said(
+        if running > one.count:  # another folder or machine may have the same name
+            print_line(
                 "%d processes are there as %s, and its swarm declares count %d: stop the "
                 "extra ones, rename one of two agents, or raise count"
-                % (there, one.identity, one.count)
+                % (running, one.identity, one.count)
             )
     for name in differ:
-        said(REBUILD % (name, swarm.name))
+        print_line(REBUILD % (name, swarm.name))
     if rows:
-        said("")
+        print_line("")
     _list(rows, False)
 
 
-def _when(who: str, at_ms: int) -> tuple:
+def _stop_row(who: str, at_ms: int) -> tuple:
     return who, iso8601(at_ms // 1000)
 
 
@@ -382,7 +386,7 @@ def _list(rows: list, as_json: bool):
         return
     for task_id, description, state, _, _, at_ms in rows:
         at = iso8601(at_ms // 1000)
-        said("%s  %s  %-10s %s" % (task_id[:8], at, state, description[:_TEXT]))
+        print_line("%s  %s  %-10s %s" % (task_id[:8], at, state, description[:_TEXT]))
 
 
 def _task(task_id: str, description: str, state: str, sender: str, tries: int, at_ms: int) -> dict:
@@ -416,9 +420,9 @@ def _trace(bus: Bus, task_id: str, as_json: bool):
             )
         )
         return
-    said("%s  %s" % (task_id, bus.state(task_id)))
+    print_line("%s  %s" % (task_id, bus.state(task_id)))
     for at_ms, what, who in events:
-        said("%s  %-12s %s" % (iso8601(at_ms // 1000), what, who))
+        print_line("%s  %-12s %s" % (iso8601(at_ms // 1000), what, who))
     for _, _, status, result, _, took_ms in reports:
         took = "" if took_ms is None else " after %d ms" % took_ms
-        said("%s%s: %s" % (status, took, told(result)))
+        print_line("%s%s: %s" % (status, took, result_text(result)))

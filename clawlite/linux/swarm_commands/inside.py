@@ -188,7 +188,7 @@ class InsideBus:
         if self._socket:
             self._socket.settimeout(ANSWER_S)
 
-    def _asked(self, *words) -> Any:
+    def _ask_process(self, *words) -> Any:
         if self._socket is None:
             raise ClawError(
                 "the swarm %s does not run: with backend in-process its tasks are in the memory of "
@@ -209,44 +209,44 @@ class InsideBus:
                 "read its output where clawlite swarm up runs",
             ) from None
         line, _, self._line = self._line.partition(b"\n")
-        told = loads(line)
-        if "error" in told:
-            raise ClawError(told["error"], told["hint"])
-        return told["value"]
+        answer = loads(line)
+        if "error" in answer:
+            raise ClawError(answer["error"], answer["hint"])
+        return answer["value"]
 
     def tasks(self, most: int) -> list:
-        return self._asked("tasks", most)
+        return self._ask_process("tasks", most)
 
     def state(self, task_id: str):
-        return self._asked("state", task_id)
+        return self._ask_process("state", task_id)
 
     def history(self, task_id: str) -> tuple:
-        return self._asked("history", task_id)
+        return self._ask_process("history", task_id)
 
     def again(self, task_id: str):
-        return self._asked("again", task_id)
+        return self._ask_process("again", task_id)
 
     def drop(self, task_id: str):
-        return self._asked("drop", task_id)
+        return self._ask_process("drop", task_id)
 
     def there(self, swarm) -> tuple:
-        return self._asked("there") if self._socket else ({}, ())
+        return self._ask_process("there") if self._socket else ({}, ())
 
     def declared(self) -> list:
-        return self._asked("declared") if self._socket else []
+        return self._ask_process("declared") if self._socket else []
 
     def stopped(self):
-        return self._asked("stopped")
+        return self._ask_process("stopped")
 
     def stop(self, who: str):
         if self._socket:
-            self._asked("stop", who)
+            self._ask_process("stop", who)
         elif StopFile(self._path).get() is None:
             StopFile(self._path).set((who, wall_ms()))
 
     def resume(self, who: str):
         if self._socket:
-            self._asked("resume", who)
+            self._ask_process("resume", who)
         else:
             StopFile(self._path).set(None)
 

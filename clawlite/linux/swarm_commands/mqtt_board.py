@@ -25,7 +25,7 @@ from clawlite.linux.swarm.board_member import BoardMember
 from clawlite.linux.swarm.engine import FIRST_PAUSE_S, LONGEST_PAUSE_S, MQTT, TOLD_S, Refused
 from clawlite.linux.swarm.mqtt_line import Line, Owner
 from clawlite.linux.swarm.mqtt_log import base
-from clawlite.linux.swarm_commands.printing import said
+from clawlite.linux.swarm_commands.printing import print_line
 from clawlite.linux.swarm_commands.stepping import until_signal, wait
 
 GRACE_MS = 3000  # a board that is back by then was never gone
@@ -59,25 +59,25 @@ class MQTTBoard(Owner):
         place = secure, host, port, user, password
         process = "%s-%s" % (self.name, os.urandom(4).hex())
         self._line = Line(place, process, topics, None, self)
-        self._where = "mqtt://%s:%d" % (host, port)
-        self._come, self._left = deque(), threading.Event()
+        self._address = "mqtt://%s:%d" % (host, port)
+        self._events, self._is_leaving = deque(), threading.Event()
         self._fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._thread = threading.Thread(target=self._live, daemon=True, name="board")
+        self._thread = threading.Thread(target=self._run_line, daemon=True, name="board")
         self._member: Any = None
         self._boot = ""  # of the board that the member is
         self._tasks = {}  # id of a turn -> what the board was given
         self._gone_ms: Any = None  # when a board that is not there is gone
         self._again_ms: Any = None
-        self._told = ""
+        self._last_trouble = ""
 
     def run(self) -> int:
         """Serve until a signal; return 0 after SIGTERM, 130 after Ctrl-C."""
-        said("%s: speaks for it at %s" % (self.name, self._where))
+        print_line("%s: speaks for it at %s" % (self.name, self._address))
         self._thread.start()
         try:
             return until_signal(self._step)
         finally:
-            self._left.set()
+            self._is_leaving.set()
             self._line.close()
             self._thread.join(TOLD_S)
             if self._member:
@@ -90,13 +90,13 @@ class MQTTBoard(Owner):
             os.eventfd_read(self._fd)
         except BlockingIOError:
             pass
-        while self._come:
-            kind, *given = self._come.popleft()
+        while self._events:
+            kind, *given = self._events.popleft()
             getattr(self, kind)(*given)
         now = now_ms()
         if self._gone_ms is not None and now >= self._gone_ms:
             self._gone_ms = None
-            self._gone("%s is gone" % self.name)
+            self._end_member("%s is gone" % self.name)
         if self._again_ms is not None and now >= self._again_ms:
             self._give_again()
         if self._member:
@@ -114,31 +114,31 @@ class MQTTBoard(Owner):
                 self._gone_ms = now_ms() + GRACE_MS
             return
         if is_retained:  # it may have died with its broker
-            self._down("hello", {})
+            self._send_to_board("hello", {})
             if self._member and self._gone_ms is None:
                 self._gone_ms = now_ms() + GRACE_MS
             return
         self._gone_ms = None
         if self._member and boot != self._boot:
-            self._gone("%s was reset" % self.name)
+            self._end_member("%s was reset" % self.name)
         if self._member is None:
             self._boot = boot
             try:
-                self._member = BoardMember(self._path, self._say)
+                self._member = BoardMember(self._path, self._take_member_record)
             except ClawError as e:
-                said("%s: %s%s" % (self.name, e.message, " - " + e.hint if e.hint else ""))
+                print_line("%s: %s%s" % (self.name, e.message, " - " + e.hint if e.hint else ""))
                 return
-            said("%s is there" % self.name)
+            print_line("%s is there" % self.name)
         self._give_again()
 
-    def _gone(self, why: str):
+    def _end_member(self, why: str):
         if self._member:
-            said(why)
+            print_line(why)
             self._member.gone()
             self._member = None
         self._tasks, self._again_ms = {}, None
 
-    def _up(self, data: bytes):
+    def _take_board_record(self, data: bytes):
         try:
             message = loads(data)
             method, params = message["method"], message["params"]
@@ -155,30 +155,30 @@ class MQTTBoard(Owner):
                 self._tasks.pop(turn, None)
                 self._member.ended(turn, *texts, None if error is None else str(error))
         except (ClawError, KeyError, TypeError, AttributeError) as e:
-            said("%s: a record that no board sends: %s" % (self.name, str(e)[:200]))
+            print_line("%s: a record that no board sends: %s" % (self.name, str(e)[:200]))
 
     # -- what the member says
 
-    def _say(self, what: dict):
-        if "event" in what:
-            said(dumps(what["event"]))
-        elif "task" in what:
-            given = {key: what[key] for key in ("text", "caller", "ms")}
-            self._tasks[what["task"]] = dict(given, id=what["task"])
-            if not self._down("task", self._tasks[what["task"]]):
-                self._come.append(("_too_long", what["task"]))
+    def _take_member_record(self, record: dict):
+        if "event" in record:
+            print_line(dumps(record["event"]))
+        elif "task" in record:
+            given = {key: record[key] for key in ("text", "caller", "ms")}
+            self._tasks[record["task"]] = dict(given, id=record["task"])
+            if not self._send_to_board("task", self._tasks[record["task"]]):
+                self._events.append(("_too_long", record["task"]))
             self._again_ms = now_ms() + AGAIN_MS
-        elif "swarm" in what:
-            name = "result" if "result" in what else "error"
-            answer = {"id": what["swarm"], "text": ""}
-            if not self._down("swarm", {**answer, name: what[name]}):
+        elif "swarm" in record:
+            name = "result" if "result" in record else "error"
+            answer = {"id": record["swarm"], "text": ""}
+            if not self._send_to_board("swarm", {**answer, name: record[name]}):
                 error = {"code": -32603, "message": "its answer is " + _TOO_LONG}
-                self._down("swarm", {**answer, "error": error})
-        elif "begun" in what:
-            self._down("begun", {"id": what["begun"], "text": what["text"]})
+                self._send_to_board("swarm", {**answer, "error": error})
+        elif "begun" in record:
+            self._send_to_board("begun", {"id": record["begun"], "text": record["text"]})
         else:
-            self._tasks.pop(what["withdrawn"], None)
-            self._down("withdrawn", {"id": what["withdrawn"], "text": what["text"]})
+            self._tasks.pop(record["withdrawn"], None)
+            self._send_to_board("withdrawn", {"id": record["withdrawn"], "text": record["text"]})
 
     def _too_long(self, turn: str):
         if self._tasks.pop(turn, None) and self._member:
@@ -186,44 +186,44 @@ class MQTTBoard(Owner):
 
     def _give_again(self):
         for given in self._tasks.values():
-            self._down("task", given)
+            self._send_to_board("task", given)
         self._again_ms = now_ms() + AGAIN_MS if self._tasks else None
 
-    def _down(self, name: str, params: dict) -> bool:
+    def _send_to_board(self, name: str, params: dict) -> bool:
         data = dumps({"jsonrpc": "2.0", "method": _METHOD + name, "params": params}).encode()
         if len(data) > MAX_RECORD:
             return False
         self._line.call(self._line.publish, self._base + "down/" + self.name, data)
         return True
 
-    def _trouble(self, why: str):
-        if why != self._told:
-            self._told = why
-            said("%s: the broker %s: %s" % (self.name, self._where, why or "is reached"))
+    def _report_broker(self, why: str):
+        if why != self._last_trouble:
+            self._last_trouble = why
+            print_line("%s: the broker %s: %s" % (self.name, self._address, why or "is reached"))
 
     # -- in the line's thread
 
-    def _live(self):
+    def _run_line(self):
         pause_s = FIRST_PAUSE_S
-        while not self._left.is_set():
+        while not self._is_leaving.is_set():
             try:
                 self._line.run()
             except Refused as e:
-                self._put("_trouble", "%s - %s" % (e, e.hint))
+                self._queue_event("_report_broker", "%s - %s" % (e, e.hint))
             except Exception as e:  # whatever the package raises: it is away
-                self._put("_trouble", str(e) or type(e).__name__)
-            self._left.wait(pause_s)
+                self._queue_event("_report_broker", str(e) or type(e).__name__)
+            self._is_leaving.wait(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
-    def _put(self, *event):
-        self._come.append(event)
+    def _queue_event(self, *event):
+        self._events.append(event)
         os.eventfd_write(self._fd, 1)
 
     def heard(self, topic: str, data: bytes, is_retained: bool):
         if topic.startswith(self._base + "status/"):
-            self._put("_status", data, is_retained)
+            self._queue_event("_status", data, is_retained)
         elif not is_retained:
-            self._put("_up", data)
+            self._queue_event("_take_board_record", data)
 
     def subscribed(self):
-        self._put("_trouble", "")
+        self._queue_event("_report_broker", "")

@@ -6,12 +6,12 @@ from clawlite.core.base.printable import printable
 from clawlite.linux.io.jsontext import dumps
 
 
-def said(line: str):
+def print_line(line: str):
     """Print *line*, whatever strangers have written into it."""
     os.write(1, printable(line.encode("utf-8", "replace")) + b"\n")
 
 
-def told(result) -> str:
+def result_text(result) -> str:
     """Return what a person reads of the *result* of a report."""
     if isinstance(result, dict) and result.keys() <= {"text", "error"}:
         parts = [result[name] for name in ("text", "error") if result.get(name)]

@@ -18,7 +18,7 @@ from clawlite.linux.net.connections import Connections
 from clawlite.linux.secrets.secrets import resolve, stores
 from clawlite.linux.swarm.board_member import BoardMember
 from clawlite.linux.swarm_commands.a2a_turn import ASK, BEGINS, MAX_ANSWER, WAIT, A2ATurn, Remote
-from clawlite.linux.swarm_commands.printing import said
+from clawlite.linux.swarm_commands.printing import print_line
 from clawlite.linux.swarm_commands.stepping import until_signal, wait
 
 CONNECT_MS = 10000
@@ -77,8 +77,8 @@ class Remotes:
             token = resolve(secret, stores(image.agent.name)) if secret else ""
             if token and image.guard is not None:
                 image.guard.learn(token)
-            self._agents.append(_Agent(path, one, token, self._told))
-            said("%s: speaks for it at %s" % (one.identity, hosted(self._agents[-1].where)))
+            self._agents.append(_Agent(path, one, token, self._take_member_record))
+            print_line("%s: speaks for it at %s" % (one.identity, hosted(self._agents[-1].where)))
 
     def run(self) -> int:
         """Serve until a signal; return 0 after SIGTERM, 130 after Ctrl-C."""
@@ -99,7 +99,7 @@ class Remotes:
         for key, kind, data in self._connections.poll():
             for one in self._work:
                 if one.key == key:
-                    self._came(one, kind, data)
+                    self._take_answer(one, kind, data)
                     break
         now = now_ms()
         for one in list(self._work):
@@ -116,23 +116,23 @@ class Remotes:
 
     # -- what the member tells
 
-    def _told(self, agent: _Agent, what: dict):
-        if "event" in what:
-            said(dumps(what["event"]))
-        elif "task" in what:
-            turn, most_ms = what["task"], what["ms"]
-            asked = A2ATurn(agent.remote, turn, what["text"], agent.member.was_taken(turn))
+    def _take_member_record(self, agent: _Agent, record: dict):
+        if "event" in record:
+            print_line(dumps(record["event"]))
+        elif "task" in record:
+            turn, most_ms = record["task"], record["ms"]
+            asked = A2ATurn(agent.remote, turn, record["text"], agent.member.was_taken(turn))
             due_ms = None if most_ms is None else now_ms() + most_ms
             work = _Work(agent, turn, asked.work(), due_ms)
             agent.turns[turn] = asked, work
             self._work.append(work)
             work.wake_ms = now_ms()
-        elif "withdrawn" in what:
-            self._cancel(agent, what["withdrawn"])
-        elif what["begun"] in agent.turns:
-            _, work = agent.turns[what["begun"]]
-            if what["text"]:
-                self._end(work, FAILED, "", what["text"])
+        elif "withdrawn" in record:
+            self._cancel(agent, record["withdrawn"])
+        elif record["begun"] in agent.turns:
+            _, work = agent.turns[record["begun"]]
+            if record["text"]:
+                self._end(work, FAILED, "", record["text"])
             else:
                 work.wake_ms = now_ms()
 
@@ -194,7 +194,7 @@ class Remotes:
         scheme = "https" if secure else "http"
         self._connections.open(work.key, scheme, host, port, [head, body], CONNECT_MS)
 
-    def _came(self, work: _Work, kind: str, data):
+    def _take_answer(self, work: _Work, kind: str, data):
         if kind in ("error", "refused"):
             self._failed(work, str(data))
             return

@@ -10,7 +10,7 @@ from clawlite.core.swarm.swarm import COMPLETED, RUNNING, WAITING, Swarm, Task
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.member import outcome_of
-from clawlite.linux.swarm_commands.printing import said, told
+from clawlite.linux.swarm_commands.printing import print_line, result_text
 
 PERSON = "operator"  # the sender
 LOOK_MS = 1000  # between looks for processes that ended
@@ -72,7 +72,7 @@ def run_task(swarm, bus: Bus, description: str, to, data, as_json: bool, togethe
             )
         )
     else:
-        said(told(result))
+        print_line(result_text(result))
         if state != COMPLETED:
             os.write(2, b"clawlite: the task was not completed: %s\n" % state.encode())
     return 0 if state == COMPLETED else 1

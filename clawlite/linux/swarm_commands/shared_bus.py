@@ -98,7 +98,7 @@ class SharedBus:
         is_due = self._look_ms is not None and self._now_ms() >= self._look_ms
         if self.ends and (self._bus.heard() or is_due):
             try:
-                self._look()
+                self._collect_news()
             except ClawError:  # each member finds that out, and says so
                 self.news.update(dict.fromkeys(self.ends.values()))
                 self._look_ms = None
@@ -109,7 +109,7 @@ class SharedBus:
         """Be gone, with all members."""
         self._bus.leave()
 
-    def told(self, sender: str, message, by=None):
+    def deliver(self, sender: str, message, by=None):
         """*message* has come for all ends but *by*."""
         for end in self.ends.values():
             if end is not by:
@@ -121,10 +121,10 @@ class SharedBus:
             end.refused(reason)
             return
 
-    def _look(self):
+    def _collect_news(self):
         bus, ends = self._bus, self.ends
         for sender, message in bus.messages():
-            self.told(sender, message)
+            self.deliver(sender, message)
         stopped = bus.stopped()
         if stopped != self.stopped:
             self.stopped = stopped
@@ -205,7 +205,7 @@ class End:
 
     def broadcast(self, sender: str, message):
         self.__getattr__("broadcast")(sender, message)
-        self._shared.told(sender, message, self)
+        self._shared.deliver(sender, message, self)
 
     def is_open(self) -> bool:
         return False  # ``SharedBus`` looks again by itself

@@ -42,7 +42,7 @@ class StandIn:
                             return 0
                         *lines, self._rest = (self._rest + data).split(b"\n")
                         for line in lines:
-                            self._take(loads(line))
+                            self._take_record(loads(line))
                 self._poll()
                 sys.stdout.flush()
         except KeyboardInterrupt:
@@ -59,43 +59,43 @@ class StandIn:
             at_ms = member.deadline()
             if at_ms is not None and at_ms <= now:
                 member.poll()
-            self._wants(member)
+            self._note_deadline(member)
         for bus in self._buses.all():
             while members := bus.poll():
                 for member in members:
                     member.poll()
-                    self._wants(member)
+                    self._note_deadline(member)
 
-    def _wants(self, member):
+    def _note_deadline(self, member):
         if member.deadline() is not None:
             self._due[member] = None
 
-    def _take(self, told: dict):
-        device = told["device"]
+    def _take_record(self, record: dict):
+        device = record["device"]
         member = self._members.get(device)
-        if "join" in told:
+        if "join" in record:
             if member is None:
-                self._join(device, told["join"])
+                self._join(device, record["join"])
         elif member is None:
             return
-        elif "gone" in told:
+        elif "gone" in record:
             del self._members[device]
             self._due.pop(member, None)
             member.gone()
-        elif "begins" in told:
-            member.begins(told["begins"])
-        elif "swarm" in told:
-            member.operator_asks(told["swarm"], told["method"], told["params"])
-            self._wants(member)
-        elif "report" in told:
-            member.ended(told["report"], told["status"], told["text"], told.get("error"))
-            self._wants(member)
+        elif "begins" in record:
+            member.begins(record["begins"])
+        elif "swarm" in record:
+            member.operator_asks(record["swarm"], record["method"], record["params"])
+            self._note_deadline(member)
+        elif "report" in record:
+            member.ended(record["report"], record["status"], record["text"], record.get("error"))
+            self._note_deadline(member)
 
     def _join(self, device: str, path: str):
-        def tell(what: dict):
-            print(document(dict(what, device=device)))
+        def print_record(record: dict):
+            print(document(dict(record, device=device)))
 
         try:
-            self._members[device] = BoardMember(path, tell, end=self._buses.end)
+            self._members[device] = BoardMember(path, print_record, end=self._buses.end)
         except ClawError as e:
-            tell({"refused": e.message, "hint": e.hint})
+            print_record({"refused": e.message, "hint": e.hint})

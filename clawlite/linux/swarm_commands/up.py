@@ -26,7 +26,7 @@ from clawlite.linux.admin.commands import MANIFESTS
 from clawlite.linux.admin.trace import image_of
 from clawlite.linux.confinement import syscalls
 from clawlite.linux.files import files
-from clawlite.linux.swarm_commands.printing import said
+from clawlite.linux.swarm_commands.printing import print_line
 from clawlite.linux.swarm_commands.together import images_of
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1, 60
@@ -76,7 +76,7 @@ class _Process:
         self.popen = None
 
     def _say(self, line: str):
-        said("[%s] %s" % (self.name, line) if self.name else line)
+        print_line("[%s] %s" % (self.name, line) if self.name else line)
 
     def end(self, number: int):
         if self.popen is not None:
@@ -101,7 +101,9 @@ def up(folders: list) -> int:
         own = swarm.own
         locks.append(_lock(folder))
         if is_behind:
-            said("%s: a board behind a gateway, which speaks for it: clawlite gateway" % folder)
+            print_line(
+                "%s: a board behind a gateway, which speaks for it: clawlite gateway" % folder
+            )
             continue
         if swarm.is_board:
             name = "board " + own.identity

@@ -65,7 +65,7 @@ def project(tmp_path, monkeypatch):
 
 def build(name: str = ".") -> str:
     image, facts = build_facts(name, True)
-    image_cache.keep(name, True, image, facts)
+    image_cache.store(name, True, image, facts)
     return os.path.abspath(image)
 
 

@@ -371,7 +371,7 @@ def test_an_agent_with_channels_runs_from_boot_on(machine, tmp_path, root):
     # systemd reads it in [Unit] alone
     assert lines.index("StartLimitBurst=5") < lines.index("[Service]")
     with pytest.raises(ClawError, match="has no socket: it runs from boot on"):
-        service.talk(found["name"], [str(tmp_path / "no.sock")])
+        service.relay_lines(found["name"], [str(tmp_path / "no.sock")])
 
 
 def test_installed_as_another_kind_it_is_not_there_twice(machine, tmp_path):

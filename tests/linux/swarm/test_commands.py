@@ -130,7 +130,7 @@ def test_a_report_that_comes_while_a_person_decides_is_told(tmp_path, images, mo
 
     monkeypatch.setattr(Bus, "state", looked)
     with pytest.raises(ClawError, match="is completed: it was not given up"):
-        commands._look("dead", ["retry", UUID % 1, str(images[0])], False)
+        commands._run_verb("dead", ["retry", UUID % 1, str(images[0])], False)
     assert len(seen) == 2
 
 
