@@ -221,7 +221,7 @@ def _listen(shell, address: tuple):
     token = resolve(TOKEN, stores(shell.agent.image.agent.name))
     if shell.agent.image.guard is not None:
         shell.agent.image.guard.learn(token)
-    url = shell.session.listen(*address, token, shell.audit and shell.startup.heard)
+    url = shell.session.listen(*address, token, shell.audit and shell.startup.flushed_answer)
     shell.add_member(shell.session)
     shell.outlasts_input = True
     sys.stderr.write("clawlite: the tools of %s are at %s\n" % (shell.agent.image.agent.name, url))

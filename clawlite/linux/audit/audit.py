@@ -67,7 +67,7 @@ class Audit:
             image.guard.outputs = True
         self._store = store or store_of(image.agent.name, self._wants, taken)
         self._waiting = []
-        self._told = ""
+        self._failure = ""
         self._strange, self._strange_s = 0, None  # refused messages; when the last was on record
         self._is_full = False  # it was told that old records are removed
 
@@ -111,20 +111,20 @@ class Audit:
         """Write what waits; what that returned True for is not lost by ``kill -9``.  False: it
         could not be written.
         """
-        if self._waiting or self._told:
+        if self._waiting or self._failure:
             try:
                 self.check()
             except ClawError as e:
-                self._told, self.mend = e.message, e.hint
+                self._failure, self.mend = e.message, e.hint
                 return False
         return True
 
     mend = ""  # what helps against that
 
     @property
-    def told(self) -> str:
+    def failure(self) -> str:
         """Why the last ``flush`` failed, "" when it did not."""
-        return self._told
+        return self._failure
 
     def check(self):
         """Write what waits, and see that more could be written.  Raises ``ClawError``."""
@@ -135,7 +135,7 @@ class Audit:
             del waiting[MOST_WAITING:]
             raise ClawError("the audit cannot be written: %s" % e.strerror, mend(e)) from None
         waiting.clear()
-        self._told = ""
+        self._failure = ""
         if self._sender:
             self._sender.ring()
 

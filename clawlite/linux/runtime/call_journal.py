@@ -56,11 +56,11 @@ class Journal:
         self._lock = None
         self._log = RecordLog(self._path, "the journal of calls")
         self._slot = 0
-        self._base = 0  # seconds that are added to the time since boot
+        self._boot_s = 0  # seconds that are added to the time since boot
         self._forget()
-        self._limit = 0
-        self._said = False
-        self._own = "%x" % time.time_ns()
+        self._rewrite_bytes = 0
+        self._has_reported = False
+        self._key_prefix = "%x" % time.time_ns()
 
     def waiting(self) -> list:
         """Return [(key, payload), ...] of the approvals that waited in processes that have ended.
@@ -69,14 +69,16 @@ class Journal:
         try:
             self._open()
             with _Locked(self._lock):
-                records = self._compact(lambda owner: owner != self._slot and self._lives(owner))
+                records = self._compact(
+                    lambda owner: owner != self._slot and self._is_running(owner)
+                )
             return [
                 (key, loads(text.encode()))
                 for kind, _, owner, key, text in records
-                if kind == WAIT and (owner == self._slot or not self._lives(owner))
+                if kind == WAIT and (owner == self._slot or not self._is_running(owner))
             ]
         except (OSError, ClawError) as e:
-            self._say("cannot be opened: %s" % (getattr(e, "strerror", None) or e))
+            self._report("cannot be opened: %s" % (getattr(e, "strerror", None) or e))
             return []
 
     def calls(self) -> list:
@@ -84,19 +86,19 @@ class Journal:
         try:
             self._open()
             with _Locked(self._lock):
-                return self._about(self._compact(self._lives))
+                return self._calls_of(self._compact(self._is_running))
         except OSError as e:
-            self._say("cannot be opened: %s" % (getattr(e, "strerror", None) or e))
+            self._report("cannot be opened: %s" % (getattr(e, "strerror", None) or e))
             return []
 
-    def one(self, key: str):
+    def last_record(self, key: str):
         """Return (kind, payload) of the last BEGIN or END of *key*, or None.  Cost: the file is
         read.
         """
         try:
             self._open()
             with _Locked(self._lock):
-                self._look()
+                self._reopen_if_replaced()
                 data = self._log.contents()
             found, mark = None, b" %s " % key.encode()
             at = data.find(mark)
@@ -108,7 +110,7 @@ class Journal:
                 at = data.find(mark, end) if end >= 0 else end
             return found
         except (OSError, ClawError) as e:
-            self._say("cannot be opened: %s" % (getattr(e, "strerror", None) or e))
+            self._report("cannot be opened: %s" % (getattr(e, "strerror", None) or e))
             return None
 
     def keep(self, kind: int, key: str, payload) -> tuple:
@@ -118,7 +120,7 @@ class Journal:
         ``calls``; else there are none.  When *key* is among them, nothing is written.  Cost: four
         system calls, and one more when another process wrote the end of the file."""
         if "-" not in key and "." not in key:
-            key = "%s.%s" % (self._own, key)
+            key = "%s.%s" % (self._key_prefix, key)
         try:
             text = dumps(payload)
             size = len(text.encode())
@@ -130,12 +132,14 @@ class Journal:
         try:
             self._open()
             with _Locked(self._lock):
-                others = self._others() if self._look() and kind == BEGIN else []
+                others = (
+                    self._calls_of_others() if self._reopen_if_replaced() and kind == BEGIN else []
+                )
                 if not any(other[0] == key for other in others):
                     self._append((kind, self._now(), self._slot, key, text))
             return True, others
         except OSError as e:
-            self._say("cannot be written: %s" % e.strerror)
+            self._report("cannot be written: %s" % e.strerror)
             return False, e.strerror
 
     def close(self):
@@ -155,7 +159,7 @@ class Journal:
             os.makedirs(self._folder, 0o700, exist_ok=True)
             self._lock = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             self._slot = 1
-            while not self._take(self._slot):
+            while not self._lock_slot(self._slot):
                 self._slot += 1
         if self._log.fd is None:
             with _Locked(self._lock):
@@ -164,25 +168,25 @@ class Journal:
     def _open_file(self):
         self._log.open()
         self._forget()
-        self._limit = max(MAX_GROWTH, 2 * self._log.size)
+        self._rewrite_bytes = max(MAX_GROWTH, 2 * self._log.size)
         up = _up_s()
         first = parse(os.pread(self._log.fd, 256, 0).partition(b"\n")[0])
         if first and first[_KEY] == _BOOT and first[_TEXT] == _boot():
-            self._base = first[_OWNER]
+            self._boot_s = first[_OWNER]
         # first process of this boot: times are seconds since 1970 by the present clock
         else:
-            self._base = int(time.time()) - up
+            self._boot_s = int(time.time()) - up
         if not self._log.size:
-            self._append(self._head())
+            self._append(self._boot_record())
 
     def _forget(self):
-        self._read = 0  # bytes of the file that this process has read
+        self._read_bytes = 0  # bytes of the file that this process has read
         self._open_at: dict = {}  # {key: position} of records without an end, in those bytes
         self._checkpoint = 0  # position of the last checkpoint, in those bytes
         # no checkpoint is written after damage: a start that trusted it would not report that
         self._is_damaged = False
 
-    def _note(self, record: tuple, at: int):
+    def _note_position(self, record: tuple, at: int):
         """Note that the *record* stands at the position *at*."""
         if record[_KIND] in (WAIT, BEGIN):
             self._open_at[record[_KEY]] = at
@@ -191,28 +195,28 @@ class Journal:
         else:
             self._open_at.pop(record[_KEY], None)
 
-    def _head(self) -> tuple:
-        return 0, 0, self._base, _BOOT, _boot()
+    def _boot_record(self) -> tuple:
+        return 0, 0, self._boot_s, _BOOT, _boot()
 
     def _now(self) -> int:
-        return self._base + _up_s()
+        return self._boot_s + _up_s()
 
-    def _take(self, slot: int) -> bool:
+    def _lock_slot(self, slot: int) -> bool:
         try:
             fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, slot)
         except BlockingIOError:
             return False
         return True
 
-    def _lives(self, owner: int) -> bool:
+    def _is_running(self, owner: int) -> bool:
         if owner == self._slot:
             return True
-        if not self._take(owner):
+        if not self._lock_slot(owner):
             return True
         fcntl.lockf(self._lock, fcntl.LOCK_UN, 1, owner)
         return False
 
-    def _look(self) -> bool:
+    def _reopen_if_replaced(self) -> bool:
         """Open the file again when it was replaced.  Return whether it has records that this
         process has not read.
         """
@@ -224,41 +228,41 @@ class Journal:
             self._open_file()
         else:
             self._log.size = status.st_size
-        return self._log.size != self._read
+        return self._log.size != self._read_bytes
 
-    def _others(self) -> list:
+    def _calls_of_others(self) -> list:
         """Read what was appended since the last time; return the calls of others in it."""
-        data, found = self._log.contents(self._read), []
+        data, found = self._log.contents(self._read_bytes), []
         for text in data.split(b"\n")[:-1]:
             record = parse(text)
             if record is None:
                 self._is_damaged = True
             else:
-                self._note(record, self._read)
+                self._note_position(record, self._read_bytes)
                 if record[_OWNER] != self._slot:
                     found.append(record)
-            self._read += len(text) + 1
-        return self._about(found)
+            self._read_bytes += len(text) + 1
+        return self._calls_of(found)
 
-    def _about(self, records) -> list:
+    def _calls_of(self, records) -> list:
         now, last = self._now(), {record[_KEY]: record for record in records}
-        found = [
+        calls = [
             (key, age_s(when, now) if kind == END else 0, len(text))
             for kind, when, _, key, text in last.values()
             if kind in (BEGIN, END)
         ]
-        return [about for about in found if about[1] < KEPT_S]
+        return [about for about in calls if about[1] < KEPT_S]
 
     def _append(self, record: tuple):
-        data, end, has_read = line(*record), self._log.size, self._read == self._log.size
+        data, end, has_read = line(*record), self._log.size, self._read_bytes == self._log.size
         if not has_read and os.pread(self._log.fd, 1, end - 1) != b"\n":
             data = b"\n" + data  # the file ends with a part of a record that could not be removed
         self._log.append(data, False)
         if has_read:
-            self._note(record, end)
-            self._read = self._log.size
-        if self._log.size > self._limit:
-            self._compact(self._lives)
+            self._note_position(record, end)
+            self._read_bytes = self._log.size
+        if self._log.size > self._rewrite_bytes:
+            self._compact(self._is_running)
             if not has_read:
                 self._forget()  # the next BEGIN must find the records of others
         elif has_read and self._log.size - self._checkpoint > CHECKPOINT:
@@ -272,34 +276,34 @@ class Journal:
             except OSError:
                 pass  # the next record tries again; until then a start reads more
 
-    def _compact(self, lives) -> list:
+    def _compact(self, is_running) -> list:
         """Write the file again with the records that still count; return them."""
-        self._look()
+        self._reopen_if_replaced()
         now = self._now()
         start, known = _checkpoint(self._log.fd, self._log.size, now)
         last, count, damaged, torn = _last_of(self._log.fd, start, known, now)
         is_first = next(iter(last), None) == _BOOT
         beginning = last.pop(_BOOT, None)
-        found = [still(record, now, lives) for record in last.values()]
-        live = [record for record in found if record]
+        kept = [still(record, now, is_running) for record in last.values()]
+        live = [record for record in kept if record]
         changed = (
             torn
             or len(last) + 1 != count
-            or found != list(last.values())
+            or kept != list(last.values())
             or not is_first
-            or beginning != self._head()
+            or beginning != self._boot_record()
         )
         if damaged:
             self._keep_damaged(damaged, count)
         self._forget()
-        lines = self._lines(live)
+        lines = self._encoded(live)
         if changed:
             self._log.rewrite(lines, False)
         else:
             for _ in lines:
                 pass
-        self._read = self._log.size
-        self._limit = max(MAX_GROWTH, 2 * self._log.size)
+        self._read_bytes = self._log.size
+        self._rewrite_bytes = max(MAX_GROWTH, 2 * self._log.size)
         return live
 
     def _keep_damaged(self, damaged: int, count: int):
@@ -307,24 +311,24 @@ class Journal:
         if os.path.lexists(kept):  # eight are kept already: this is the ninth
             os.unlink(kept)
         os.link(self._path, kept)
-        self._say(
+        self._report(
             "was damaged: %d lines of %d are lost (%s)" % (damaged, count, os.path.basename(kept)),
             True,
         )
 
-    def _lines(self, records: list):
+    def _encoded(self, records: list):
         """Yield the lines of a file with these *records*, and note where they stand."""
         at = 0
-        for record in [self._head()] + records:
+        for record in [self._boot_record()] + records:
             data = line(*record)
-            self._note(record, at)
+            self._note_position(record, at)
             at += len(data)
             yield data
 
-    def _say(self, what: str, always: bool = False):
-        if not self._said or always:
-            self._said = self._said or not always
-            os.write(2, ("clawlite: the journal of calls %s %s\n" % (self._path, what)).encode())
+    def _report(self, problem: str, always: bool = False):
+        if not self._has_reported or always:
+            self._has_reported = self._has_reported or not always
+            os.write(2, ("clawlite: the journal of calls %s %s\n" % (self._path, problem)).encode())
 
 
 class _Locked:

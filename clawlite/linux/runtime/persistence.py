@@ -49,7 +49,7 @@ class Persistence:
         (``idempotency.Idempotency``).
         """
         if key is not None:
-            return self._open().one(key)
+            return self._open().last_record(key)
         return MAX_IDS, MAX_FREE, MAX_BYTES, self._open().calls() if self._exists() else ()
 
     def memories(self):

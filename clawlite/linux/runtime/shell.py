@@ -207,7 +207,7 @@ class Shell:
         """Serve until the end; return the exit code.  *first*: a record that has come already."""
         try:
             self.start()
-            self.startup.keep(first)
+            self.startup.run_until_exit(first)
         finally:
             self.leave()
         return self.code
@@ -522,7 +522,7 @@ class Shell:
     def send(self, effect: tuple):
         _, message = effect
         if self.audit:
-            message = self.startup.heard(message)
+            message = self.startup.flushed_answer(message)
         try:
             data = dumps(message).encode()
         # a handler returned a value that JSON does not have; the caller must still get an answer

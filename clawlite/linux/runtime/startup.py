@@ -46,7 +46,7 @@ class Startup:
 
             image.worlds = WorldModels(image)
         shell.agent.lifecycle.on_start = self.start
-        shell.agent.lifecycle.on_failure = self._failed
+        shell.agent.lifecycle.on_failure = self._report_failure
 
     def start(self):
         """Do the work of STARTING.  Raises ``ClawError``, and KeyboardInterrupt when a signal ends
@@ -75,7 +75,7 @@ class Startup:
 
                 check(name, sealed)
 
-    def keep(self, first=None):
+    def run_until_exit(self, first=None):
         """Step until the shell has its exit code.  An exception of a step leads to ERROR, and the
         agent starts again after a pause.
 
@@ -90,11 +90,11 @@ class Startup:
             self.step()
 
     def step(self):
-        """Step once, as ``keep`` does."""
+        """Step once, as ``run_until_exit`` does."""
         try:
             self._shell.step()
         except Exception as e:
-            self._stumbled(e)
+            self._handle_exception(e)
 
     def flush(self) -> bool:
         """Write the log and the audit.  When the audit, or a log that policies demand, cannot be
@@ -102,7 +102,7 @@ class Startup:
         """
         logged, audit = self._shell.log.flush(), self._shell.audit
         if audit and not audit.flush():
-            self._shell.agent.lifecycle.fail(ClawError(audit.told, audit.mend), now_ms())
+            self._shell.agent.lifecycle.fail(ClawError(audit.failure, audit.mend), now_ms())
             return False
         if logged or not self._demands_log:
             return True
@@ -114,16 +114,16 @@ class Startup:
         )
         return False
 
-    def heard(self, message):
+    def flushed_answer(self, message):
         """Return *message*, one answer or the answers of a batch.  When the record of a call cannot
         be written, an error replaces its result.
         """
         if isinstance(message, list):
-            return [self.heard(one) for one in message]
+            return [self.flushed_answer(one) for one in message]
         result, audit = message.get("result"), self._shell.audit
         if not isinstance(result, dict) or "isError" not in result or audit.flush():
             return message
-        error = ClawError(audit.told, audit.mend)
+        error = ClawError(audit.failure, audit.mend)
         return {"jsonrpc": "2.0", "id": message["id"], "error": error.to_json()}
 
     def may_begin(self, task: int, tool, arguments: dict) -> bool:
@@ -141,7 +141,7 @@ class Startup:
         audit.stays_out()
         return False
 
-    def _stumbled(self, error):
+    def _handle_exception(self, error):
         agent = self._shell.agent
         if agent.lifecycle.state in (INIT, ERROR, STOPPED):
             # it failed again before anything else happened, and would do so for ever
@@ -156,7 +156,7 @@ class Startup:
         )
         agent.lifecycle.fail(error, now_ms())
 
-    def _failed(self, error, pause_ms):
+    def _report_failure(self, error, pause_ms):
         """Switch everything off, and report it on stderr, also for an operator's agent."""
         self._shell.handlers.close()
         then = (

@@ -38,7 +38,7 @@ def test_the_journal_closes_no_number_of_somebody_else(state, tmp_path):
     assert journal.keep(BEGIN, "c-3", ["f"]) == (True, [])
     os.write(other, b"mine")
     assert (tmp_path / "other").read_bytes() == b"mine"
-    assert journal.one("c-3") == (BEGIN, ["f"])
+    assert journal.last_record("c-3") == (BEGIN, ["f"])
     journal.close()
     os.close(other)
 

@@ -455,7 +455,7 @@ def test_the_journal_stays_small(world, monkeypatch):
     for number in range(300):
         for kind, payload in ((BEGIN, ["f"]), (END, ["f", "x" * 40, False, 0])):
             assert it.keep(kind, UUID % number, payload) == (True, [])
-        assert it.one(UUID % number) == (END, ["f", "x" * 40, False, 0])
+        assert it.last_record(UUID % number) == (END, ["f", "x" * 40, False, 0])
     largest = (world.state / "calls.journal").stat().st_size
     assert largest < 100000 and len(it.calls()) == 300
     monkeypatch.setattr(
@@ -486,7 +486,7 @@ def test_a_large_journal_takes_no_memory_for_what_is_over(world, monkeypatch):
         assert tracemalloc.get_traced_memory()[1] < 5_000_000
     finally:
         tracemalloc.stop()
-    assert it.one(UUID % 2) == (END, ["g"]) and it.one(UUID % 3) is None
+    assert it.last_record(UUID % 2) == (END, ["g"]) and it.last_record(UUID % 3) is None
     it.close()
 
 
@@ -537,7 +537,7 @@ def test_a_start_reads_a_large_journal_from_its_end(past, monkeypatch):
     assert second.waiting() == [(UUID % 1, ["t", None, None])]
     assert sum(read) < 5 * past.CHECKPOINT
     assert second.calls() == [(UUID % 2, 0, len('["f"]'))]
-    assert second.one(UUID % 2) == (END, ["f"]) and second.one(UUID % 1799) is None
+    assert second.last_record(UUID % 2) == (END, ["f"]) and second.last_record(UUID % 1799) is None
     assert os.path.getsize(second._path) < 1000
     second.close()
 
@@ -633,7 +633,7 @@ def test_what_a_tool_returned_is_looked_at_once_for_a_checkpoint(past, monkeypat
     parse, tried = past.parse, []
     monkeypatch.setattr(past, "parse", lambda data: tried.append(len(data)) or parse(data))
     second = past.Journal("once")
-    assert len(second.calls()) == 2 and second.one(UUID % 1) == (END, ["f", "x", False, 1])
+    assert len(second.calls()) == 2 and second.last_record(UUID % 1) == (END, ["f", "x", False, 1])
     assert sum(size > len(text) for size in tried) == 3, "a checkpoint, all records, one"
     second.close()
 
@@ -715,7 +715,7 @@ def test_a_record_behind_a_torn_one_is_a_line_of_its_own(past):
         file.write(b"0123abcd 2 18")
     it.keep(BEGIN, UUID % 2, ["f"])
     it.keep(BEGIN, UUID % 3, ["f"])
-    assert it.one(UUID % 2) == (BEGIN, ["f"]) and it.one(UUID % 3) == (BEGIN, ["f"])
+    assert it.last_record(UUID % 2) == (BEGIN, ["f"]) and it.last_record(UUID % 3) == (BEGIN, ["f"])
     it.close()
 
 
