@@ -30,7 +30,7 @@ _FORMATS = {
 }
 
 
-def said(words, most: int = MAX_SHOWN) -> str:
+def quoted_text(words, most: int = MAX_SHOWN) -> str:
     """Return a server's *words* as a person may see them: quoted, on one line, and cut."""
     return visible(canonical(words, most))
 
@@ -63,18 +63,18 @@ class Field:
         """Return what a person is told of it."""
         wanted = _FORMATS.get(self.schema.get("format", ""), (_KINDS[self.kind],))[0]
         if self.choices:
-            each = ["%d %s" % (at + 1, said(title)) for at, (_, title) in enumerate(self.choices)]
+            each = ["%d %s" % (at + 1, quoted_text(title)) for at, (_, title) in enumerate(self.choices)]
             wanted = "%s: %s" % (
                 "one of" if self.kind == "string" else "some of, with commas between",
                 ", ".join(each),
             )
         if self.default is not None:
-            wanted += "; Enter takes %s" % said(self.default)
+            wanted += "; Enter takes %s" % quoted_text(self.default)
         elif not self.is_required:
             wanted += "; Enter leaves it out"
         words = [self.schema.get(name) for name in ("title", "description")]
-        about = ", ".join(said(one) for one in words if isinstance(one, str) and one)
-        return "%s (%s)%s" % (said(self.name), wanted, ": " + about if about else "")
+        about = ", ".join(quoted_text(one) for one in words if isinstance(one, str) and one)
+        return "%s (%s)%s" % (quoted_text(self.name), wanted, ": " + about if about else "")
 
     def read(self, text: str):
         """Return the value of what a person typed; None leaves the field out.  Raises
@@ -116,7 +116,7 @@ class Field:
             values = [one for one, _ in self.choices]
             if not isinstance(value, list) or any(one not in values for one in value):
                 raise ValueError("expected a list of its choices")
-            self._measured(len(value), "minItems", "maxItems", "choices")
+            self._check_size(len(value), "minItems", "maxItems", "choices")
         elif kind == "boolean":
             if not isinstance(value, bool):
                 raise ValueError("expected true or false")
@@ -125,19 +125,19 @@ class Field:
                 raise ValueError("expected a text")
             if self.choices and value not in [one for one, _ in self.choices]:
                 raise ValueError("expected one of its choices")
-            self._measured(len(value), "minLength", "maxLength", "characters")
-            self._formed(value)
+            self._check_size(len(value), "minLength", "maxLength", "characters")
+            self._check_format(value)
         else:
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if not is_number or not math.isfinite(value):
                 raise ValueError("expected a number")
             if kind == "integer" and value != int(value):
                 raise ValueError("expected a whole number")
-            self._measured(value, "minimum", "maximum", "")
+            self._check_size(value, "minimum", "maximum", "")
             value = int(value) if value == int(value) else value
         return value
 
-    def _measured(self, size, least: str, most: str, unit: str):
+    def _check_size(self, size, least: str, most: str, unit: str):
         for name, word in ((least, "at least"), (most, "at most")):
             bound = self.schema.get(name)
             if not isinstance(bound, (int, float)) or isinstance(bound, bool):
@@ -145,7 +145,7 @@ class Field:
             if size < bound if name == least else size > bound:
                 raise ValueError(("expected %s %s %s" % (word, bound, unit)).strip())
 
-    def _formed(self, text: str):
+    def _check_format(self, text: str):
         form = self.schema.get("format")
         if form not in ("email", "uri", "date", "date-time"):
             return
@@ -162,7 +162,7 @@ def field_of(name: str, schema, is_required: bool) -> Field:
     """Return the field *name*.  Raises ``ClawError`` for a schema that is none of the known."""
     kind = schema.get("type") if isinstance(schema, dict) else None
     if kind not in tuple(_KINDS):
-        raise ClawError("requestedSchema: the field %s is of no known type" % said(name))
+        raise ClawError("requestedSchema: the field %s is of no known type" % quoted_text(name))
     choices = None
     if kind == "array":
         items = schema.get("items")
@@ -170,7 +170,7 @@ def field_of(name: str, schema, is_required: bool) -> Field:
     elif kind == "string":
         choices = _choices(schema, name)
     if kind == "array" and not choices:
-        raise ClawError("requestedSchema: the field %s has no choices" % said(name))
+        raise ClawError("requestedSchema: the field %s has no choices" % quoted_text(name))
     return Field(name, schema, kind, choices, is_required)
 
 
@@ -196,6 +196,6 @@ def _choices(schema: dict, name: str):
     is_text = all(isinstance(value, str) and isinstance(title, str) for value, title in found)
     if not is_text or not 0 < len(found) <= MAX_CHOICES:
         raise ClawError(
-            "requestedSchema: the choices of %s are not 1 to %d texts" % (said(name), MAX_CHOICES)
+            "requestedSchema: the choices of %s are not 1 to %d texts" % (quoted_text(name), MAX_CHOICES)
         )
     return found

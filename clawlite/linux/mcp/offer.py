@@ -37,7 +37,7 @@ class Offer:
         self._tools = None
         self._under_way = {}  # number of a task -> Call
         self._beginning = None
-        agent.on_wait = lambda task, at_ms: self._look()
+        agent.on_wait = lambda task, at_ms: self._put_approvals()
 
     @property
     def info(self) -> dict:
@@ -74,7 +74,7 @@ class Offer:
                 call.server.ended(call, None, error)
             elif call.number is not _CANCELLED:
                 result = (
-                    refused(self._cleaned(error.to_json())) if error else self._result(call, value)
+                    refused(self._without_secrets(error.to_json())) if error else self._result(call, value)
                 )
                 call.server.ended(call, result, None)
 
@@ -84,17 +84,17 @@ class Offer:
         if not call.is_over:
             call.number = number
             self._under_way[number] = call
-            self._look()
+            self._put_approvals()
 
     def answer(self, call, approved: bool, reason: str):
         """A person has decided; nothing when the call waits for none any more."""
-        task = self._leaf(call)
+        task = self._running_task(call)
         if task is not None and task.approval is not None:
             self._agent.answer(task, approved, reason, now_ms())
 
     def filled(self, call, said: dict):
         """A person has answered a server's form, *said*: {"action", "content"}."""
-        task = self._leaf(call)
+        task = self._running_task(call)
         approval = None if task is None else task.approval
         if approval is None or not approval.form:
             return
@@ -116,7 +116,7 @@ class Offer:
             calls = list(self._under_way.values()) + [self._beginning]
             return any(call is not None and call.can_ask for call in calls)
         for call in self._under_way.values():
-            at_work = self._leaf(call)
+            at_work = self._running_task(call)
             if at_work is not None and at_work.number == task:
                 return call.can_ask
         return False
@@ -136,22 +136,22 @@ class Offer:
     def tell(self, task: int, progress):
         """Say how the call at work in *task* goes on: (progress, total or None, message)."""
         for call in self._under_way.values():
-            at_work = self._leaf(call)
+            at_work = self._running_task(call)
             if progress is not None and at_work is not None and at_work.number == task:
                 call.server.went_on(call, *progress)
 
-    def _look(self):
+    def _put_approvals(self):
         """Put the approvals that wait now to the clients whose calls they are."""
         for call in list(self._under_way.values()):
-            task = self._leaf(call)
+            task = self._running_task(call)
             approval = task and task.approval
             if approval is not None and approval is not call.shown:
                 call.shown = approval
                 form = approval.form.to_json()["requestedSchema"] if approval.form else None
-                asked = self._cleaned(question(approval, now_ms(), None))
-                call.server.asked(call, asked, form and self._cleaned(form))
+                asked = self._without_secrets(question(approval, now_ms(), None))
+                call.server.asked(call, asked, form and self._without_secrets(form))
 
-    def _cleaned(self, value):
+    def _without_secrets(self, value):
         """Return *value*, JSON, without secrets in its texts, names among them: a field whose name
         is one cannot be filled in.
         """
@@ -161,10 +161,10 @@ class Offer:
         if isinstance(value, str):
             return guard.text(value)
         if isinstance(value, dict):
-            return {guard.text(name): self._cleaned(one) for name, one in value.items()}
-        return [self._cleaned(one) for one in value] if isinstance(value, list) else value
+            return {guard.text(name): self._without_secrets(one) for name, one in value.items()}
+        return [self._without_secrets(one) for one in value] if isinstance(value, list) else value
 
-    def _leaf(self, call):
+    def _running_task(self, call):
         """Return the task that is at work for *call*: of a composite tool, what it calls."""
         tasks = self._agent.tasks
         task = tasks.get(call.number)

@@ -16,7 +16,7 @@ from clawlite.core.base.effect import APPROVE, TELL
 from clawlite.core.base.errors import ClawError, InvalidParams
 from clawlite.core.base.render import canonical, visible
 from clawlite.core.policy.approval import Approval
-from clawlite.linux.mcp.form_fields import MAX_SHOWN, field_of, said
+from clawlite.linux.mcp.form_fields import MAX_SHOWN, field_of, quoted_text
 
 MAX_FIELDS = 20
 MAX_MESSAGE = 1200  # characters of it that are shown: 15 rows of 80
@@ -58,7 +58,7 @@ class Question:
 
     def __init__(self, server: str, params, loads):
         self._server, self._loads = visible(server), loads
-        self.message, properties, required = _parts(params)
+        self.message, properties, required = _parse_params(params)
         self._fields = [
             field_of(name, schema, name in required) for name, schema in properties.items()
         ]
@@ -67,7 +67,7 @@ class Question:
         self.is_told = False  # of whoever asked to be
         self.is_decided = False  # a person has answered, or let its time pass
         self._values: dict = {}
-        self._at = 0  # the field that is asked for
+        self._field_index = 0  # the field that is asked for
         self._action = "decline"  # of who does not accept
         self._is_filled = False
         self.result: dict = {"action": "cancel"}
@@ -85,7 +85,7 @@ class Question:
 
     @property
     def said(self) -> str:
-        return said(self.message)
+        return quoted_text(self.message)
 
     @property
     def withdrawn(self) -> str:
@@ -99,15 +99,15 @@ class Question:
         """
         lines = [
             "The MCP server %s asks during the call of %s:" % (self._server, self._tool),
-            "  " + said(self.message, MAX_MESSAGE),
+            "  " + quoted_text(self.message, MAX_MESSAGE),
             "  (%d s, then it gets no answer%s)" % (left_s, "; " + _HELP if by == "/show" else ""),
         ]
         if self._warns_of_all:
             lines.append("  " + _WARNING)
         if by == "/show":
-            return "\n".join(lines + [self._next()])
+            return "\n".join(lines + [self._prompt_text()])
         for number, field in enumerate(self._fields):
-            lines.append("  " + self._about(number, field))
+            lines.append("  " + self._field_text(number, field))
         return "\n".join(lines)
 
     def to_json(self) -> dict:
@@ -125,17 +125,17 @@ class Question:
             return ""
         return " VALUE" if len(self._fields) == 1 else ' {"FIELD": VALUE, ...}'
 
-    def _about(self, number: int, field) -> str:
+    def _field_text(self, number: int, field) -> str:
         text = field.text()
         return text + ". " + _WARNING if self._warns[number] else text
 
-    def _next(self) -> str:
+    def _prompt_text(self) -> str:
         """Return what is asked for now."""
-        if self._at < len(self._fields):
-            field = self._fields[self._at]
-            place = "%d of %d: " % (self._at + 1, len(self._fields))
-            return "  " + place + self._about(self._at, field)
-        given = ", ".join("%s=%s" % (said(name), shown(v)) for name, v in self._values.items())
+        if self._field_index < len(self._fields):
+            field = self._fields[self._field_index]
+            place = "%d of %d: " % (self._field_index + 1, len(self._fields))
+            return "  " + place + self._field_text(self._field_index, field)
+        given = ", ".join("%s=%s" % (quoted_text(name), value_text(v)) for name, v in self._values.items())
         what = "Send %s" % given if given else "Say yes" if not self._fields else "Send nothing"
         return "  %s to %s? (y, or n to decline)" % (what, self._server)
 
@@ -151,22 +151,22 @@ class Question:
                 self._action = "cancel"
             return "", False
         if word == "/again":
-            self._values, self._at = {}, 0
-            return self._next(), None
-        if self._at == len(self._fields):
+            self._values, self._field_index = {}, 0
+            return self._prompt_text(), None
+        if self._field_index == len(self._fields):
             self._is_filled = word.lower() in ("y", "yes")
             if self._is_filled or word.lower() in ("n", "no", ""):
                 return "", self._is_filled
-            return self._next(), None
-        field = self._fields[self._at]
+            return self._prompt_text(), None
+        field = self._fields[self._field_index]
         try:
             value = field.read(word)
         except ValueError as e:
-            return "  Not that: %s.\n%s" % (e, self._next()), None
+            return "  Not that: %s.\n%s" % (e, self._prompt_text()), None
         if value is not None:
             self._values[field.name] = value
-        self._at += 1
-        return self._next(), None
+        self._field_index += 1
+        return self._prompt_text(), None
 
     def fill(self, content):
         """Take the whole form, {name: value}; what is missing has its default.  Raises
@@ -178,8 +178,8 @@ class Question:
         strange = [name for name in content if name not in names]
         if strange:
             raise InvalidParams(
-                "content: the form has no field %s" % said(strange[0]),
-                "it has: %s" % (", ".join(map(said, names)) or "none"),
+                "content: the form has no field %s" % quoted_text(strange[0]),
+                "it has: %s" % (", ".join(map(quoted_text, names)) or "none"),
             )
         values = {}
         for field in self._fields:
@@ -188,7 +188,7 @@ class Question:
                     field.check(content[field.name]) if field.name in content else field.read("")
                 )
             except ValueError as e:
-                raise InvalidParams("content: %s: %s" % (said(field.name), e)) from None
+                raise InvalidParams("content: %s: %s" % (quoted_text(field.name), e)) from None
             if value is not None:
                 values[field.name] = value
         self._values, self._is_filled = values, True
@@ -216,8 +216,8 @@ class Question:
         """Return the log's *event* of an approval as that of this question, which is over."""
         self.is_decided = True
         how, event["answer"] = event["answer"], "cancel"
-        event["reason"] = "the MCP server %s asks: %s" % (self._server, said(self.message))
-        if how == "approved" and self._fills():
+        event["reason"] = "the MCP server %s asks: %s" % (self._server, quoted_text(self.message))
+        if how == "approved" and self._is_complete():
             event["answer"] = "accept"
             self.result = {"action": "accept", "content": self._values}
         elif how == "denied":
@@ -235,7 +235,7 @@ class Question:
             }
         return event
 
-    def _fills(self) -> bool:
+    def _is_complete(self) -> bool:
         """Return whether the form is filled in: who approves without a word takes its defaults."""
         if not self._is_filled:
             try:
@@ -245,7 +245,7 @@ class Question:
         return True
 
 
-def shown(value) -> str:
+def value_text(value) -> str:
     """Return a value that a person has given, as they may check it."""
     return visible(canonical(value, MAX_SHOWN))
 
@@ -255,7 +255,7 @@ def _is_secret(words: str) -> bool:
     return _SECRET.search(re.sub(r"[-_\s]+", " ", words).lower()) is not None
 
 
-def _parts(params) -> tuple:
+def _parse_params(params) -> tuple:
     """Return (message, {name: schema}, list of names that are required)."""
     params = params if isinstance(params, dict) else {}
     message = params.get("message")
@@ -264,10 +264,10 @@ def _parts(params) -> tuple:
         raise URLWanted(
             "the MCP server wants a person to open %s: %s - nothing here opens pages; open it "
             "yourself if you trust the server, and make the call again"
-            % (said(params.get("url") or ""), said(message))
+            % (quoted_text(params.get("url") or ""), quoted_text(message))
         )
     if params.get("mode", "form") != "form":
-        raise ClawError("a question of mode %s" % said(params["mode"]))
+        raise ClawError("a question of mode %s" % quoted_text(params["mode"]))
     schema = params.get("requestedSchema")
     properties = schema.get("properties", {}) if isinstance(schema, dict) else None
     if not isinstance(properties, dict) or len(properties) > MAX_FIELDS:

@@ -80,9 +80,9 @@ class RemoteServer:
         return self._tokens is not None and self._tokens.is_asking
 
     @property
-    def again_ms(self):
+    def retry_ms(self):
         """When ``send`` has to be called because a token may be there by then, or None."""
-        return None if self._tokens is None else self._tokens.again_ms
+        return None if self._tokens is None else self._tokens.retry_ms
 
     def client(self, version: str, now_ms: int, is_handshake: bool, asks: bool) -> HTTPClient:
         client = HTTPClient(self.url, (loads, dumps), version, now_ms, is_handshake, asks)
@@ -95,7 +95,7 @@ class RemoteServer:
             if client.is_token_refused:
                 client.is_token_refused = False
                 self._tokens.drop()
-            if not self._tokens.lasts(now_ms):
+            if not self._tokens.ensure_token(now_ms):
                 return
         wanted = client.requests(now_ms)
         self._drop(client)

@@ -57,13 +57,13 @@ class Tokens:
         self._work: object = None  # the generator that asks
         self._now_ms = 0
         self._used = ""  # the refresh token that was shown last
-        self.again_ms: int | None = None  # another process renews: it is looked at again then
+        self.retry_ms: int | None = None  # another process renews: it is looked at again then
         self._unkept = ""  # one that could not be written: it counts as long as this process lives
 
     @property
     def is_asking(self) -> bool:
         """Whether a token is on its way, here or in another process."""
-        return self._work is not None or self.again_ms is not None
+        return self._work is not None or self.retry_ms is not None
 
     @property
     def value(self):
@@ -74,11 +74,11 @@ class Tokens:
         """The server has refused the token."""
         self._token = None
 
-    def lasts(self, now_ms: int) -> bool:
+    def ensure_token(self, now_ms: int) -> bool:
         """Return whether there is a token for now; if not, one is asked for.  Raises
         ``ClawError``.
         """
-        if self._work is not None or self.again_ms is not None and now_ms < self.again_ms:
+        if self._work is not None or self.retry_ms is not None and now_ms < self.retry_ms:
             return False
         if self._token is not None and self._token.lasts(now_ms):
             return True
@@ -88,7 +88,7 @@ class Tokens:
 
     def close(self):
         """Nothing is asked for any more."""
-        self._work = self.again_ms = None
+        self._work = self.retry_ms = None
         if self._secret.renewal is not None:
             self._secret.renewal.release()
 
@@ -97,7 +97,7 @@ class Tokens:
         if self._secret.keep is None:
             work = token(self._row, self._secret.value(), codec, self, self._resource)
         else:
-            if not self._taken():
+            if not self._take_lock():
                 return
             try:
                 self._used = self._unkept or self._refresh_token()
@@ -109,9 +109,9 @@ class Tokens:
         self._work = work
         self._go_on(work, None)
 
-    def _taken(self) -> bool:
+    def _take_lock(self) -> bool:
         """Return whether it is this process that renews now."""
-        self.again_ms = None
+        self.retry_ms = None
         try:
             if self._secret.renewal.take():
                 return True
@@ -120,7 +120,7 @@ class Tokens:
                 "%s cannot be renewed: %s" % (self._secret.name, e.strerror),
                 "check the disk, and who may write the store of secrets",
             ) from None
-        self.again_ms = self._now_ms + AGAIN_MS
+        self.retry_ms = self._now_ms + AGAIN_MS
         return False
 
     def _refresh_token(self) -> str:
@@ -128,7 +128,7 @@ class Tokens:
             return self._secret.value()
         except ClawError as e:
             if getattr(e, "is_missing", False):
-                e.message = "a person has to sign in first, %s: %s" % (self._how(), e.message)
+                e.message = "a person has to sign in first, %s: %s" % (self._sign_in_command(), e.message)
             raise
 
     def take(self, kind: str, data, now_ms: int):
@@ -162,7 +162,7 @@ class Tokens:
             self.close()
         except Ended as e:
             self.close()
-            self._ended(e)
+            self._handle_ended(e)
         except Exception:
             self.close()
             raise
@@ -177,16 +177,16 @@ class Tokens:
         except (OSError, ClawError):  # no room: it is tried again with the next one
             self._unkept = refresh
 
-    def _ended(self, e: Ended):
+    def _handle_ended(self, e: Ended):
         """The person may have signed in anew meanwhile: then that counts."""
         self._unkept = ""
         if self._refresh_token() != self._used:
             self._begin()
             return
-        e.message = "%s: the person has to sign in again, %s" % (e.message, self._how())
+        e.message = "%s: the person has to sign in again, %s" % (e.message, self._sign_in_command())
         raise e
 
-    def _how(self) -> str:
+    def _sign_in_command(self) -> str:
         return "with clawlite secrets login " + self._secret.name
 
     # -- the meter of core/net/oauth2.py

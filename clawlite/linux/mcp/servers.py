@@ -111,7 +111,7 @@ class _Server:
         """Whether it is a remote one to which nothing can be sent until a token comes."""
         return self.is_remote and self.process is not None and self.process.is_waiting
 
-    def rests_ms(self):
+    def idle_end_ms(self):
         """Return when it is ended because no call needs it, or its lifetime is over, or None."""
         if self.process is None or self.calls or self.gone_ms is not None:
             return None
@@ -179,7 +179,7 @@ class Servers:
                         "%s: %s" % (e.filename, e.strerror),
                         "check the path of its program in the mcp_source of its tools",
                     )
-                self._failed(server, e.message, now_ms)
+                self._note_failure(server, e.message, now_ms)
                 return False, _not_run(
                     "the MCP server %s cannot be started: %s" % (server.name, e.message), e.hint
                 )
@@ -196,13 +196,13 @@ class Servers:
             if server is None:
                 continue
             if fd != server.process.stream.fileno():
-                self._errors(server, fd)
+                self._read_errors(server, fd)
             elif event & ~select.EPOLLOUT:
                 self._read(server, now_ms)
             else:
                 self._write(server, now_ms)
         for server in self._servers.values():
-            self._look(server, now_ms)
+            self._check_deadlines(server, now_ms)
         done, self._done = self._done, []
         return done
 
@@ -220,12 +220,12 @@ class Servers:
         ]
         for server in self._servers.values():
             times += [call.tell_ms for call in server.calls.values() if call.progress is not None]
-            times += [server.ready_ms, server.gone_ms, server.rests_ms()]
+            times += [server.ready_ms, server.gone_ms, server.idle_end_ms()]
             is_open = server.client is not None and server.gone_ms is None
             if is_open and not server.is_waiting:
                 times.append(server.client.due_ms())
             elif server.is_waiting:
-                times.append(server.process.again_ms)
+                times.append(server.process.retry_ms)
         return min([at for at in times if at is not None], default=None)
 
     def has(self, task: int) -> bool:
@@ -296,7 +296,7 @@ class Servers:
             self._by_fd[fd] = server
             self._epoll.register(fd, select.EPOLLIN)
 
-    def _errors(self, server: _Server, fd: int):
+    def _read_errors(self, server: _Server, fd: int):
         if not server.process.read_errors():  # it has closed it
             self._epoll.unregister(fd)
             del self._by_fd[fd]
@@ -308,9 +308,9 @@ class Servers:
                 if done:
                     server.mute_ms = None
             else:
-                done = self._received(server, now_ms)
+                done = self._receive(server, now_ms)
         except ClawError as e:
-            self._broken(server, e, now_ms)
+            self._end_broken(server, e, now_ms)
             return
         told, server.client.progress = server.client.progress, {}
         for task in told:
@@ -322,7 +322,7 @@ class Servers:
                 continue
             server.failures = 0
             if outcome[IS_OK] is ASKED:
-                self._asked(server, task, call, outcome[VALUE], now_ms)
+                self._take_questions(server, task, call, outcome[VALUE], now_ms)
             else:
                 self._ended(server, task, outcome)
         self._go_on(server, now_ms)
@@ -338,7 +338,7 @@ class Servers:
 
     # -- questions to a person
 
-    def _asked(self, server: _Server, task: int, call: _Call, wanted: tuple, now_ms: int):
+    def _take_questions(self, server: _Server, task: int, call: _Call, wanted: tuple, now_ms: int):
         """Take what *server* wants to know during *call*."""
         number, _, requests = wanted
         call.questions += len(requests) or 1
@@ -361,9 +361,9 @@ class Servers:
         else:
             call.wanted.append(wanted)
             if call.asking_ms is None:
-                self._ask(server, task, call, now_ms)
+                self._ask_next(server, task, call, now_ms)
 
-    def _ask(self, server: _Server, task: int, call: _Call, now_ms: int):
+    def _ask_next(self, server: _Server, task: int, call: _Call, now_ms: int):
         """Put the next question of *call* to a person; when there is none, tell the server what
         they said.
         """
@@ -378,7 +378,7 @@ class Servers:
                 if number is not None:
                     server.client.answer(number, answers[""])
                     continue
-                refusal = _differs(server, call.tool)
+                refusal = _pin_mismatch(server, call.tool)
                 if refusal is not None:
                     self._ended(server, task, (False, refusal))
                     return
@@ -423,10 +423,10 @@ class Servers:
         call.answers[call.name] = outcome[VALUE]
         if outcome[VALUE]["action"] != "accept":
             call.note = "a person was asked, and did not answer"
-        self._ask(server, task, call, now_ms)
+        self._ask_next(server, task, call, now_ms)
         self._go_on(server, now_ms)
 
-    def _received(self, server: _Server, now_ms: int) -> list:
+    def _receive(self, server: _Server, now_ms: int) -> list:
         """Return what the client makes of what has come on a server's stdout."""
         try:
             data = server.process.stream.recv(_PIECE)
@@ -435,14 +435,14 @@ class Servers:
         except OSError:
             data = b""
         if not data:
-            self._gone(server, now_ms)
+            self._note_closed(server, now_ms)
             return []
         if data[:1] == b"X" and server.is_silent:
             raise not_started(data[1:])
         server.is_silent, server.mute_ms = False, None
         return server.client.feed(data)
 
-    def _broken(self, server: _Server, e: ClawError, now_ms: int):
+    def _end_broken(self, server: _Server, e: ClawError, now_ms: int):
         """The conversation cannot go on."""
         from clawlite.core.mcp.mcp_http import SessionEnded
 
@@ -464,7 +464,7 @@ class Servers:
         try:
             self._open(server, now_ms)
         except (ClawError, OSError) as e:
-            self._failed(server, str(e), now_ms)
+            self._note_failure(server, str(e), now_ms)
             self._end_calls(server, e if isinstance(e, SandboxDenied) else None)
             return
         self._write(server, now_ms)
@@ -479,7 +479,7 @@ class Servers:
             server.ready_ms = None
             for task, call in list(server.calls.items()):
                 if call.sent_ms is None:
-                    refusal = _differs(server, call.tool)
+                    refusal = _pin_mismatch(server, call.tool)
                     if refusal is None:
                         try:
                             server.client.call(
@@ -499,7 +499,7 @@ class Servers:
             try:
                 server.process.send(server.client, now_ms)
             except ClawError as e:
-                self._broken(server, e, now_ms)
+                self._end_broken(server, e, now_ms)
             return
         if not self._flush(server):
             self._fail(server, "it has not read %d bytes that it was sent" % MAX_UNSENT, now_ms)
@@ -522,7 +522,7 @@ class Servers:
             self._epoll.modify(stream.fileno(), events)
         return len(out) <= MAX_UNSENT
 
-    def _look(self, server: _Server, now_ms: int):
+    def _check_deadlines(self, server: _Server, now_ms: int):
         """See to what is due."""
         if server.process is None:
             return
@@ -533,7 +533,7 @@ class Servers:
         if server.ready_ms is not None and now_ms >= server.ready_ms:
             self._fail(server, "it did not list its tools within %d s" % (START_MS // 1000), now_ms)
             return
-        if self._rests(server, now_ms):
+        if self._end_idle(server, now_ms):
             return
         if not server.is_waiting:
             server.client.tick(now_ms)
@@ -562,19 +562,19 @@ class Servers:
         if does_hang:
             self._fail(server, "two calls in a row were not answered in time", now_ms)
 
-    def _rests(self, server: _Server, now_ms: int) -> bool:
+    def _end_idle(self, server: _Server, now_ms: int) -> bool:
         """End *server* when its time is over and no call needs it: the next call starts another."""
         if server.calls:
             server.idle_since_ms = None
         elif server.idle_since_ms is None:
             server.idle_since_ms = now_ms
-        at = server.rests_ms()
+        at = server.idle_end_ms()
         if at is None or now_ms < at:
             return False
         self._end(server)
         return True
 
-    def _gone(self, server: _Server, now_ms: int):
+    def _note_closed(self, server: _Server, now_ms: int):
         """Its stream has closed: what it said last comes by another way, soon."""
         self._epoll.unregister(server.process.stream)
         del self._by_fd[server.process.stream.fileno()]
@@ -584,8 +584,8 @@ class Servers:
         """End *server*, and the calls that it has; *refusal* is the error of those that it never
         got, if there is a better one than that.
         """
-        said = server.process.errors().strip()
-        self._failed(server, why + (", and said: " + said if said else ""), now_ms)
+        last_words = server.process.errors().strip()
+        self._note_failure(server, why + (", and said: " + last_words if last_words else ""), now_ms)
         self._end_calls(server, refusal)
         self._end(server)
 
@@ -604,7 +604,7 @@ class Servers:
             self._done.append((task, (False, error)))
         server.calls.clear()
 
-    def _failed(self, server: _Server, why: str, now_ms: int):
+    def _note_failure(self, server: _Server, why: str, now_ms: int):
         pause_ms = min(FIRST_PAUSE_MS << min(server.failures, 16), LONGEST_PAUSE_MS)
         server.failures, server.why, server.resume_ms = server.failures + 1, why, now_ms + pause_ms
 
@@ -622,11 +622,11 @@ def not_started(data: bytes):
     may send the like itself, so the shape is nothing to rely on.
     """
     error = loads(data)
-    said = [error.get("message"), error.get("hint")] if isinstance(error, dict) else []
-    return Broken(" - ".join(str(text)[:MAX_ERRORS] for text in said if text) or "it said X")
+    texts = [error.get("message"), error.get("hint")] if isinstance(error, dict) else []
+    return Broken(" - ".join(str(text)[:MAX_ERRORS] for text in texts if text) or "it said X")
 
 
-def _differs(server: _Server, tool: str):
+def _pin_mismatch(server: _Server, tool: str):
     """Return the error for a tool that is not what was pinned, or None."""
     definition = server.client.tools.get(tool)
     if definition is None:
