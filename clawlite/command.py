@@ -216,7 +216,7 @@ def _device(verb: str, args: list) -> int:
     try:
         return _agent(verb, args)
     finally:
-        code_file.keep()
+        code_file.rewrite()
 
 
 def _agent(verb: str, args: list) -> int:

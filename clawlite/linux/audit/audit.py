@@ -18,7 +18,7 @@ from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import MCP, SERVICES
 from clawlite.linux.audit.chain import line
-from clawlite.linux.files.files import mend, state_folder, tell
+from clawlite.linux.files.files import mend, print_to_stderr, state_folder
 from clawlite.scan.auditrecord import begins, record
 
 MAX_SIZE_MB = 64  # that an audit may have when clawlite.toml says nothing
@@ -153,7 +153,9 @@ class Audit:
             ]
             if not self._is_full:  # each record says so, stderr says it once
                 self._is_full = True
-                tell("the audit is full; from now on its oldest records are removed: " + removed)
+                print_to_stderr(
+                    "the audit is full; from now on its oldest records are removed: " + removed
+                )
         return b"".join([line(head, one, self._clean) for one in records])
 
     def close(self):

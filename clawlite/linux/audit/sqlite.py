@@ -123,7 +123,7 @@ class SQLiteStore:
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._status = os.fstat(fd)
         os.close(fd)
-        log = sqlite_log.look(self._path)
+        log = sqlite_log.last_commit(self._path)
         db = sqlite3.connect(self._path, timeout=_WAIT_S, isolation_level=None)
         try:
             sqlite_log.check(db.execute, self._path, "the audit", log)

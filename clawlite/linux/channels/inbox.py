@@ -25,7 +25,7 @@ from collections import deque
 
 from clawlite.core.base.dialect import sha256
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.files.files import tell
+from clawlite.linux.files.files import print_to_stderr
 from clawlite.linux.files.record_log import RecordLog, is_sealed, sealed
 from clawlite.linux.io.jsontext import dumps, loads
 
@@ -175,11 +175,11 @@ class Inbox:
             kept = self._log.set_aside(data)
         # the damaged file stays as it is, and is reported again at the next start
         except OSError as e:
-            return tell(
+            return print_to_stderr(
                 "the inbox %s is damaged (%d of %d lines), and cannot be set aside: %s"
                 % (self._path, damaged, count, e.strerror)
             )
-        tell(
+        print_to_stderr(
             "the inbox %s was damaged: %d of %d lines are lost; the damaged file is kept as %s"
             % (self._path, damaged, count, kept)
         )

@@ -7,7 +7,7 @@ The JSON is followed by its CRC (``record_log.sealed``); files of earlier versio
 import os
 
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.files.files import aside, mend, tell, write_whole
+from clawlite.linux.files.files import aside, mend, print_to_stderr, write_whole
 from clawlite.linux.files.record_log import is_sealed, sealed
 from clawlite.linux.io.jsontext import dumps, loads
 
@@ -43,12 +43,12 @@ class State:
         try:
             kept = aside(self._path)
             os.replace(self._path, kept)
-            tell(
+            print_to_stderr(
                 "the channel state %s was damaged and starts empty; the damaged file is kept as %s"
                 % (self._path, kept)
             )
         except OSError as e:
-            tell(
+            print_to_stderr(
                 "the channel state %s is damaged, and cannot be set aside: %s"
                 % (self._path, e.strerror)
             )

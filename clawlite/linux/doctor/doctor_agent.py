@@ -165,7 +165,7 @@ def databases(here) -> list:
             what = "%s: %d entries are damaged" % (path, altered)
             what += "; the agent sets them aside when it meets one"
             rows.append(("databases", WRONG, what, ""))
-        lost = sqlite_log.left_out(path)
+        lost = sqlite_log.unread_frames(path)
         if lost:
             what = "%s-wal: the log is damaged, and what was stored after frame %d of %d is lost"
             what += "; the agent keeps the log as it is and goes on without, when it starts"

@@ -1,7 +1,7 @@
 """One file with the compiled code of the modules that agents on this machine have needed.
 
 Python opens three files and folders for each module that it imports.  ``use`` lets it take the code
-of this package's modules from one file, which ``keep`` writes when an agent ends
+of this package's modules from one file, which ``rewrite`` writes when an agent ends
 (docs/adr/0180-one-file-of-code.md).
 
 1. The file lies where Python keeps compiled modules (``__pycache__``).  It may be removed at any
@@ -48,7 +48,7 @@ def use() -> None:
     sys.meta_path.insert(0, finder)
 
 
-def keep() -> None:
+def rewrite() -> None:
     """Write the file anew when this process needed what it does not have; where that fails, do
     nothing.
     """

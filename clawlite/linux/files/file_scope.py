@@ -16,7 +16,7 @@ from clawlite.core.base.errors import SandboxDenied
 from clawlite.core.image import profile as P
 from clawlite.core.policy.policy import is_within, normalise
 from clawlite.linux.files import mounts, quota
-from clawlite.linux.files.path_walk import OpenEntry, PathWalk, shown
+from clawlite.linux.files.path_walk import OpenEntry, PathWalk, printable_path
 
 MAX_NAMES = 20000  # entries that are looked at for the other names of a hard link
 
@@ -37,7 +37,13 @@ class Scope:
     """
 
     def __init__(
-        self, profile, workspace: str, hidden: list = (), decided=None, most=None, table=mounts.here
+        self,
+        profile,
+        workspace: str,
+        hidden: list = (),
+        decided=None,
+        most=None,
+        table=mounts.own_table,
     ):
         self.workspace = os.path.realpath(workspace)
         self.mode = profile.files
@@ -67,7 +73,9 @@ class Scope:
             except OSError:  # it is not there: its name still counts
                 pass
         if table is not None:
-            self.denied += table.others(self.denied) + table.others(self._hidden, self.workspace)
+            self.denied += table.other_names(self.denied) + table.other_names(
+                self._hidden, self.workspace
+            )
             self.processes = [
                 point
                 for point in table.processes()
@@ -120,13 +128,13 @@ class Scope:
         or no folder."""
         if self.mode == P.DENY:
             raise SandboxDenied(
-                "%s: this sandbox has no files" % shown(path),
+                "%s: this sandbox has no files" % printable_path(path),
                 "give it capabilities.filesystem: {mode: scoped, mount_paths: [...]}",
                 {"reason": "no files"},
             )
         if normalise(path) is None:
             raise SandboxDenied(
-                "%s: this path names no file" % shown(path),
+                "%s: this path names no file" % printable_path(path),
                 "name a file, relative to the workspace",
                 {"reason": "no path"},
             )
@@ -145,7 +153,7 @@ class Scope:
         if self._decided is not None and path != self._decided:
             raise SandboxDenied(
                 "%s: a link leads there now, and led to %s when policy decided"
-                % (shown(path), shown(self._decided)),
+                % (printable_path(path), printable_path(self._decided)),
                 "try again: policy decides again",
                 {"reason": "link changed"},
             )
@@ -209,7 +217,7 @@ class Scope:
         if self._whole or self._names_of(status) != status.st_nlink:
             raise SandboxDenied(
                 "%s: it has another name (a hard link) outside what this sandbox "
-                "reaches" % shown(found.path),
+                "reaches" % printable_path(found.path),
                 "copy it, and work on the copy",
                 {"reason": "hard link"},
             )

@@ -191,10 +191,12 @@ def tell_replaced(what: str, path: str):
     """Say on stderr that the file *path*, of *what*, was removed or replaced while it was in
     use.
     """
-    tell("%s %s was removed or replaced while it was in use, and is written anew" % (what, path))
+    print_to_stderr(
+        "%s %s was removed or replaced while it was in use, and is written anew" % (what, path)
+    )
 
 
-def tell(text: str):
+def print_to_stderr(text: str):
     """Say one line of *text* on stderr, where somebody reads it."""
     try:
         os.write(2, ("clawlite: %s\n" % text).encode())

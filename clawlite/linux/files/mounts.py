@@ -36,7 +36,7 @@ class Table:
         self._processes = []  # where a proc(5) is mounted
         self._known = {}  # (paths, but) -> [(other name, what it is or None)]
 
-    def look(self) -> bool:
+    def refresh(self) -> bool:
         """Read the table when it was not read yet, or has changed.  Return False when it cannot be
         read.  Cost when it has not changed: one system call.
         """
@@ -80,28 +80,28 @@ class Table:
             None if kind == ["proc"] else _layers(words[-1]) if kind == ["overlay"] else (),
         )
 
-    def others(self, paths: list, but=None) -> list:
+    def other_names(self, paths: list, but=None) -> list:
         """Return the present other names, outside of *paths* (real paths), of these paths and the
         mounts in them.  Files in the folder *but* are ignored.
 
         Cost  one system call, and two for each of those names, as long as the table is unchanged
         """
-        self.look()
+        self.refresh()
         key = tuple(paths), but
-        if not all(self._leads(*one) for one in self._found(key)):
+        if not all(self._leads(*one) for one in self._cached_names(key)):
             self._read()
             # the other names are covered by another mount
-            self._known[key] = [one for one in self._found(key) if self._leads(*one)]
+            self._known[key] = [one for one in self._cached_names(key) if self._leads(*one)]
         return [name for name, _ in self._known[key]]
 
     def processes(self) -> list:
         """Return the mounts of a proc(5) besides /proc, which also show the environments of
         processes.
         """
-        self.look()
+        self.refresh()
         return [point for point in self._processes if not is_within(point, "/proc")]
 
-    def _found(self, key: tuple) -> list:
+    def _cached_names(self, key: tuple) -> list:
         if key not in self._known:
             if len(self._known) >= _KEPT:
                 self._known.clear()
@@ -197,4 +197,4 @@ def unescaped(word: str) -> str:
 
 
 # the table of this process; a child with another root makes its own after the fork
-here = Table()
+own_table = Table()

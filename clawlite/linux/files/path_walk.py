@@ -90,7 +90,7 @@ class PathWalk:
         self.steps += 1
         if self.steps > MAX_STEPS:
             raise SandboxDenied(
-                "%s: its links lead in circles, or too far" % shown(self.text),
+                "%s: its links lead in circles, or too far" % printable_path(self.text),
                 "name the file without links",
                 {"reason": "too many links"},
             )
@@ -134,11 +134,13 @@ class PathWalk:
             try:
                 status = os.stat(part, dir_fd=folder, follow_symlinks=False)
             except OSError as e:
-                raise ClawError("%s: %s" % (shown(here), e.strerror)) from None
+                raise ClawError("%s: %s" % (printable_path(here), e.strerror)) from None
             self.check(here, status)
             if not stat.S_ISDIR(status.st_mode):  # a mount that is a file
                 if self.todo:
-                    raise ClawError("%s: %s is no folder" % (shown(self.text), shown(here)))
+                    raise ClawError(
+                        "%s: %s is no folder" % (printable_path(self.text), printable_path(here))
+                    )
                 return OpenEntry(folder, part, here, mount[_WRITABLE], status)
             self.into(part, here)
             return None
@@ -151,7 +153,7 @@ class PathWalk:
         except FileNotFoundError:
             return self.missing(part, here)
         except OSError as e:
-            raise ClawError("%s: %s" % (shown(self.text), e.strerror)) from None
+            raise ClawError("%s: %s" % (printable_path(self.text), e.strerror)) from None
         if stat.S_ISLNK(status.st_mode):
             self.follow(part)
             return None
@@ -159,7 +161,9 @@ class PathWalk:
         if not self.todo:
             return OpenEntry(self.fd, part, here, self.mount[_WRITABLE], status)
         if not stat.S_ISDIR(status.st_mode):
-            raise ClawError("%s: %s is no folder" % (shown(self.text), shown(here)))
+            raise ClawError(
+                "%s: %s is no folder" % (printable_path(self.text), printable_path(here))
+            )
         self.into(part, here)
         return None
 
@@ -171,7 +175,7 @@ class PathWalk:
             if e.errno in _AGAIN:
                 self.todo.insert(0, part)
                 return
-            raise ClawError("%s: %s" % (shown(self.text), e.strerror)) from None
+            raise ClawError("%s: %s" % (printable_path(self.text), e.strerror)) from None
         above, self.fd = self.fd, fd
         os.close(above)
         self.at.append(part)
@@ -194,7 +198,7 @@ class PathWalk:
         if not self.make or ".." in self.todo:
             raise ClawError(
                 "%s: there is no %s; list-directory shows what is there"
-                % (shown(self.text), shown(here))
+                % (printable_path(self.text), printable_path(here))
             )
         if not self.mount[_WRITABLE]:
             raise read_only(self.text)
@@ -204,7 +208,7 @@ class PathWalk:
         except FileExistsError:
             pass
         except OSError as e:
-            raise ClawError("%s: %s" % (shown(here), e.strerror)) from None
+            raise ClawError("%s: %s" % (printable_path(here), e.strerror)) from None
         self.todo.insert(0, part)
         return None
 
@@ -214,14 +218,14 @@ class PathWalk:
 
     def outside(self):
         return SandboxDenied(
-            "%s: outside the paths of this sandbox" % shown(self.text),
+            "%s: outside the paths of this sandbox" % printable_path(self.text),
             "stay in the workspace, or list the folder under filesystem.mount_paths",
             {"reason": "path outside"},
         )
 
     def denied(self):
         return SandboxDenied(
-            "%s: a denied path of this sandbox" % shown(self.text),
+            "%s: a denied path of this sandbox" % printable_path(self.text),
             "use another file",
             {"reason": "denied path"},
         )
@@ -230,13 +234,13 @@ class PathWalk:
 def read_only(path: str):
     """Return the error for writing to *path* on a read-only mount."""
     return SandboxDenied(
-        "%s: this sandbox may only read there" % shown(path),
+        "%s: this sandbox may only read there" % printable_path(path),
         'write to a path that is mounted "rw"',
         {"reason": "read-only"},
     )
 
 
-def shown(path: str) -> str:
+def printable_path(path: str) -> str:
     """Return *path* for a message: control characters written out, at most 200 characters."""
     text = "".join(
         [c if c.isprintable() else c.encode("unicode_escape").decode() for c in path[:200]]

@@ -68,7 +68,7 @@ def size(folder) -> int:
     return total
 
 
-def told(used: int, most: int) -> str:
+def excess_text(used: int, most: int) -> str:
     """Return what is wrong with a workspace of *used* bytes that may have *most*."""
     if used >= UNSEEN:
         return (
@@ -87,5 +87,6 @@ def check(folder: str, most, more: int) -> None:
     used = size(folder) + more
     if used > most:
         raise ClawError(
-            "the workspace %s; make files in it shorter, or have some removed" % told(used, most)
+            "the workspace %s; make files in it shorter, or have some removed"
+            % excess_text(used, most)
         )

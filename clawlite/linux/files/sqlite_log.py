@@ -11,7 +11,7 @@ Source  https://www.sqlite.org/walformat.html
 import os
 import struct
 
-from clawlite.linux.files.files import aside, tell
+from clawlite.linux.files.files import aside, print_to_stderr
 
 _HEADER, _FRAME = 32, 24  # bytes before the frames, and before the page of each
 _PAGE = 1024  # bytes of a page, where a header's word for it is damaged
@@ -19,7 +19,7 @@ _MAGIC = b"\x37\x7f\x06"  # the first bytes of a log; the next one is the order 
 _ORDERS = {0x82: "<", 0x83: ">"}
 
 
-def look(path: str):
+def last_commit(path: str):
     """Return (salts, number of the last frame that commits) of the log of the database *path*;
     None where there is none, or nothing is in it.
     """
@@ -39,23 +39,23 @@ def look(path: str):
     return (first + second, last) if last else None
 
 
-def left_out(path: str):
+def unread_frames(path: str):
     """Return (number of the last frame that SQLite reads, of the last one that commits) of a log
     of *path* that holds more than SQLite reads; None of any other.  Nothing is opened or changed,
     and a process that writes meanwhile is no damage.  Cost: one step for 4 bytes of the log.
     """
     for _ in range(2):  # a frame may have been half written when the first look came to it
-        found = look(path)
+        found = last_commit(path)
         if found is None:
             return None
-        end = _end(_read(path))
-        salts, last = look(path) or (b"", 0)
+        end = _last_valid_frame(_read(path))
+        salts, last = last_commit(path) or (b"", 0)
         if salts != found[0] or end >= found[1]:
             return None
     return end, last
 
 
-def _end(log: bytes) -> int:
+def _last_valid_frame(log: bytes) -> int:
     """Return the number of the last frame that commits, before the first one that is not as its
     checksum says: SQLite reads so far.
     """
@@ -106,7 +106,7 @@ def check(run, path: str, what: str, found):
 
     run     function(sql) -> cursor, of a connection to *path* that has not written yet
     what    the words for it: "the memory"
-    found   what ``look`` returned before the connection was made
+    found   what ``last_commit`` returned before the connection was made
     """
     if found is None:
         return
@@ -119,7 +119,7 @@ def check(run, path: str, what: str, found):
     except OperationalError:  # another process writes on, or the disk is full: requests say so
         return
     salts, last = found
-    if is_busy or not 0 <= end < last or (look(path) or found)[0] != salts:
+    if is_busy or not 0 <= end < last or (last_commit(path) or found)[0] != salts:
         return
     kept = aside(path + "-wal")
     try:
@@ -131,7 +131,7 @@ def check(run, path: str, what: str, found):
         where = "the log as it was is kept as %s" % kept
     except OSError as e:
         where = "the log could not be kept as %s: %s" % (kept, e.strerror)
-    tell(
+    print_to_stderr(
         "%s %s: its log is damaged, and what was stored last is lost (after frame %d of %d); %s"
         % (what, path, end, last, where)
     )

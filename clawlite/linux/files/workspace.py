@@ -31,10 +31,10 @@ def folder(profile, state: str, image=None) -> str:
 
         mount = workspace_mount(profile.files, profile.mounts)
     if mount is None:
-        return _place(_shared(image), state)
+        return _store_folder(_shared(image), state)
     mount = normalise(mount, "/")
     # the state is nobody's workspace
-    return _place(None, state) if is_within(mount, state) else mount
+    return _store_folder(None, state) if is_within(mount, state) else mount
 
 
 def store_behind(image, state: str):
@@ -42,7 +42,7 @@ def store_behind(image, state: str):
     store = _shared(image)
     return (
         store
-        if store is not None and image.workspace == _place(store, os.path.abspath(state))
+        if store is not None and image.workspace == _store_folder(store, os.path.abspath(state))
         else None
     )
 
@@ -63,14 +63,14 @@ def _shared(image):
     )
 
 
-def _place(store, state: str) -> str:
+def _store_folder(store, state: str) -> str:
     path = (
         normalise(os.path.expanduser(store.path), "/") if store is not None and store.path else None
     )
     return os.path.join(state, "workspace") if path is None or is_within(path, state) else path
 
 
-def hidden(profile, state: str, workspace: str) -> list:
+def hidden_paths(profile, state: str, workspace: str) -> list:
     """Return the real paths that no tool sees, but for the workspace in one of them: the state of
     all agents, and mounted secrets.
 
@@ -115,7 +115,7 @@ def resolve(path: str, workspace: str) -> str:
     return virtual(os.path.realpath(path), root)
 
 
-class Decided:
+class DecidedPaths:
     """Where the paths of calls led when policy decided on them: a link may lead elsewhere by the
     time that a handler opens it.
 
@@ -126,7 +126,7 @@ class Decided:
         self._running = running
         self._seen = {}  # task -> {path: where it led}
 
-    def took(self, task: int, path: str, real: str) -> None:
+    def note_path(self, task: int, path: str, real: str) -> None:
         """Take note that *path* of a call of *task* led to *real*: what was decided last counts,
         also after a call that was denied.
         """
@@ -138,14 +138,14 @@ class Decided:
             self._seen[task] = {}
         self._seen[task][path] = real
 
-    def of(self, task: int) -> dict:
+    def paths_of(self, task: int) -> dict:
         """Return {path: where it led} for a call of *task* whose handler begins, also for one
         that is tried again; {} when no rule looked at links.
         """
         return self._seen.get(task, {})
 
 
-def make(folder: str, level: int) -> None:
+def make_folder(folder: str, level: int) -> None:
     """Make *folder*, which a Memory names, where it is not there; for the user of the tools, where
     the agent is root and they are not.
 

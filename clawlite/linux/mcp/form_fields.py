@@ -63,7 +63,9 @@ class Field:
         """Return what a person is told of it."""
         wanted = _FORMATS.get(self.schema.get("format", ""), (_KINDS[self.kind],))[0]
         if self.choices:
-            each = ["%d %s" % (at + 1, quoted_text(title)) for at, (_, title) in enumerate(self.choices)]
+            each = [
+                "%d %s" % (at + 1, quoted_text(title)) for at, (_, title) in enumerate(self.choices)
+            ]
             wanted = "%s: %s" % (
                 "one of" if self.kind == "string" else "some of, with commas between",
                 ", ".join(each),
@@ -196,6 +198,7 @@ def _choices(schema: dict, name: str):
     is_text = all(isinstance(value, str) and isinstance(title, str) for value, title in found)
     if not is_text or not 0 < len(found) <= MAX_CHOICES:
         raise ClawError(
-            "requestedSchema: the choices of %s are not 1 to %d texts" % (quoted_text(name), MAX_CHOICES)
+            "requestedSchema: the choices of %s are not 1 to %d texts"
+            % (quoted_text(name), MAX_CHOICES)
         )
     return found

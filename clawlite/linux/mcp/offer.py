@@ -74,7 +74,9 @@ class Offer:
                 call.server.ended(call, None, error)
             elif call.number is not _CANCELLED:
                 result = (
-                    refused(self._without_secrets(error.to_json())) if error else self._result(call, value)
+                    refused(self._without_secrets(error.to_json()))
+                    if error
+                    else self._result(call, value)
                 )
                 call.server.ended(call, result, None)
 

@@ -135,7 +135,9 @@ class Question:
             field = self._fields[self._field_index]
             place = "%d of %d: " % (self._field_index + 1, len(self._fields))
             return "  " + place + self._field_text(self._field_index, field)
-        given = ", ".join("%s=%s" % (quoted_text(name), value_text(v)) for name, v in self._values.items())
+        given = ", ".join(
+            "%s=%s" % (quoted_text(name), value_text(v)) for name, v in self._values.items()
+        )
         what = "Send %s" % given if given else "Say yes" if not self._fields else "Send nothing"
         return "  %s to %s? (y, or n to decline)" % (what, self._server)
 

@@ -128,7 +128,10 @@ class Tokens:
             return self._secret.value()
         except ClawError as e:
             if getattr(e, "is_missing", False):
-                e.message = "a person has to sign in first, %s: %s" % (self._sign_in_command(), e.message)
+                e.message = "a person has to sign in first, %s: %s" % (
+                    self._sign_in_command(),
+                    e.message,
+                )
             raise
 
     def take(self, kind: str, data, now_ms: int):

@@ -585,7 +585,9 @@ class Servers:
         got, if there is a better one than that.
         """
         last_words = server.process.errors().strip()
-        self._note_failure(server, why + (", and said: " + last_words if last_words else ""), now_ms)
+        self._note_failure(
+            server, why + (", and said: " + last_words if last_words else ""), now_ms
+        )
         self._end_calls(server, refusal)
         self._end(server)
 

@@ -223,9 +223,9 @@ class Database:
         )
         log = None
         if how == "rwc" and _size(self.path + "-wal"):
-            from clawlite.linux.files.sqlite_log import check, look
+            from clawlite.linux.files.sqlite_log import check, last_commit
 
-            log = look(self.path)
+            log = last_commit(self.path)
         self._connection = connect(
             name, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000
         )

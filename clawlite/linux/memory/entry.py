@@ -13,7 +13,7 @@ from binascii import crc32
 
 from clawlite.core.base.errors import InvalidParams, StoreError
 from clawlite.core.base.render import canonical
-from clawlite.linux.files.files import tell
+from clawlite.linux.files.files import print_to_stderr
 
 MAX_CONTENT = 262144  # bytes of one entry
 BITS = 40  # of an id, below the number of its place
@@ -136,7 +136,7 @@ def set_aside(db) -> bool:
         db.run("DELETE FROM vectors WHERE id=?", (id,))
     db.commit()
     if ids:
-        tell(
+        print_to_stderr(
             "the memory %s: %d of its entries were damaged; they are no longer used, and "
             "are kept in its table damaged" % (db.path, len(ids))
         )

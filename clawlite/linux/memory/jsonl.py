@@ -31,7 +31,7 @@ from binascii import crc32
 from stat import S_ISREG
 
 from clawlite.core.base.errors import ClawError, InvalidParams, StoreError
-from clawlite.linux.files.files import aside, tell
+from clawlite.linux.files.files import aside, print_to_stderr
 from clawlite.linux.files.record_log import RecordLog, lasting_folder, sync_folder
 from clawlite.linux.memory.partitions import KEPT_MS
 
@@ -189,7 +189,7 @@ class JSONLFile:
                 "be set aside: %s" % (self.path, numbers[0], e.strerror),
                 "repair it, or move the file away to start empty",
             ) from None
-        tell(
+        print_to_stderr(
             "the conversation %s was damaged: %s; %s has it as it was"
             % (
                 self.path,
@@ -248,7 +248,7 @@ class JSONLFile:
         self._status = status.st_ino, status.st_size - self._torn
         if torn and self._told != (status.st_ino, status.st_size):
             self._told = status.st_ino, status.st_size
-            tell(
+            print_to_stderr(
                 "the conversation %s has %d bytes at its end that are not a whole line; "
                 "they will be kept in %s" % (self.path, len(torn), aside(self.path))
             )

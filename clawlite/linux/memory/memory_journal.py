@@ -22,7 +22,7 @@ import os
 from clawlite.core.base.errors import CBORError
 from clawlite.core.formats.cbor import decode
 from clawlite.core.formats.encoder import encode
-from clawlite.linux.files.files import tell
+from clawlite.linux.files.files import print_to_stderr
 from clawlite.linux.files.record_log import RecordLog, framed, payloads
 from clawlite.linux.memory.entry import BITS, insert
 
@@ -120,7 +120,7 @@ class Journal:
             end = at
         if end < len(data):
             kept = self._log.set_aside(data[end:])
-            tell(
+            print_to_stderr(
                 "%s: its last %d bytes are no whole record; they are in %s"
                 % (self.path, len(data) - end, kept)
             )

@@ -110,7 +110,8 @@ class Files:
         used = quota.size(root) + sum(sizes.values()) - sum(_size(root, steps) for steps in sizes)
         if used > store.max_bytes:
             raise StoreError(
-                "store %s: its workspace %s" % (store.name, quota.told(used, store.max_bytes)),
+                "store %s: its workspace %s"
+                % (store.name, quota.excess_text(used, store.max_bytes)),
                 "remove files from %s" % self.path(store, part),
                 {"store": store.name, "max_bytes": store.max_bytes},
             )

@@ -62,7 +62,7 @@ class Shell:
         self.handlers = running(self.agent, functions)
         self.agent.codecs = (loads, dumps)
         self.agent.adopt = _adopt
-        self.decided = workspace.Decided(self.agent.tasks)
+        self.decided = workspace.DecidedPaths(self.agent.tasks)
         self.fast_path = FastPath(self)
         watched = image.size_of(TELEMETRY) > 0
         # The fast path queues no effects.  Telemetry looks at effects, and a person who may press
@@ -502,7 +502,7 @@ class Shell:
         _, task, path, opens = effect
         real = workspace.resolve(path, self.agent.image.workspace)
         if opens:
-            self.decided.took(task, path, real)
+            self.decided.note_path(task, path, real)
         self.agent.done(task, (True, real), now_ms())
 
     def _store(self, effect: tuple):

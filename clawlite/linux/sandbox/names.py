@@ -28,7 +28,7 @@ def deny(plan: dict, table, root: str) -> None:
     root   where the root of all those paths is now
     Raises ``Refused``.
     """
-    if not table.look():
+    if not table.refresh():
         raise Refused(
             "it is unknown what is mounted twice, because %s cannot be read" % TABLE,
             "mount a /proc",
@@ -38,7 +38,9 @@ def deny(plan: dict, table, root: str) -> None:
         for path in (_listed(path, root) for path in plan["denied"])
         if path not in plan["denied"]
     ]
-    also += table.others(plan["denied"] + also) + table.others(plan["hidden"], plan["folder"])
+    also += table.other_names(plan["denied"] + also) + table.other_names(
+        plan["hidden"], plan["folder"]
+    )
     also += [
         point
         for point in table.processes()

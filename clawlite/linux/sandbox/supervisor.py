@@ -83,7 +83,7 @@ def wait(control: int, taken: int, life: int, found: dict, uid, filters, groups,
     else:
         table = mounts.Table()
         found = dict(found, strangers=limits.other_users_pids(os.getuid() if uid is None else uid))
-    table.look()  # now, while no call waits
+    table.refresh()  # now, while no call waits
     data, extra, _, _ = ours.recvmsg(1, _socket.CMSG_SPACE(4), _socket.MSG_CMSG_CLOEXEC)
     # the child needs the old root until it is ready
     if not data:

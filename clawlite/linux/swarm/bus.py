@@ -121,7 +121,7 @@ class Bus:
             place = os.path.join(folder, FILE) if folder else ":memory:"
             if folder:
                 own_file(place)
-            log = sqlite_log.look(place) if folder else None
+            log = sqlite_log.last_commit(place) if folder else None
             db = sqlite3.connect(place, timeout=BUSY_S, isolation_level=None)
             sqlite_log.check(db.execute, place, "the bus of the swarm", log)
             db.execute("pragma journal_mode = wal")

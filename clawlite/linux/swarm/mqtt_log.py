@@ -74,7 +74,7 @@ class KeptLog:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             path = os.path.join(folder, FILE)
             own_file(path)
-            log = sqlite_log.look(path)
+            log = sqlite_log.last_commit(path)
             self._db = sqlite3.connect(
                 path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
             )

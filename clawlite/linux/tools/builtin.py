@@ -59,10 +59,10 @@ class Builtins:
         self._spawned = set()
 
     def runs_here(self, name: str) -> bool:
-        """Return whether *name* runs in this process: ``here``, not ``job``."""
+        """Return whether *name* runs in this process: ``run_here``, not ``job``."""
         return name in MEMORY or name in NAMES and self._profile.level == NONE
 
-    def here(self, name: str, arguments: dict, decided=None) -> tuple:
+    def run_here(self, name: str, arguments: dict, decided=None) -> tuple:
         """Run *name* in this process; return its outcome.  *decided*: see ``file_scope.Scope``."""
         try:
             if name in MEMORY:
@@ -105,8 +105,8 @@ class Builtins:
             return False, ClawError("%s: %s" % (e.filename or name, e.strerror))
 
     def job(self, task: int, name: str, arguments: dict, decided=None):
-        """Return the sandbox's job for *name* (``linux.sandbox.jobs``); ``ended`` when it is over.
-        *decided*: see ``file_scope.Scope``.
+        """Return the sandbox's job for *name* (``linux.sandbox.jobs``).  ``note_end`` follows its
+        end.  *decided*: see ``file_scope.Scope``.
 
         Raises ``SandboxDenied`` for what the shell patterns block, ``InvalidRequest`` when too many
         programs run."""
@@ -137,7 +137,7 @@ class Builtins:
             self._spawned.add(task)
         return Command(argv)
 
-    def ended(self, task: int) -> None:
+    def note_end(self, task: int) -> None:
         """Take note that the job of *task* is over, however it ended."""
         self._spawned.discard(task)
 
@@ -168,7 +168,7 @@ class Builtins:
         if not done:
             return outcome
         if name in SHELLS:
-            return True, _said(value)
+            return True, _printed_text(value)
         text = Text(value["text"])
         text.original_bytes = value.get("original_bytes", 0)
         return True, text
@@ -221,7 +221,7 @@ def command_of(name: str, arguments: dict, profile, automaton) -> list:
     return argv
 
 
-def _said(value: dict) -> Text:
+def _printed_text(value: dict) -> Text:
     """Return what a command printed.  An exit code other than 0 comes first, because the end may
     be cut off.
     """

@@ -32,7 +32,7 @@ from clawlite.core.image.image import (
 )
 from clawlite.core.image.profile import ALLOWLIST, DENY, ENVIRONMENT, FILE, FULL, NONE, SCOPED
 from clawlite.core.policy.policy import paths_of
-from clawlite.linux.files.workspace import hidden, make, store_behind
+from clawlite.linux.files.workspace import hidden_paths, make_folder, store_behind
 from clawlite.linux.hardware import buses
 from clawlite.linux.secrets.credentials import Credentials
 
@@ -114,11 +114,11 @@ class Dispatcher:
         if profile.level != NONE:
             self._relaxed, self._default_ms = limit(profile, self._relaxed)
         self._state = state
-        self._hidden = hidden(profile, state, image.workspace)
+        self._hidden = hidden_paths(profile, state, image.workspace)
         store = store_behind(image, state)
         self._most = store.max_bytes if store else None
         if store and store.path:
-            make(image.workspace, profile.level)
+            make_folder(image.workspace, profile.level)
         self._wake = wake
         self._now_ms = now_ms
         self._decided = decided
@@ -189,7 +189,7 @@ class Dispatcher:
             self._image.automaton,
             self._image.workspace,
             self._hidden,
-            self._decided.of(task),
+            self._decided.paths_of(task),
         )
         path, source = self._source
         job = Function(
@@ -209,9 +209,9 @@ class Dispatcher:
         name = tool.handler[HANDLER_NAME]
         paths = paths_of(tool.paths, arguments, self._image.workspace)
         # a file tool has one path
-        decided = self._decided.of(task).get(paths[0]) if paths else None
+        decided = self._decided.paths_of(task).get(paths[0]) if paths else None
         if self._builtins.runs_here(name):
-            return self._builtins.here(name, arguments, decided)
+            return self._builtins.run_here(name, arguments, decided)
         own = milliseconds(name, arguments)
         if own is not None:
             due_ms = now_ms + own if due_ms is None else min(due_ms, now_ms + own)
@@ -234,7 +234,7 @@ class Dispatcher:
         name = self._jobs.pop(task)
         if name is None:
             return outcome
-        self._builtins.ended(task)
+        self._builtins.note_end(task)
         return self._builtins.outcome(name, outcome)
 
     def resume(self, task: int, outcome: tuple, now_ms: int):
@@ -277,7 +277,7 @@ class Dispatcher:
         """End the work of *task*, if it has any."""
         if self._jobs.pop(task, self) is not self:
             self._engine.cancel(task)
-            self._builtins.ended(task)
+            self._builtins.note_end(task)
         elif self._fetcher is not None:
             self._fetcher.cancel(task)
             if self._services is not None:
@@ -374,11 +374,13 @@ class Dispatcher:
     def _keep_content(self, server: str, kind: str, data: str) -> str:
         """Return where what an MCP server gave is kept (kept_content.py)."""
         from clawlite.linux.files.workspace import NOBODY
-        from clawlite.linux.tools.kept_content import keep
+        from clawlite.linux.tools.kept_content import keep_content
 
         owner = NOBODY if self._profile.level != NONE and os.geteuid() == 0 else None
         workspace = self._image.workspace
-        return keep(self._profile, workspace, self._hidden, self._most, owner, server, kind, data)
+        return keep_content(
+            self._profile, workspace, self._hidden, self._most, owner, server, kind, data
+        )
 
     def _begin_server(self, number: int, argv: list, variables: list, hosts, cpu_s: int, now_ms):
         """Return the process of an MCP server (linux/mcp/server_process.py)."""

@@ -330,7 +330,7 @@ class Fetcher:
                 )
             )
         before = fetch.url
-        after = parse_url(fetch_page.joined(before, fetch.answer["location"]))
+        after = parse_url(fetch_page.redirect_url(before, fetch.answer["location"]))
         self._connections.close((number, fetch.redirects))
         if before[:3] != after[:3]:
             kept = [header for header in fetch.headers if header[0].lower() in _HARMLESS]
@@ -375,7 +375,7 @@ def _fetch(profile, arguments: dict, injections, limit: int, due_ms: int) -> _Fe
         injections,
         limit,
         due_ms,
-        fetch_page.shown,
+        fetch_page.result_text,
     )
 
 

@@ -61,7 +61,7 @@ def announced(headers: dict):
     return int(length) if len(length) < 19 else None
 
 
-def shown(fetch, size) -> str:
+def result_text(fetch, size) -> str:
     """Return the whole result of ``web-fetch``.
 
     size   bytes of the body before it was cut, None when nobody knows
@@ -111,7 +111,7 @@ def text(headers: dict, body, is_cut: bool = False) -> str:
     return body.decode("utf-8-sig" if charset else "windows-1252", "replace")
 
 
-def joined(url: tuple, location: str) -> str:
+def redirect_url(url: tuple, location: str) -> str:
     """Return the absolute URL of a redirect from *url*, (scheme, host, port, target), to
     *location* (RFC 3986, 5.2).
     """

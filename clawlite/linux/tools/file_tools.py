@@ -14,7 +14,7 @@ from clawlite.core.base.errors import ClawError, SandboxDenied
 from clawlite.core.base.text import decode_utf8
 from clawlite.linux.files import mounts
 from clawlite.linux.files.file_scope import Scope
-from clawlite.linux.files.path_walk import read_only, shown
+from clawlite.linux.files.path_walk import printable_path, read_only
 
 MAX_READ = 262144  # bytes that read-file looks at: more than any result holds
 # bytes of a file that edit-file changes, and of what write-file writes
@@ -30,7 +30,7 @@ def run(
     hidden: list = (),
     decided=None,
     most=None,
-    table=mounts.here,
+    table=mounts.own_table,
 ) -> dict:
     """Run the file tool *name*; return {"text"} or, of what was not read to its end, {"text",
     "original_bytes"}.
@@ -41,7 +41,7 @@ def run(
     try:
         return _HANDLERS[name](Scope(profile, workspace, hidden, decided, most, table), **arguments)
     except OSError as e:
-        raise ClawError("%s: %s" % (shown(arguments["path"]), e.strerror)) from None
+        raise ClawError("%s: %s" % (printable_path(arguments["path"]), e.strerror)) from None
 
 
 def run_inside(
@@ -92,7 +92,7 @@ def write_file(scope: Scope, path: str, content: str) -> dict:
             _check_kind(found.status, path)
             scope.check_names(found)
         _replace(scope, found, data, path)
-    return {"text": "wrote %d bytes to %s" % (len(data), shown(path))}
+    return {"text": "wrote %d bytes to %s" % (len(data), printable_path(path))}
 
 
 def keep_file(scope: Scope, path: str, data: bytes, check, owner=None):
@@ -105,7 +105,7 @@ def keep_file(scope: Scope, path: str, data: bytes, check, owner=None):
     """
     with scope.find(path, True) as found:
         if found.status is not None:
-            raise ClawError("%s is there already" % shown(path))
+            raise ClawError("%s is there already" % printable_path(path))
         if not found.writable:
             raise read_only(path)
         check(found.folder)
@@ -127,30 +127,32 @@ def edit_file(scope: Scope, path: str, old_text: str, new_text: str) -> dict:
         if len(data) > MAX_FILE:
             raise ClawError(
                 "%s has more than %d bytes, the most that edit-file can change; use "
-                "exec-shell" % (shown(path), MAX_FILE)
+                "exec-shell" % (printable_path(path), MAX_FILE)
             )
         at = data.find(old)
         if at < 0:
             raise ClawError(
-                "%s does not contain old_text; read-file shows what it contains" % shown(path)
+                "%s does not contain old_text; read-file shows what it contains"
+                % printable_path(path)
             )
         if data.find(old, at + 1) >= 0:
             raise ClawError(
-                "%s contains old_text more than once; give more of the text around it" % shown(path)
+                "%s contains old_text more than once; give more of the text around it"
+                % printable_path(path)
             )
         data = data[:at] + new + data[at + len(old) :]
         if len(data) > MAX_FILE:
             raise ClawError(
                 "%s would have %d bytes, at most %d are written"
-                % (shown(path), len(data), MAX_FILE)
+                % (printable_path(path), len(data), MAX_FILE)
             )
-        if _changed(found):
+        if _has_changed(found):
             raise ClawError(
                 "%s was changed while it was edited, nothing is written; read it again"
-                % shown(path)
+                % printable_path(path)
             )
         _replace(scope, found, data, path)
-    return {"text": "replaced %d bytes with %d in %s" % (len(old), len(new), shown(path))}
+    return {"text": "replaced %d bytes with %d in %s" % (len(old), len(new), printable_path(path))}
 
 
 def list_directory(scope: Scope, path: str) -> dict:
@@ -158,7 +160,7 @@ def list_directory(scope: Scope, path: str) -> dict:
         if found.status is None:
             raise _missing(path)
         if not stat.S_ISDIR(found.status.st_mode):
-            raise ClawError("%s is no folder; read-file reads it" % shown(path))
+            raise ClawError("%s is no folder; read-file reads it" % printable_path(path))
         fd = os.open(
             found.name,
             os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC,
@@ -166,7 +168,7 @@ def list_directory(scope: Scope, path: str) -> dict:
         )
         base = found.path.rstrip("/")
     try:
-        _same(os.fstat(fd), found, path)
+        _check_same(os.fstat(fd), found, path)
         names = sorted(
             name for name in os.listdir(fd) if not scope.is_denied(base + "/" + name, None, True)
         )
@@ -198,7 +200,7 @@ def _open(scope: Scope, found, path: str) -> int:
         dir_fd=found.folder,
     )
     try:
-        _same(os.fstat(fd), found, path)
+        _check_same(os.fstat(fd), found, path)
     except ClawError:
         os.close(fd)
         raise
@@ -211,11 +213,11 @@ def _read(file, most: int, path: str) -> bytes:
     """
     data = file.read(most)
     if data is None:
-        raise ClawError("%s has nothing to read now" % shown(path))
+        raise ClawError("%s has nothing to read now" % printable_path(path))
     return data
 
 
-def _changed(found) -> bool:
+def _has_changed(found) -> bool:
     """Return whether the file at *found* is another one by now, or was written since."""
     status, was = os.stat(found.name, dir_fd=found.folder, follow_symlinks=False), found.status
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns) != (
@@ -226,22 +228,23 @@ def _changed(found) -> bool:
     )
 
 
-def _same(status, found, path: str):
+def _check_same(status, found, path: str):
     """Raise when what was opened is not what was found: another process put it there meanwhile."""
     if (status.st_dev, status.st_ino, stat.S_IFMT(status.st_mode)) != (
         found.status.st_dev,
         found.status.st_ino,
         stat.S_IFMT(found.status.st_mode),
     ):
-        raise ClawError("%s was replaced while it was opened; try again" % shown(path))
+        raise ClawError("%s was replaced while it was opened; try again" % printable_path(path))
 
 
 def _check_kind(status, path: str):
     if stat.S_ISDIR(status.st_mode):
-        raise ClawError("%s is a folder; list-directory shows what is in it" % shown(path))
+        raise ClawError("%s is a folder; list-directory shows what is in it" % printable_path(path))
     if not stat.S_ISREG(status.st_mode):
         raise SandboxDenied(
-            "%s is a pipe, a device or a socket: file tools touch regular files only" % shown(path),
+            "%s is a pipe, a device or a socket: file tools touch regular files only"
+            % printable_path(path),
             "name a regular file",
             {"reason": "no regular file"},
         )
@@ -293,7 +296,7 @@ def _text(data: bytes, path: str) -> str:
         return decode_utf8(data)
     except UnicodeDecodeError as e:
         raise ClawError(
-            "%s is no UTF-8 text (byte %d); only text can be read" % (shown(path), e.start)
+            "%s is no UTF-8 text (byte %d); only text can be read" % (printable_path(path), e.start)
         ) from None
 
 
@@ -322,4 +325,4 @@ def _entry(name: str, folder: int) -> str:
 
 
 def _missing(path: str) -> ClawError:
-    return ClawError("there is no %s; list-directory shows what is there" % shown(path))
+    return ClawError("there is no %s; list-directory shows what is there" % printable_path(path))

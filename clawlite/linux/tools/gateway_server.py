@@ -20,7 +20,7 @@ import tempfile
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import LOCAL
 from clawlite.core.image.profile import DENY, PROCESS, SCOPED, profile_of
-from clawlite.linux.files.workspace import folder, hidden
+from clawlite.linux.files.workspace import folder, hidden_paths
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.mcp.server_process import SandboxedServer
 from clawlite.linux.mcp.servers import not_started
@@ -86,7 +86,7 @@ class GatewayServer:
             workspace = folder(profile, self._home)
             self._engine = Engine(
                 workspace,
-                hidden(profile, state, workspace),
+                hidden_paths(profile, state, workspace),
                 _proxy(profile, hosts),
                 relaxed=frozenset(relaxed),
                 bubblewrap=namespaces == "bubblewrap",

@@ -30,7 +30,7 @@ Answer with one word and nothing else: %(orders)s if it does, %(data)s if it doe
 """  # noqa: E501
 
 
-def asked(text: str):
+def ask_model(text: str):
     """A generator of effects that returns ORDERS, DATA or UNCLEAR: what the agent's model says
     of *text*.
     """

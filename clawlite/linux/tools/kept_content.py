@@ -42,7 +42,7 @@ _ENDINGS = {
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 
 
-def keep(
+def keep_content(
     profile, workspace: str, hidden: list, most, owner, server: str, kind: str, coded: str
 ) -> str:
     """Return where the content is kept, in words for a model, or why it is not.

@@ -23,15 +23,15 @@ def guard_of(image) -> Guard:
     guard = Guard(image)
     if guard.encrypted:
         secrets.demand_encryption(image.agent.name)
-    guard.secrets = lambda: known(image.agent.name, guard.references)
+    guard.secrets = lambda: secret_values(image.agent.name, guard.references)
     if guard.asks:
-        from clawlite.linux.tools.injection_check import asked
+        from clawlite.linux.tools.injection_check import ask_model
 
-        guard.judge = asked
+        guard.judge = ask_model
     return guard
 
 
-def known(agent: str, references: list) -> list:
+def secret_values(agent: str, references: list) -> list:
     """Return the values of all secrets that *agent* could resolve; *references*: names in its
     manifest.
     """

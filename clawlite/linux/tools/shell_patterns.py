@@ -103,16 +103,16 @@ def readings(command: str) -> list:
     for _ in range(_MAX_DEPTH):
         inner = []
         for text in texts:
-            read = _filled(_unquoted(_joined(text)))
+            read = _filled(_unquoted(_join_here_documents(text)))
             tokens = _TOKEN.findall(read)
-            found += [read, " ".join(_bare(_TOKEN.findall(_REDIRECTED.sub("", read))))]
+            found += [read, " ".join(_strip_prefixes(_TOKEN.findall(_REDIRECTED.sub("", read))))]
             if any(token.rpartition("/")[2] in _SHELLS for token in tokens):
                 inner += [token.translate(_AS_TEXT) for token in tokens if not token.isascii()]
         texts = inner
     return found[:1] + list(dict.fromkeys(found[1:]))
 
 
-def _joined(text: str) -> str:
+def _join_here_documents(text: str) -> str:
     """Return *text* with each here-document as one word behind the line that it belongs to."""
     if "<<" not in text:
         return text
@@ -154,7 +154,7 @@ def _filled(text: str) -> str:
     return _BLANKS.sub(" ", _FIXED.sub(r"\1", text)).strip(" ")
 
 
-def _bare(tokens: list) -> list:
+def _strip_prefixes(tokens: list) -> list:
     """Return *tokens* without assignments, launchers, folders and brackets before commands."""
     found = []
     first = launched = True
@@ -195,11 +195,11 @@ def _holds(tokens: list, segments: list) -> bool:
     """Return whether the segments follow each other in *tokens*, each at its leftmost place."""
     at = 0
     for segment in segments:
-        at = _place(tokens, segment, at) if at >= 0 else at
+        at = _segment_end(tokens, segment, at) if at >= 0 else at
     return bool(segments) and at >= 0
 
 
-def _place(tokens: list, segment: list, start: int) -> int:
+def _segment_end(tokens: list, segment: list, start: int) -> int:
     """Return where *segment* ends in *tokens*, from *start* on, or -1."""
     simple = len(segment) > 1 and not any(token in _OPERATORS for token in segment)
     looked_to = start  # the commands before it were looked at as commands

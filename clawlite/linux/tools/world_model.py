@@ -83,10 +83,10 @@ class WorldModels:
 
     def __init__(self, image):
         self._image = image
-        self._of = {}
+        self._by_skill = {}
         for row in shaped(image.section(WORLDS), _SHAPE, "the section of world models"):
             model = Model(row)
-            self._of.update(dict.fromkeys(model.skills, model))
+            self._by_skill.update(dict.fromkeys(model.skills, model))
 
     def look(self, skill, tool, arguments: dict):
         """Ask the model of *skill* (under way) about a call of *tool*; a generator of effects.
@@ -94,14 +94,17 @@ class WorldModels:
         Returns (whether a person must look, what they are told), or None when no model has a say.
         Raises ``PolicyDenied`` where the model's fallback is escalate.
         """
-        model = self._of.get(skill.name)
+        model = self._by_skill.get(skill.name)
         if model is None or not tool.flags & HAS_SIDE_EFFECTS:
             return None
         doubt = ""
         for _ in range(2 if model.fallback == RETRY else 1):
             predicted, doubt = yield from self._predicted(model, skill, tool, arguments)
             if not doubt:
-                return False, "the world model %s expects %s" % (model.name, said(predicted))
+                return False, "the world model %s expects %s" % (
+                    model.name,
+                    prediction_text(predicted),
+                )
         yield (
             LOG,
             {
@@ -132,9 +135,9 @@ class WorldModels:
         }
         try:
             if model.kind == TOOL:
-                answer = yield from self._told(model, skill, tool, arguments)
+                answer = yield from self._ask_tool(model, skill, tool, arguments)
             else:
-                answer = yield from _answered(model, tool, arguments)
+                answer = yield from _ask_provider(model, tool, arguments)
             wrong = misses(model, answer)
             if wrong:
                 raise ClawError(wrong)
@@ -150,16 +153,16 @@ class WorldModels:
         yield (LOG, event)
         return predicted, doubt
 
-    def _told(self, model, skill, tool, arguments: dict):
+    def _ask_tool(self, model, skill, tool, arguments: dict):
         """Return what the model's tool says."""
-        more = {
+        known = {
             "skill": skill.name,
             "predicts": list(model.predicts),
             "horizon": HORIZONS[model.horizon],
         }
         given = {"tool": tool.name, "arguments": arguments}
         for name in model.takes:
-            given[name] = more[name]
+            given[name] = known[name]
         result = yield from call(
             self._image, model.ref, given, "world model " + model.name, model.policy
         )
@@ -168,7 +171,7 @@ class WorldModels:
         return result.value if isinstance(result.value, dict) else value_of(result.text, loads)
 
 
-def _answered(model, tool, arguments: dict):
+def _ask_provider(model, tool, arguments: dict):
     """Return what the model's provider says."""
     mark = "===== " + os.urandom(8).hex()
     fields = ", ".join(['"%s": %s' % (name, _ASKED[name]) for name in model.predicts])
@@ -206,11 +209,11 @@ def doubtful(model, predicted: dict) -> str:
     """Return what speaks against the action, or ""."""
     for name in ("risk", "uncertainty"):
         if name in model.predicts and predicted[name] >= DOUBT:
-            return "expects " + said(predicted)
+            return "expects " + prediction_text(predicted)
     return ""
 
 
-def said(predicted: dict) -> str:
+def prediction_text(predicted: dict) -> str:
     """Return a prediction for a person: what a stranger wrote stands in quotes."""
     return (
         ", ".join(

@@ -8,7 +8,7 @@ import pytest
 from disk_stores import AuditSQLite, Remembered, SwarmTasks
 
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.files.sqlite_log import left_out
+from clawlite.linux.files.sqlite_log import unread_frames
 from clawlite.linux.swarm.mqtt_log import KeptLog
 
 
@@ -55,7 +55,7 @@ def test_a_damaged_log_is_told_and_kept(kind, tmp_path, capfd):
         if at is not None:
             damaged[at] ^= 4
             log.write_bytes(damaged)
-        doctor = left_out(str(log).removesuffix("-wal"))
+        doctor = unread_frames(str(log).removesuffix("-wal"))
         one = None
         try:
             one = kind(str(folder))
@@ -98,7 +98,7 @@ def test_each_damaged_byte_that_costs_an_entry_is_found(tmp_path):
             damaged[at] ^= 1
         kept.write_bytes(data)
         (tmp_path / "kept.db-wal").write_bytes(damaged)
-        found = left_out(str(kept))
+        found = unread_frames(str(kept))
         again = sqlite3.connect(kept)
         try:
             rows = again.execute("SELECT count(*) FROM t").fetchall()
@@ -107,7 +107,7 @@ def test_each_damaged_byte_that_costs_an_entry_is_found(tmp_path):
         again.close()
         assert (rows != [(3,)]) == (found is not None), (at, rows, found)
         differing += found is not None
-    assert differing > 100 and left_out(str(tmp_path / "none.db")) is None
+    assert differing > 100 and unread_frames(str(tmp_path / "none.db")) is None
 
 
 def test_a_process_that_writes_is_no_damage(tmp_path):
@@ -124,7 +124,7 @@ def test_a_process_that_writes_is_no_damage(tmp_path):
         thread = threading.Thread(target=write)
         thread.start()
         try:
-            assert [left_out(str(path)) for _ in range(100)] == [None] * 100
+            assert [unread_frames(str(path)) for _ in range(100)] == [None] * 100
         finally:
             ended.set()
             thread.join()
@@ -143,4 +143,4 @@ def test_a_commit_whose_process_was_killed_before_its_page_is_no_damage(tmp_path
     for page in (b"", b"x", b"x" * 4095):
         killed.write_bytes(data)
         (tmp_path / "killed.db-wal").write_bytes(log + log[-4096 - 24 : -4096] + page)
-        assert left_out(str(killed)) is None
+        assert unread_frames(str(killed)) is None

@@ -4,7 +4,7 @@ from sandboxes import profile
 
 from clawlite.core.image.profile import FULL
 from clawlite.linux.files.mounts import Table
-from clawlite.linux.files.workspace import hidden
+from clawlite.linux.files.workspace import hidden_paths
 
 ROWS = """22 1 179:2 / / rw,noatime shared:1 - ext4 /dev/root rw
 23 22 0:21 / /proc rw - proc proc rw
@@ -20,7 +20,7 @@ ROWS = """22 1 179:2 / / rw,noatime shared:1 - ext4 /dev/root rw
 def also_at(path: str, table: str, but=None) -> list:
     made = Table(table)
     try:
-        return made.others([path], but)
+        return made.other_names([path], but)
     finally:
         made.close()
 
@@ -92,7 +92,7 @@ def test_below_another_root(tmp_path):
         )
     )
     made = Table(str(table), "/old")
-    assert made.others(["/home/pi"]) == ["/srv/of pi"] and made.others(["/srv/pi2/x"]) == [
+    assert made.other_names(["/home/pi"]) == ["/srv/of pi"] and made.others(["/srv/pi2/x"]) == [
         "/home/pi2/x"
     ]
     made.close()
@@ -117,7 +117,7 @@ def test_the_state_behind_a_second_mount(tmp_path):
     state, other = tmp_path / "home" / "agents" / "a", tmp_path / "other"
     state.mkdir(parents=True)
     other.mkdir()
-    assert hidden(profile(files=FULL, mounts=[]), str(state), str(state / "workspace")) == [
+    assert hidden_paths(profile(files=FULL, mounts=[]), str(state), str(state / "workspace")) == [
         str(state.parent)
     ]
     table = tmp_path / "mountinfo"

@@ -87,7 +87,9 @@ def kept(tmp_path, data="AAAA", kind="image/png", server="t"):
     from clawlite.core.image.profile import profile_of
 
     workspace = str(tmp_path / "box/workspace")
-    return kept_content.keep(profile_of(image), workspace, [], None, None, server, kind, data)
+    return kept_content.keep_content(
+        profile_of(image), workspace, [], None, None, server, kind, data
+    )
 
 
 def test_a_folder_that_is_full(tmp_path, monkeypatch):

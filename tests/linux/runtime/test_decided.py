@@ -13,7 +13,7 @@ from agents import UUID, Agent, linux, tool_call
 from clawlite.core.base.errors import SandboxDenied
 from clawlite.core.image.profile import Profile
 from clawlite.host.build.build import build_beside
-from clawlite.linux.files.workspace import Decided
+from clawlite.linux.files.workspace import DecidedPaths
 from clawlite.linux.tools.file_tools import run
 from clawlite.linux.tools.precheck import check
 
@@ -244,18 +244,20 @@ def test_a_function_of_tools_py_is_refused_too_when_a_link_has_changed(tmp_path)
 
 
 def test_what_was_decided_last_holds_for_a_call_and_its_attempts():
-    decided = Decided(running := {1: None})
-    decided.took(1, "/a", "/private")  # a call that is denied: its handler does not begin
-    decided.took(1, "/a", "/b")
-    assert decided.of(1) == {"/a": "/b"} == decided.of(1) and decided.of(2) == {}
+    decided = DecidedPaths(running := {1: None})
+    decided.note_path(1, "/a", "/private")  # a call that is denied: its handler does not begin
+    decided.note_path(1, "/a", "/b")
+    assert decided.paths_of(1) == {"/a": "/b"} == decided.paths_of(1) and decided.paths_of(2) == {}
     # of a world model that is asked between decision and handler
-    decided.took(1, "/d", "/d")
-    assert decided.of(1)["/a"] == "/b"
-    decided.took(1, "/d", "/d")
-    assert decided.of(1)["/a"] == "/b"
+    decided.note_path(1, "/d", "/d")
+    assert decided.paths_of(1)["/a"] == "/b"
+    decided.note_path(1, "/d", "/d")
+    assert decided.paths_of(1)["/a"] == "/b"
     for task in range(2, 200):
-        decided.took(task, "/x", "/y")
-    assert decided.of(1) == {"/a": "/b", "/d": "/d"} and len(decided._seen) <= 64 + len(running)
+        decided.note_path(task, "/x", "/y")
+    assert decided.paths_of(1) == {"/a": "/b", "/d": "/d"} and len(decided._seen) <= 64 + len(
+        running
+    )
 
 
 def test_where_the_root_of_a_rule_leads_is_not_what_a_call_opens(tmp_path):

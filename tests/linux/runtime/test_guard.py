@@ -14,7 +14,7 @@ from clawlite.core.image.scan_config import BLOCK, INPUT, MARK, NOTE, OUTPUT, RE
 from clawlite.core.turns import tools
 from clawlite.host.policy.injections import LITERALS, SENTENCES, WORDS
 from clawlite.host.schema.automata import compile_pattern
-from clawlite.linux.tools.scan_support import known
+from clawlite.linux.tools.scan_support import secret_values
 from clawlite.scan.checks import SPACES
 from clawlite.scan.guard import Guard
 from clawlite.scan.redact_stream import RedactStream
@@ -217,7 +217,7 @@ def test_what_the_agent_could_resolve_is_known(tmp_path, monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", "called like one")
     monkeypatch.setenv("OTHER_TOKEN", "short")
     monkeypatch.setenv("PLAIN", "nobody's secret at all")
-    assert sorted(known("a", ["REFERRED", "NOT_THERE"])) == [
+    assert sorted(secret_values("a", ["REFERRED", "NOT_THERE"])) == [
         "called like one",
         "in the store",
         "r3ferred",

@@ -56,7 +56,7 @@ class World:
             [str(root / name) for name in denied],
         )
         self.hidden = []
-        self.table = mounts.here
+        self.table = mounts.own_table
 
     def write(self, name: str, text) -> str:
         path = self.root / name

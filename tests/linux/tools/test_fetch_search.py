@@ -10,7 +10,7 @@ from net_servers import nothing_left, serving, tls  # noqa: F401
 from own_network import PUBLIC, inside, names  # noqa: F401
 
 from clawlite.core.base.errors import ClawError, SandboxDenied
-from clawlite.linux.tools.fetch_page import joined
+from clawlite.linux.tools.fetch_page import redirect_url
 from clawlite.linux.tools.fetch_search import MAX_ANSWER, Search
 
 HITS = [
@@ -191,7 +191,7 @@ def test_where_redirects_lead():
         ("d/../e", "/a/b/e"),
         ("8080/x", "/a/b/8080/x"),
     ):
-        assert joined(base, location) == (
+        assert redirect_url(base, location) == (
             wanted
             if ":" in location.split("/")[0] or "//" in location
             else "https://h.example:8443" + wanted

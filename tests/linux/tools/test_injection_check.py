@@ -13,7 +13,7 @@ from clawlite.core.base.errors import ProviderError
 from clawlite.host.policy.injections import LITERALS, SENTENCES, WORDS
 from clawlite.host.schema.automata import compile_pattern
 from clawlite.linux.tools import injection_check
-from clawlite.linux.tools.injection_check import DATA, ORDERS, UNCLEAR, asked
+from clawlite.linux.tools.injection_check import DATA, ORDERS, UNCLEAR, ask_model
 from clawlite.scan.injection import Patterns
 
 PLAIN = "The soil is at 31 percent, and it rained for two hours."
@@ -33,10 +33,10 @@ def words_of(prompt: str) -> tuple:
 
 
 def played(text: str, *answers) -> tuple:
-    """Drive ``asked`` with *answers*: "orders", "data", another text or an error; return
+    """Drive ``ask_model`` with *answers*: "orders", "data", another text or an error; return
     (verdict, requests).
     """
-    run, requests, outcome = asked(text), [], None
+    run, requests, outcome = ask_model(text), [], None
     answers = list(answers)
     try:
         while True:
@@ -117,7 +117,7 @@ def world(tmp_path):
 
 
 def judge(word: str):
-    """Return a step that answers a question of ``asked`` with its word for *word*."""
+    """Return a step that answers a question of ``ask_model`` with its word for *word*."""
 
     def step(request):
         orders, data, _ = words_of(request.body["messages"][-1]["content"])

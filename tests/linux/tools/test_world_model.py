@@ -17,7 +17,7 @@ from clawlite.host.boards import boards
 from clawlite.host.compiler import compiler
 from clawlite.host.fit import board_fit
 from clawlite.host.manifest import lint_warnings, manifest
-from clawlite.linux.tools.world_model import Model, doubtful, misses, said
+from clawlite.linux.tools.world_model import Model, doubtful, misses, prediction_text
 
 SKILL = {
     "name": "noting",
@@ -416,4 +416,6 @@ def test_bounds_of_an_answer(answer, wrong, doubts):
     weather = Model(["w", 0, "t", 0, ["risk", "uncertainty"], 0, 1, 0, None, [], ["s"]])
     assert bool(misses(weather, answer)) == wrong
     if not wrong:
-        assert bool(doubtful(weather, answer)) == doubts and said(answer).startswith("risk ")
+        assert bool(doubtful(weather, answer)) == doubts and prediction_text(answer).startswith(
+            "risk "
+        )
