@@ -373,7 +373,7 @@ def main() -> int:
             if given.output:
                 with open(given.output, "a", encoding="utf-8") as file:
                     file.write(json.dumps(row) + "\n")
-    print("", *targets.lines(targets.verdicts(found, ["swarm"])), sep="\n")
+    print("", *targets.verdict_lines(targets.verdicts(found, ["swarm"])), sep="\n")
     return 1 if any(row["met"] is False for row in found) else 0
 
 

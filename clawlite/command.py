@@ -240,7 +240,7 @@ def _agent(verb: str, args: list) -> int:
         return commands.run(command)
     try:
         from clawlite.host.build.build import build_facts
-        from clawlite.host.cli.ui import failed
+        from clawlite.host.cli.ui import print_error
     except ImportError as e:
         return _missing(e)
     import os
@@ -252,18 +252,18 @@ def _agent(verb: str, args: list) -> int:
         if facts is not None:
             image_cache.store(command.name, at_use, image, facts)
     except ClawError as e:
-        return failed(e, False)
+        return print_error(e, False)
     start = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
     os.execv(sys.executable, [sys.executable, start] + command.with_image(image))
 
 
 def _unknown(name: str, known: list) -> int:
-    from clawlite.host.base.problems import did_you_mean, shown
+    from clawlite.host.base.problems import did_you_mean, value_text
 
     hint = did_you_mean(name, known)
     sys.stderr.write(
         "clawlite: there is no command %s%s All commands: clawlite --help\n"
-        % (shown(name), " - " + hint if hint else ".")
+        % (value_text(name), " - " + hint if hint else ".")
     )
     return 2
 

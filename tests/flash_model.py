@@ -14,7 +14,7 @@ class Model:
     def __init__(self):
         self.files, self.folders = {}, set()
 
-    def look(self) -> BoardState:
+    def read_state(self) -> BoardState:
         whole = [slot for slot in "ab" if f"/claw-{slot}.cbor" in self.files]
         records = [
             self.files[name] for name in ("/claw.boot", "/claw.boot.new") if name in self.files
@@ -30,7 +30,9 @@ class Model:
     def flash(self, want: Contents, steps: int = None) -> list:
         """Carry out the first *steps* of the plan; return them as ``disk_board.py`` wants them."""
         script = []
-        for step in [step for step in plan(self.look(), want).steps if step[0] != "verify"][:steps]:
+        for step in [step for step in plan(self.read_state(), want).steps if step[0] != "verify"][
+            :steps
+        ]:
             if step[0] == "mkdir":
                 self.folders.add(step[1])
             elif step[0] == "rename":

@@ -26,7 +26,7 @@ def image_of(agent):
     text = settings.read_text()
     text += "" if "[mcp.t]" in text else "[mcp.t]\n"
     settings.write_text(text + 'mode = "mediated"\n[gateway]\n')
-    return inspection.opened(build_beside(str(agent)))
+    return inspection.open_image(build_beside(str(agent)))
 
 
 async def nothing(name: str):

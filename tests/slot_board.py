@@ -87,7 +87,9 @@ class Board:
 
     def flash(self, *what, **more):
         flash.carry_out(
-            self.folder, plan(self.folder.look(), self.contents(*what, **more)), lambda size: None
+            self.folder,
+            plan(self.folder.read_state(), self.contents(*what, **more)),
+            lambda size: None,
         )
 
     def words(self, *options) -> tuple:
@@ -110,7 +112,7 @@ class Board:
 
     def record(self) -> tuple:
         """Return (slot, trials, checked)."""
-        return newest(self.folder.look().records)[1:]
+        return newest(self.folder.read_state().records)[1:]
 
     def image(self, slot: str):
         return self.root / f"claw-{slot}.cbor"

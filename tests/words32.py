@@ -278,7 +278,7 @@ def code(boards: tuple, agents: dict, bits: int) -> dict:
                 measured["ready"] - data(heap, folder) + heap.value(image.section(layout.REPLAY))
             )
         known = [
-            part for part in board_heap.parts(opened(folder)) if part in found and part != name
+            part for part in board_heap.code_parts(opened(folder)) if part in found and part != name
         ]
         found[name] = measured["after"] - data(heap, folder) - sum(found[part] for part in known)
     found["remote"] = -found.pop("both")  # what the two share was in each of them

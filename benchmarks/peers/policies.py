@@ -166,7 +166,7 @@ def main(arguments=None) -> int:
         except ClawError as e:
             print(f"clawlite: {e.message}{e.hint and ' - ' + e.hint}", file=sys.stderr)
             return 1
-    print("", *targets.lines(targets.verdicts(found, ["peers"])), sep="\n")
+    print("", *targets.verdict_lines(targets.verdicts(found, ["peers"])), sep="\n")
     return 1 if any(row["met"] is False for row in found) else 0
 
 

@@ -449,7 +449,7 @@ def test_another_destination_is_refused_by_field_and_by_the_board(start, tmp_pat
         (tmp_path / "flash/claw.yaml").write_text(MANIFEST % "audit: { destination: webhook }")
         image = build.build_beside(str(tmp_path / "flash"))
     for name in ("pico", "esp32"):
-        (problem,) = board_fit.wants(
+        (problem,) = board_fit.board_problems(
             manifest.load(str(tmp_path / "flash")), boards.profile(name), boards.load_all()
         )
         assert (
@@ -490,4 +490,7 @@ def test_a_maker_is_told_that_a_flash_is_not_for_ever(tmp_path):
     shutil.rmtree(tmp_path / "flash")
     project(tmp_path / "flash", "audit: { retention: 30d }")
     assert board_fit.notes(manifest.load(str(tmp_path / "flash")), boards.profile("pico")) == []
-    assert board_fit.wants(manifest.load(str(tmp_path / "flash")), boards.profile("pico")) == []
+    assert (
+        board_fit.board_problems(manifest.load(str(tmp_path / "flash")), boards.profile("pico"))
+        == []
+    )

@@ -333,7 +333,7 @@ def test_a_flash_stopped_at_any_step_leaves_an_image_that_boots(board):
     board.boot()
     steps = [
         step
-        for step in plan(board.folder.look(), board.contents("2.0.0")).steps
+        for step in plan(board.folder.read_state(), board.contents("2.0.0")).steps
         if step[0] != "verify"
     ]
     begin = os.path.join(board.tmp_path, "begin")
@@ -345,7 +345,7 @@ def test_a_flash_stopped_at_any_step_leaves_an_image_that_boots(board):
         stopping = Stopping(str(board.root), count)
         try:
             flash.carry_out(
-                stopping, plan(stopping.look(), board.contents("2.0.0")), lambda size: None
+                stopping, plan(stopping.read_state(), board.contents("2.0.0")), lambda size: None
             )
         except Stopped:
             pass
@@ -364,7 +364,7 @@ def test_what_is_read_back_wrong_does_not_boot(board):
             super().write(path, data[:-1] + b"?" if path.endswith("/tools.py.new") else data)
 
     worn = Worn(str(board.root))
-    made = plan(worn.look(), board.contents("2.0.0", TOOLS + "# other\n"))
+    made = plan(worn.read_state(), board.contents("2.0.0", TOOLS + "# other\n"))
     with pytest.raises(
         ClawError, match="claw-b/tools.py is not what was written; the previous agent still boots"
     ):

@@ -137,7 +137,7 @@ def test_a_board_without_the_abilities_is_refused_by_line(tmp_path):
     loaded = manifest.load(tmp_path)
     pico = boards.profile("pico-w", str(tmp_path))
     assert compiler.requires(loaded).count("guard-model") == 1
-    (problem,) = [p for p in board_fit.wants(loaded, pico, boards.load_all(str(tmp_path)))]
+    (problem,) = [p for p in board_fit.board_problems(loaded, pico, boards.load_all(str(tmp_path)))]
     assert (
         "guard-model" in problem.text()
         and "detection: pattern" in problem.text()

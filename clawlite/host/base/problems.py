@@ -136,7 +136,7 @@ def quoted(text: str) -> str:
     return f'"{text}"' if len(text) <= 60 else f'"{text[:57]}..."'
 
 
-def shown(value: object) -> str:
+def value_text(value: object) -> str:
     """Return how a message names a value that was found: ``"objet"``, ``true``, ``a list``,
     ``nothing``.
     """

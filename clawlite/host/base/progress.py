@@ -47,7 +47,9 @@ class RunProgress:
     def _draw(self) -> None:
         name, _ = self._parts[self._at]
         now = time.monotonic()
-        seconds = left(self._parts, self._at, self._begun - self._started, now - self._begun)
+        seconds = seconds_left(
+            self._parts, self._at, self._begun - self._started, now - self._begun
+        )
         said = f"{name}, {self._at + 1} of {len(self._parts)}, about {duration(seconds)} left"
         self._write(_ERASED + said + "\r")
 
@@ -58,7 +60,7 @@ class RunProgress:
             sys.stderr.flush()
 
 
-def left(parts: list[tuple[str, float]], at: int, before_s: float, now_s: float) -> float:
+def seconds_left(parts: list[tuple[str, float]], at: int, before_s: float, now_s: float) -> float:
     """Return about how many seconds the run still takes: the recorded seconds of the parts that are
     not done, scaled by how much slower than recorded the parts before were.
 

@@ -220,7 +220,7 @@ def show(measure, as_json: bool, output: str = None, suites: tuple = (), before:
             file.close()
         verdicts = targets.verdicts(rows, suites or {row["suite"] for row in rows})
         if rows and not as_json:
-            print("", *targets.lines(verdicts), sep="\n", flush=True)
+            print("", *targets.verdict_lines(verdicts), sep="\n", flush=True)
         if missed:
             sys.stderr.write(
                 "".join(

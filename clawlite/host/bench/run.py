@@ -79,7 +79,7 @@ class Bench:
         """
         ordered = sorted(samples)
         value = quantile(ordered, 0.5) if value is None else value
-        held = targets.of(suite, case, core)
+        held = targets.target_for(suite, case, core)
         target = held["limit"] if held else None
         found = dict.fromkeys(KEYS)
         found.update(

@@ -116,7 +116,9 @@ class _Server(SerialConsole):
         size = len(self._call_of(_Waiting(call, None)))
         if size > MAX_LINE:
             raise InvalidParams(f"a board takes calls of at most {MAX_LINE} bytes, this has {size}")
-        one = call.number = _Waiting(call, asked(self._image, call.name, call.arguments))
+        one = call.number = _Waiting(
+            call, approval_question(self._image, call.name, call.arguments)
+        )
         self._queue.append(one)
         if one.asks:
             self._mcp.asked(call, one.asks)
@@ -284,7 +286,7 @@ class _Server(SerialConsole):
         self._code = 1
 
 
-def asked(image, name: str, arguments: dict):
+def approval_question(image, name: str, arguments: dict):
     """Return the question that a person is asked before the tool *name* runs, or None when nobody
     is: the gates of *image*, gone through up to the tool.
     """

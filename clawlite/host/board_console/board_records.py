@@ -46,7 +46,7 @@ class Records:
         agents = sorted(name[len(AUDIT) :] for name in names if name.startswith(AUDIT))
         if agent is None:
             if len(agents) != 1:
-                raise failed(
+                raise as_error(
                     f"{board.name}: "
                     f"{'more than one agent has' if agents else 'no agent has'} an audit "
                     f"there{': ' + ', '.join(agents) if agents else ''}",
@@ -84,7 +84,7 @@ def _copy(board, path: str, target: str) -> None:
             file.write(piece)
 
 
-def failed(message: str, hint: str) -> ClawError:
+def as_error(message: str, hint: str) -> ClawError:
     error = ClawError(message, hint)
     error.exit_code = 1
     return error

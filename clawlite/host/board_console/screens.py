@@ -45,7 +45,7 @@ def write(data: bytes):
             raise BrokenPipeError(e.errno, e.strerror) from None
 
 
-def sent(event: tuple) -> list:
+def board_input(event: tuple) -> list:
     """Return [(LINE, bytes for the board)] of an event of a framer; [] for a line that is too
     long, which is told.
     """
@@ -79,7 +79,7 @@ class Plain:
             kind, data = event
             if kind == TOO_LONG:
                 self.note(_TOO_LONG % int(data))
-            found += sent(event)
+            found += board_input(event)
         return found if data else found + [(END, b"")]
 
     def show(self, data: bytes):
@@ -179,7 +179,7 @@ class Edited:
                 self._waits = self._waits and kind == RECORD
                 if kind == TOO_LONG:
                     self.note(_TOO_LONG % int(data))
-                found += [(LINE, data + b"\n")] if kind == TEXT else sent(event)
+                found += [(LINE, data + b"\n")] if kind == TEXT else board_input(event)
             elif self._editor.at_end:
                 self._editor.at_end = False
                 found.append((KEY, b"\x04"))

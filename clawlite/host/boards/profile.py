@@ -97,7 +97,7 @@ class Pins(Strict):
     reserved: dict[str, Text] | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         shared_with = value.get("pwm_shared")
         for first, other in shared_with.items() if isinstance(shared_with, dict) else ():
             ours, theirs = span(first), span(other) if isinstance(other, str) else None
@@ -157,7 +157,7 @@ class Profile(Strict):
     unchecked: list[Text] | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         if value.get("word_bits") in range(33, 64):
             report(("word_bits",), "", "32 or 64", str(value["word_bits"]))
         if value.get("runtime") == "micropython" and "heap_bytes" not in value:
@@ -209,7 +209,7 @@ def span(text: str):
     return (first, last) if first <= last <= MAX_PIN else None
 
 
-def has(spans, pin: int) -> bool:
+def is_in_spans(spans, pin: int) -> bool:
     """Return whether *pin* is in *spans*, a list of "N" and "N-M" or None."""
     return any(first <= pin <= last for first, last in map(span, spans or ()))
 
@@ -219,7 +219,7 @@ def shared(spans, pin: int) -> int:
     None.
     """
     for first, other in (spans or {}).items():
-        if has([other], pin):
+        if is_in_spans([other], pin):
             return span(first)[0] + pin - span(other)[0]
     return pin
 

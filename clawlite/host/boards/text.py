@@ -69,7 +69,7 @@ def _field(name: str, value, is_unchecked: bool) -> str:
     return f"  {name:27}{'? ' if is_unchecked else '  '}{value}"
 
 
-def fits(boards: list[str], why_not: dict[str, str]) -> list[str]:
+def fit_lines(boards: list[str], why_not: dict[str, str]) -> list[str]:
     """Return a line for each board: whether an image can run on it, and if not, the first reason
     of *why_not*.
     """

@@ -134,7 +134,7 @@ def build(
     else:
         built = compiler.build(loaded, key)
         need = board_fit.Need(loaded, built.data)
-    fits, why_not = board_fit.fitting(loaded, need)
+    fits, why_not = board_fit.fitting_boards(loaded, need)
     path = output or os.path.join(loaded.folder, IMAGE)
     changed = save(path, built.data)
     there = profile if profile and profile.runtime == "micropython" else None

@@ -56,7 +56,7 @@ def rows(name: str) -> list[dict]:
     (of a decision that is always the same, or None), policy (a sentence), skill (None, or what
     ``inspection.skills`` says of it). Raises ``ManifestErrors``, ``ImageError``."""
     if inspection.is_image(name):
-        image = inspection.opened(name)
+        image = inspection.open_image(name)
         schemas = _sent(image)
     else:
         from clawlite.host.tools import skills
@@ -93,7 +93,7 @@ def decision_of(name: str, tool: str) -> dict:
     Raises ``ManifestErrors``, ``ImageError``."""
     loaded = None
     if inspection.is_image(name):
-        image = inspection.opened(name)
+        image = inspection.open_image(name)
     else:
         loaded, image = _compiled(name)
     found = image.tool(tool)

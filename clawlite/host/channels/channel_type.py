@@ -30,7 +30,7 @@ class ChannelType:
     refuse      function(manifest, channel, problem): adds problems of one Channel, which asks for
                 more than this type can do
     check       function(manifest): adds problems of the section of clawlite.toml
-    own         function(manifest, channel) -> the record for its module of linux/channels, made
+    record      function(manifest, channel) -> the record for its module of linux/channels, made
                 also for a manifest with problems
     answers     function(manifest, channel) -> bool, the tool ``message`` may write to this one
     """
@@ -44,7 +44,7 @@ class ChannelType:
     settings: Settings | None = None
     refuse: Callable = _nothing
     check: Callable = _nothing
-    own: Callable = _nothing
+    record: Callable = _nothing
     answers: Callable = lambda manifest, channel: True
 
     @property

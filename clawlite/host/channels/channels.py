@@ -212,7 +212,7 @@ def _record(manifest, channel) -> list:
         _access_record(spec.access_control),
         limits,
         [trigger.max_parallel, OVERLAPS.index(trigger.overlap_policy)] if trigger else [1, 0],
-        TYPES[spec.type].own(manifest, channel),
+        TYPES[spec.type].record(manifest, channel),
     ]
 
 

@@ -73,7 +73,7 @@ def check(manifest) -> None:
             )
 
 
-def own(manifest, channel) -> list | None:
+def record(manifest, channel) -> list | None:
     """Return the record for linux/channels/cron.py; None for a Channel that ``refuse`` refused."""
     settings, said = manifest.settings, manifest.settings.channels["cron"]
     schedule = channel.spec.trigger.schedule if channel.spec.trigger else ""
@@ -106,5 +106,11 @@ def _zone_problem(name: str) -> str:
 
 
 TYPE = ChannelType(
-    "cron", ("polling",), trigger="schedule", settings=Cron, refuse=refuse, check=check, own=own
+    "cron",
+    ("polling",),
+    trigger="schedule",
+    settings=Cron,
+    refuse=refuse,
+    check=check,
+    record=record,
 )

@@ -208,7 +208,7 @@ def topic_problem(topic: str) -> str:
     return ""
 
 
-def own(manifest, channel) -> list | None:
+def record(manifest, channel) -> list | None:
     """Return the record for linux/channels/mqtt.py; None for a Channel that ``check`` or
     ``refuse`` has refused.
     """
@@ -246,6 +246,6 @@ TYPE = ChannelType(
     settings=Mqtt,
     refuse=refuse,
     check=check,
-    own=own,
+    record=record,
     answers=answers,
 )

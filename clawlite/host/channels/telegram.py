@@ -40,7 +40,7 @@ def check(manifest) -> None:
         manifest.problems.add(place, path, e.message, hint=e.hint)
 
 
-def own(manifest, channel) -> list | None:
+def record(manifest, channel) -> list | None:
     """Return what linux/channels/telegram.py is given, None for what ``check`` has refused."""
     try:
         scheme, host, port, target = parse_url(manifest.settings.channels["telegram"].base_url)
@@ -57,5 +57,5 @@ TYPE = ChannelType(
     features=("typing_indicator", "read_receipts", "threads"),
     settings=Telegram,
     check=check,
-    own=own,
+    record=record,
 )

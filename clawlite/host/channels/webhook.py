@@ -44,7 +44,7 @@ def check(manifest) -> None:
         )
 
 
-def own(manifest, channel) -> list:
+def record(manifest, channel) -> list:
     """Return the record for linux/channels/webhook.py."""
     host, _, port = manifest.settings.channels["webhook"].address.rpartition(":")
     return [host.strip("[]"), int(port), channel.spec.auth.secret_ref]
@@ -57,5 +57,5 @@ TYPE = ChannelType(
     settings=Webhook,
     refuse=refuse,
     check=check,
-    own=own,
+    record=record,
 )

@@ -198,4 +198,4 @@ def main(args: list[str], editor=None, secret=None, show=None, sandboxes=None) -
             ui.document({"error": ClawError(e.format_message()).to_json()})
         return 2
     except ClawError as e:
-        return ui.failed(e, "--json" in args)
+        return ui.print_error(e, "--json" in args)

@@ -99,7 +99,7 @@ def token(name):
     had = has_token(name)
     print(f"{name}:{make_token(name)}")
     if had:
-        ui.talk(f"The token that {name} had before is no longer valid.")
+        ui.print_note(f"The token that {name} had before is no longer valid.")
 
 
 @gateway.command()
@@ -108,7 +108,7 @@ def devices(as_json):
     """Show the devices that were here.  Agent, image, when, and what each has spent."""
     from clawlite.host.gateway import report
 
-    ui.rows(report.devices(), as_json)
+    ui.print_rows(report.devices(), as_json)
 
 
 @gateway.command()
@@ -118,7 +118,7 @@ def history(count, as_json):
     """Show what was asked and answered."""
     from clawlite.host.gateway import report
 
-    ui.rows(report.history(count), as_json)
+    ui.print_rows(report.history(count), as_json)
 
 
 @gateway.command()
@@ -128,4 +128,4 @@ def audit(count, as_json):
     """Show what happened."""
     from clawlite.host.gateway import report
 
-    ui.rows(report.audit(count), as_json)
+    ui.print_rows(report.audit(count), as_json)

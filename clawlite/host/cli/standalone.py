@@ -42,7 +42,7 @@ def main(args: list[str]) -> int:
     except SystemExit as e:  # argparse, after --help
         return int(e.code or 0)
     except ClawError as e:
-        return ui.failed(e, "--json" in args)
+        return ui.print_error(e, "--json" in args)
 
 
 def _json(parser, what: str = "one JSON document on stdout") -> None:
@@ -226,7 +226,7 @@ def _measure(found) -> int:
         from clawlite.host.bench import device
 
         rows = (
-            device.here
+            device.measure_here
             if found.here
             else device.over_ssh
             if found.ssh is not None

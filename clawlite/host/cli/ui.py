@@ -22,15 +22,15 @@ def document(value: object) -> None:
     print(text)
 
 
-def say(text: str) -> None:
+def print_data(text: str) -> None:
     """Print *text* on stdout: what stands in a manifest neither drives the terminal nor hides in
     it.
     """
     print(_harmless(text), flush=True)  # a console may follow, which writes past the buffer
 
 
-def talk(text: str) -> None:
-    """Print *text* on stderr, as ``say`` does."""
+def print_note(text: str) -> None:
+    """Print *text* on stderr, as ``print_data`` does."""
     print(_harmless(text), file=sys.stderr)
 
 
@@ -43,16 +43,16 @@ def _harmless(text: str) -> str:
 def declared(found: dict, as_json: bool) -> None:
     from clawlite.host.manifest.conformance import text
 
-    document(found) if as_json else say(text(found))
+    document(found) if as_json else print_data(text(found))
 
 
 def show_new_project(name: str, files: list[str], board: str = None) -> None:
-    talk(f"Made {name} with {', '.join(files)}.")
+    print_note(f"Made {name} with {', '.join(files)}.")
     if "claw.yaml" not in files:  # several agents, a folder each
-        talk(f"Next: cd {name} && clawlite swarm up")
-        talk('In another terminal there: clawlite swarm run "look at bed 3" leader')
+        print_note(f"Next: cd {name} && clawlite swarm up")
+        print_note('In another terminal there: clawlite swarm run "look at bed 3" leader')
         return
-    talk(
+    print_note(
         f"Next: cd {name} && clawlite run"
         + (
             f"   (here), or with --port PORT on the {board}: clawlite ports lists the ports"
@@ -66,26 +66,26 @@ def checked(found: dict, as_json: bool) -> None:
     if as_json:
         document(found)
         return
-    say(f"{found['file']}: valid CKP ({found['tools']} tools, {found['rules']} rules)")
+    print_data(f"{found['file']}: valid CKP ({found['tools']} tools, {found['rules']} rules)")
     for line in found["not_built"]:
-        say(f"  cannot be built yet: {line}")
+        print_data(f"  cannot be built yet: {line}")
     for line in found["not_asked"]:
-        say(f"  asked by the first build: {line}")
-    _found(found)
+        print_data(f"  asked by the first build: {line}")
+    _print_warnings(found)
 
 
 def built(found: dict, as_json: bool) -> None:
     if as_json:
         document(found)
         return
-    say(
+    print_data(
         f"{found['file']}: {found['bytes']} bytes, needs: "
         f"{', '.join(found['requires']) or 'nothing special'}"
     )
     for uri in found["pinned"]:
-        say(f"  pinned in clawlite.lock: {uri}")
+        print_data(f"  pinned in clawlite.lock: {uri}")
     for part in found["sections"]:
-        say(f"  {part['name']:14}{part['bytes']:7} bytes")
+        print_data(f"  {part['name']:14}{part['bytes']:7} bytes")
     print(
         f"  on MicroPython: about {found['heap_bytes']} bytes of heap, {found['held_bytes']} of "
         f"them held, "
@@ -94,8 +94,10 @@ def built(found: dict, as_json: bool) -> None:
     if found["swarm_bytes"]:
         print(f"  for its swarm: about {found['swarm_bytes']} of the bytes that are held")
     if not found["board"]:
-        say("\n".join("  " + line for line in board_text.fits(found["fits"], found["why_not"])))
-    _found(found)
+        print_data(
+            "\n".join("  " + line for line in board_text.fit_lines(found["fits"], found["why_not"]))
+        )
+    _print_warnings(found)
 
 
 def discovered(found: list, is_dry: bool, as_json: bool) -> None:
@@ -110,53 +112,55 @@ def discovered(found: list, is_dry: bool, as_json: bool) -> None:
         ]
         written = "nothing is written" if is_dry else "written"
         said = "; ".join(parts) + f" - {written}" if parts else "as it was"
-        say(f"{one['service']}: {one['file']}: {said}")
+        print_data(f"{one['service']}: {one['file']}: {said}")
 
 
-def _found(found: dict) -> None:
+def _print_warnings(found: dict) -> None:
     """Show the warnings: what is most likely not meant (host/manifest/lint_warnings.py)."""
     for word in ("dead", "shadowed"):
         for rule in found[word]:
             why = "matches no tool" if word == "dead" else "an earlier rule always decides first"
-            talk(f"{rule['file']}:{rule['line']}: rule {rule['id']} never decides: {why}")
+            print_note(f"{rule['file']}:{rule['line']}: rule {rule['id']} never decides: {why}")
     for warning in found["warnings"]:
         where = f"{warning['file']}:{warning['line']}" if warning["line"] else warning["file"]
-        talk(f"{where}: warning: {warning['message']}")
+        print_note(f"{where}: warning: {warning['message']}")
 
 
 def boards(rows: list, as_json: bool) -> None:
-    document(rows) if as_json else say("\n".join(board_text.table(rows)))
+    document(rows) if as_json else print_data("\n".join(board_text.table(rows)))
 
 
 def board(row: dict, as_json: bool) -> None:
-    document(row) if as_json else say("\n".join(board_text.board_lines(row)))
+    document(row) if as_json else print_data("\n".join(board_text.board_lines(row)))
 
 
 def board_made(path: str, source: str) -> None:
-    talk(f"Made {path} after {source}.")
-    talk("Next: enter the facts of your board, and remove from unchecked what you have checked")
+    print_note(f"Made {path} after {source}.")
+    print_note(
+        "Next: enter the facts of your board, and remove from unchecked what you have checked"
+    )
 
 
 def inspected(found: dict, as_json: bool) -> None:
     if as_json:
         document(found)
     else:
-        say(inspection.text(found))
+        print_data(inspection.text(found))
 
 
 def tools(rows: list, as_json: bool) -> None:
     from clawlite.host.build.tool_table import text
 
-    document(rows) if as_json else say(text(rows))
+    document(rows) if as_json else print_data(text(rows))
 
 
 def show_decision(found: dict, as_json: bool) -> None:
     if as_json:
         document(found)
         return
-    say(f"{found['name']}: {found['policy']}")
+    print_data(f"{found['name']}: {found['policy']}")
     if not found["known"]:
-        talk(
+        print_note(
             "  This agent has no such tool, so its calls are refused as unknown. Should it get\n"
             "  one, this decides by its name alone: rules for labels and hints are not in it."
         )
@@ -164,11 +168,11 @@ def show_decision(found: dict, as_json: bool) -> None:
 
 def simulating(facts: dict, as_json: bool) -> None:
     print(json.dumps(facts, ensure_ascii=False) if as_json else facts["port"], flush=True)
-    talk(
+    print_note(
         f"A virtual board ({facts['board']}) is on {facts['link'] or facts['port']}; Ctrl-C ends "
         f"it."
     )
-    talk(f"Next: clawlite console --port {facts['link'] or facts['port']}")
+    print_note(f"Next: clawlite console --port {facts['link'] or facts['port']}")
 
 
 def attached(found: list, as_json: bool) -> None:
@@ -178,12 +182,12 @@ def attached(found: list, as_json: bool) -> None:
         document(found)
         return
     for port in found:
-        say(_port(port))
+        print_data(_port(port))
     if not any(port["port"] and (port["usb"] or port["virtual"]) for port in found):
-        talk(f"No board is attached: {next_step(found)}.")
+        print_note(f"No board is attached: {next_step(found)}.")
 
 
-def rows(found: list[dict], as_json: bool) -> None:
+def print_rows(found: list[dict], as_json: bool) -> None:
     """Print records, a line each: their values in order, texts cut at 60 characters."""
     if as_json:
         document(found)
@@ -197,7 +201,7 @@ def rows(found: list[dict], as_json: bool) -> None:
             "-" if not value else value if len(value) <= 60 else value[:57] + "..."
             for value in (" ".join(value.split()) for value in values)
         ]
-        say("  ".join(shown))
+        print_data("  ".join(shown))
 
 
 def watched(changes, as_json: bool) -> int:
@@ -228,7 +232,7 @@ def _port(port: dict) -> str:
 def compiling() -> None:
     """Show a person at a terminal what takes so long; elsewhere show nothing."""
     if sys.stderr.isatty():
-        talk("Compiling clawlite's own code for boards: some ten seconds, once.")
+        print_note("Compiling clawlite's own code for boards: some ten seconds, once.")
 
 
 def flashing(found: dict, as_json: bool) -> None:
@@ -242,19 +246,19 @@ def flashing(found: dict, as_json: bool) -> None:
         if change == "same":
             continue
         if len(files) > _MANY_FILES:
-            talk(
+            print_note(
                 f"  {change:8} {folder + '/':24} {sum(file['bytes'] for file in files):7} bytes  "
                 f"{len(files)} files"
             )
             continue
         for file in files:
-            talk(
+            print_note(
                 f"  {change:8} {file['path']:24} {file['bytes']:7} bytes  "
                 f"{(file['sha256'] or '')[:12]}"
             )
     same = sum(file["change"] == "same" for file in found["files"])
     board = f" ({found['board']})" if found["board"] else ""
-    talk(
+    print_note(
         f"{found['target']}{board}: slot {found['slot']}, {found['travels']} bytes to write, "
         f"{same} file{'s' if same != 1 else ''} the same"
     )
@@ -264,21 +268,21 @@ def flashed(found: dict, as_json: bool, tells_next: bool = True) -> None:
     if as_json:
         document(found)
     elif found["said"]:
-        say(found["said"])
+        print_data(found["said"])
         if tells_next:
-            talk(f"Next: {found['next']}")
+            print_note(f"Next: {found['next']}")
     elif found["written"]:
-        talk(f"Written; slot {found['slot']} boots next.")
+        print_note(f"Written; slot {found['slot']} boots next.")
     elif not found["dry_run"]:
-        talk("Nothing to write: the board has this already.")
+        print_note("Nothing to write: the board has this already.")
 
 
 def packaged(folder: str, files: list, as_json: bool) -> None:
     if as_json:
         document({"folder": folder, "files": files})
         return
-    talk(f"Made {folder} with {len(files)} files.")
-    talk(
+    print_note(f"Made {folder} with {len(files)} files.")
+    print_note(
         f"Next: mpremote mip install --target / {folder}/mip/package.json, or include "
         f"{folder}/frozen/manifest.py in a MicroPython build"
     )
@@ -290,19 +294,19 @@ def names(target: str, found: list, as_json: bool) -> None:
         document([{"name": name} for name in found])
         return
     for name in found:
-        say(name)
+        print_data(name)
 
 
 def provisioned(target: str, kind: str, name: str, verb: str, as_json: bool) -> None:
     if as_json:
         document({"target": target, kind: name, "verb": verb})
         return
-    talk(f"{target} {'has forgotten' if verb == 'remove' else 'keeps'} the {kind} {name}.")
+    print_note(f"{target} {'has forgotten' if verb == 'remove' else 'keeps'} the {kind} {name}.")
 
 
 def flashing_firmware(found: dict, as_json: bool) -> None:
     if not as_json:
-        talk(
+        print_note(
             f"{found['file']}: MicroPython for {found['chip']}, {found['bytes']} bytes, "
             f"{found['sha256'][:12]}, to {found['target']}"
         )
@@ -312,7 +316,7 @@ def flashed_firmware(found: dict, as_json: bool) -> None:
     if as_json:
         document(found)
     elif found["written"]:
-        talk("Written; the board restarts. Next: clawlite ports, then clawlite flash")
+        print_note("Written; the board restarts. Next: clawlite ports, then clawlite flash")
 
 
 def agree(flag: str, yes: bool) -> None:
@@ -378,14 +382,14 @@ class Elapsed:
             sys.stderr.flush()
 
 
-def failed(error: ClawError, as_json: bool) -> int:
+def print_error(error: ClawError, as_json: bool) -> int:
     """Show an error; return the exit code."""
     if as_json:
         document({"error": error.to_json()})
     if isinstance(error, ManifestErrors):
-        talk(str(error))
+        print_note(str(error))
         count = len(error.problems)
-        talk(f"{count} problem{'s' if count > 1 else ''}.")
+        print_note(f"{count} problem{'s' if count > 1 else ''}.")
     else:
-        talk(f"clawlite: {error.message}{' - ' + error.hint if error.hint else ''}")
+        print_note(f"clawlite: {error.message}{' - ' + error.hint if error.hint else ''}")
     return getattr(error, "exit_code", 2)

@@ -52,7 +52,7 @@ class Primitive:
     is_internal: bool = False
 
     @property
-    def told(self) -> Place | LinePlace:
+    def report_place(self) -> Place | LinePlace:
         return self.entry or self.place
 
     @property

@@ -11,7 +11,7 @@ import dataclasses
 from clawlite.core.base import uri as claw_uri
 from clawlite.core.base.errors import InvalidParams
 from clawlite.host.base.document import Place
-from clawlite.host.base.problems import Problems, did_you_mean, quoted, shown
+from clawlite.host.base.problems import Problems, did_you_mean, quoted, value_text
 from clawlite.host.documents import registries, registry
 from clawlite.host.documents.sources import Refused, Sources, is_glob
 from clawlite.host.models import KINDS
@@ -93,7 +93,7 @@ class References:
                     place,
                     "",
                     "a file name, a claw:// URI or inline: {...}",
-                    shown(entry),
+                    value_text(entry),
                     hint,
                 )
         except Refused as e:
@@ -172,7 +172,7 @@ class References:
             self.problems.add(
                 raw.place,
                 (),
-                f"expected a {kind} document, found {shown(raw.fields)}",
+                f"expected a {kind} document, found {value_text(raw.fields)}",
                 hint="the file is empty" if raw.fields is None else "",
             )
             self.broken.add(kind)
@@ -184,7 +184,7 @@ class References:
             slot = f"the manifest lists this file under spec.{KINDS[kind][0]}"
             near = did_you_mean(found, [kind]) if found not in list(KINDS) else ""
             self._refuse(
-                kind, raw.place.below("kind"), "", quoted(kind), shown(found), near or slot
+                kind, raw.place.below("kind"), "", quoted(kind), value_text(found), near or slot
             )
             return
         self.raws.append(raw)
@@ -209,7 +209,7 @@ class References:
         fields = entry["inline"]
         below = place.below("inline")
         if not isinstance(fields, dict):
-            self._refuse(kind, below, "", "a mapping", shown(fields))
+            self._refuse(kind, below, "", "a mapping", value_text(fields))
         else:
             self.raws.append(RawPrimitive(kind, fields, below, place, "inline", index))
 

@@ -7,7 +7,7 @@ most half of the flash that the agent leaves free."""
 from clawlite.host.policy.scan_config import blocks_of
 
 
-def wants(manifest, board, other, problems) -> None:
+def add_problems(manifest, board, other, problems) -> None:
     """Add the problems of *manifest* on *board*; other: function(can, otherwise) -> a hint."""
     for policy, block in blocks_of(manifest, "audit"):
         if block.destination not in (None, "file"):

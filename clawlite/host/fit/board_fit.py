@@ -49,23 +49,23 @@ class Need:
         self._data, self._source = data, source.decode()
         self._known = {}  # boards differ in little
 
-    def _of(self, function, board, *more) -> int:
+    def _measure(self, function, board, *more) -> int:
         key = function, *more, *slot.of_board(board)
         if key not in self._known:
             self._known[key] = function(self._data, self._source, *more, board)
         return self._known[key]
 
     def held(self, board=None) -> int:
-        return self._of(board_heap.heap_after_calls, board, board.word_bits if board else 32)
+        return self._measure(board_heap.heap_after_calls, board, board.word_bits if board else 32)
 
     def swarm(self, board=None) -> int:
-        return self._of(board_heap.swarm, board, board.word_bits if board else 32)
+        return self._measure(board_heap.swarm, board, board.word_bits if board else 32)
 
     def heap(self, board=None) -> int:
-        return self._of(board_heap.needed, board, board.word_bits if board else 32)
+        return self._measure(board_heap.needed, board, board.word_bits if board else 32)
 
     def flash(self, board=None) -> int:
-        return self._of(board_heap.flash, board)
+        return self._measure(board_heap.flash, board)
 
 
 def demand(manifest, board: Profile, build) -> tuple:
@@ -77,10 +77,10 @@ def demand(manifest, board: Profile, build) -> tuple:
     try:
         built = build()
     except ManifestErrors as e:
-        found = wants(manifest, board, boards.load_all(manifest.folder))
-        said = {(problem.file, problem.line, problem.path) for problem in found}
+        found = board_problems(manifest, board, boards.load_all(manifest.folder))
+        known_problems = {(problem.file, problem.line, problem.path) for problem in found}
         raise ManifestErrors(
-            found + [p for p in e.problems if (p.file, p.line, p.path) not in said]
+            found + [p for p in e.problems if (p.file, p.line, p.path) not in known_problems]
         ) from None
     need = Need(manifest, built.data)
     refuse(manifest, board, need)
@@ -92,7 +92,9 @@ def refuse(manifest, board: Profile, need: Need = None) -> None:
     there is one.
     """
     known = boards.load_all(manifest.folder)
-    found = wants(manifest, board, known) + (sizes(manifest, board, need, known) if need else [])
+    found = board_problems(manifest, board, known) + (
+        sizes(manifest, board, need, known) if need else []
+    )
     if found:
         raise ManifestErrors(found)
 
@@ -117,20 +119,20 @@ def notes(manifest, board: Profile) -> list[dict]:
                 model.where(),
                 f"{board.name} asks no world model: {', '.join(names)} acts without {model.name}",
             )
-            for model, names in world_models.named(manifest)
+            for model, names in world_models.named_models(manifest)
         ]
         found += stores.notes(manifest, board)
         found += audit.notes(manifest, board)
     return [{"file": file, "line": line, "message": message} for (file, line), message in found]
 
 
-def fitting(manifest, need: Need) -> tuple[list[str], dict[str, str]]:
+def fitting_boards(manifest, need: Need) -> tuple[list[str], dict[str, str]]:
     """Return (names of the boards on which an image of this need can run, {name of each other
     one: the first reason why not}).
     """
     fits, why_not = [], {}
     for board in boards.load_all(manifest.folder):
-        problems = wants(manifest, board) or sizes(manifest, board, need)
+        problems = board_problems(manifest, board) or sizes(manifest, board, need)
         if problems:
             # check --board has the hint, and all others
             why_not[board.name] = dataclasses.replace(problems[0], hint="").text()
@@ -139,7 +141,7 @@ def fitting(manifest, need: Need) -> tuple[list[str], dict[str, str]]:
     return fits, why_not
 
 
-def wants(manifest, board: Profile, known: list = ()) -> list[Problem]:
+def board_problems(manifest, board: Profile, known: list = ()) -> list[Problem]:
     """Return a problem for each thing that *manifest* asks of *board* in vain; *known*: profiles
     that hints may name.
     """
@@ -150,7 +152,9 @@ def wants(manifest, board: Profile, known: list = ()) -> list[Problem]:
     _messages(manifest, board, problems)
     _stores(manifest, board, known, problems)
     _swarm(manifest, board, problems)
-    pins.wants(manifest, board, lambda can, otherwise: _other(known, can, otherwise), problems)
+    pins.add_problems(
+        manifest, board, lambda can, otherwise: _other_board_hint(known, can, otherwise), problems
+    )
     return problems.found
 
 
@@ -173,7 +177,7 @@ def sizes(manifest, board: Profile, need: Need, known: list = ()) -> list[Proble
                 (),
                 f"the agent needs about {wanted:,} bytes of heap{tls}, and "
                 f"{board.name} has {board.heap_bytes:,}",
-                hint=_other(
+                hint=_other_board_hint(
                     known,
                     lambda b: (
                         (not tls or "https" in b.abilities)
@@ -188,7 +192,7 @@ def sizes(manifest, board: Profile, need: Need, known: list = ()) -> list[Proble
                 (),
                 f"the agent needs about {need.flash(board):,} bytes of flash, "
                 f"and {board.name} has {board.flash_bytes:,}",
-                hint=_other(
+                hint=_other_board_hint(
                     known,
                     lambda b: b.flash_bytes is None or need.flash(b) <= b.flash_bytes,
                     "fewer entries: retention.max_entries"
@@ -213,7 +217,7 @@ def _abilities(manifest, board: Profile, known: list, problems: Problems) -> Non
     """
     for ability in compiler.requires(manifest):
         if ability in _ABILITIES and ability not in board.abilities:
-            hint = _other(
+            hint = _other_board_hint(
                 known, lambda b: ability in b.abilities, _INSTEAD.get(ability, "leave it out")
             )
             tools = [
@@ -221,7 +225,9 @@ def _abilities(manifest, board: Profile, known: list, problems: Problems) -> Non
                 for tool in manifest.tools
                 if tool.origin == "registry" and registry.ability(tool.name) == ability
             ]
-            for place, path in [(tool.told, ()) for tool in tools] or [_where(manifest, ability)]:
+            for place, path in [(tool.report_place, ()) for tool in tools] or [
+                _place_of_ability(manifest, ability)
+            ]:
                 problems.add(
                     place,
                     path,
@@ -230,7 +236,7 @@ def _abilities(manifest, board: Profile, known: list, problems: Problems) -> Non
                 )
 
 
-def _where(manifest, ability: str) -> tuple:
+def _place_of_ability(manifest, ability: str) -> tuple:
     """Return (place, path) of the part that needs an ability, other than a built-in tool."""
     for provider in manifest.providers:
         if provider.spec.endpoint == f"builtin:{ability}":
@@ -248,9 +254,9 @@ def _where(manifest, ability: str) -> tuple:
         return manifest.telemetry.place, ()
     for tool in manifest.tools:
         if ability == "mcp" and tool.served and not tool.served.server.is_mediated:
-            return tool.told, ("mcp_source",)
+            return tool.report_place, ("mcp_source",)
         if ability in ("mediated", "mediated-line") and tool.served and not tool.service:
-            return tool.told, ("mcp_source",)
+            return tool.report_place, ("mcp_source",)
     for service in manifest.services:
         if ability in ("services", "mediated", "mediated-line"):
             return service.place, ("mode",)
@@ -269,7 +275,7 @@ def _where(manifest, ability: str) -> tuple:
             return channel.place, ("type",)
     for tool in manifest.tools:
         if ability == "tools" or ability == "tools.py" and tool.function:
-            return tool.told, ()
+            return tool.report_place, ()
         if ability == "tool-providers" and tool.function:
             if tool_provider.is_provided(tool.function.function):
                 return tool.place, ()
@@ -406,7 +412,7 @@ def _network(manifest, board: Profile, known: list, problems: Problems) -> None:
             place,
             path,
             message,
-            hint=_other(
+            hint=_other_board_hint(
                 known,
                 lambda b: (
                     scheme in b.abilities
@@ -422,7 +428,7 @@ def _sandbox(manifest, board: Profile, known: list, problems: Problems) -> None:
     if manifest.sandbox is None:
         if manifest.tools and "process" not in board.sandbox.levels:
             problems.add(
-                manifest.tools[0].told,
+                manifest.tools[0].report_place,
                 (),
                 "no Sandbox is declared, and that means the "
                 "most restrictive one: level process, "
@@ -438,7 +444,7 @@ def _sandbox(manifest, board: Profile, known: list, problems: Problems) -> None:
             place,
             ("level",),
             f'{board.name} cannot isolate tools at level "{spec.level}"',
-            hint=_other(known, lambda b: spec.level in b.sandbox.levels, "level none"),
+            hint=_other_board_hint(known, lambda b: spec.level in b.sandbox.levels, "level none"),
         )
     limits = spec.resource_limits
     for name in limits.__struct_fields__ if limits else ():
@@ -448,7 +454,7 @@ def _sandbox(manifest, board: Profile, known: list, problems: Problems) -> None:
                 ("resource_limits", name),
                 f"{board.name} cannot keep this limit",
                 key=True,
-                hint=_other(
+                hint=_other_board_hint(
                     known,
                     lambda b: name in b.sandbox.limits,
                     "set timeout_ms on the tools that need one"
@@ -511,7 +517,7 @@ def _stores(manifest, board: Profile, known: list, problems: Problems) -> None:
                 ("stores", index, "max_size_mb"),
                 f"{board.name} has {board.flash_bytes:,} bytes of flash",
                 found=f"{size:,} bytes",
-                hint=_other(
+                hint=_other_board_hint(
                     known,
                     lambda b: b.flash_bytes is None or size <= b.flash_bytes,
                     "a smaller store",
@@ -520,14 +526,17 @@ def _stores(manifest, board: Profile, known: list, problems: Problems) -> None:
                 else f"retention.max_entries in its place: a {store.type} store is "
                 f"counted in entries",
             )
-    for ability, wants_of in (("memory", stores.wants), ("audit", audit.wants)):
+    for ability, wants_of in (("memory", stores.add_problems), ("audit", audit.add_problems)):
         if board.runtime == "micropython" and ability in board.abilities:
             wants_of(
-                manifest, board, lambda can, otherwise: _other(known, can, otherwise), problems
+                manifest,
+                board,
+                lambda can, otherwise: _other_board_hint(known, can, otherwise),
+                problems,
             )
 
 
-def _other(known: list, can, otherwise: str) -> str:
+def _other_board_hint(known: list, can, otherwise: str) -> str:
     """Return a hint: *otherwise*, or the boards of *known* that ``can``."""
     able = [board.name for board in known if can(board)]
     if not able:

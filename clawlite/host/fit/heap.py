@@ -138,7 +138,7 @@ class Heap:
         return self.block + self.blocks(2 * slots * self.word)
 
 
-def parts(image, profile=None) -> list[str]:
+def code_parts(image, profile=None) -> list[str]:
     """Return which parts of a board's code an image (``image.Image``) loads, sorted, as
     ``board_sizes.json`` names them; *profile* of its board, whose pins are real and whose radio is
     used, or None."""
@@ -163,18 +163,18 @@ def heap_after_calls(data: bytes, tools_py: str, bits: int, profile=None) -> int
 
     data      the image
     tools_py  source of the tools.py that it needs, or ""
-    profile   as in ``parts``
+    profile   as in ``code_parts``
     """
     image = layout.Image(lambda offset, length: data[offset : offset + length], len(data))
     heap = Heap(bits)
-    code = sum(sizes()[str(bits)][part] for part in parts(image, profile))
+    code = sum(sizes()[str(bits)][part] for part in code_parts(image, profile))
     return code + content(heap, image) + (functions(heap, tools_py) if tools_py else 0)
 
 
 def swarm(data: bytes, tools_py: str, bits: int, profile=None) -> int:
     """Return how many of the held bytes are code of the swarm's client; 0 without a swarm."""
     image = layout.Image(lambda offset, length: data[offset : offset + length], len(data))
-    return sum(sizes()[str(bits)][part] for part in parts(image, profile) if part in _OF_SWARM)
+    return sum(sizes()[str(bits)][part] for part in code_parts(image, profile) if part in _OF_SWARM)
 
 
 def needed(data: bytes, tools_py: str, bits: int, profile=None) -> int:
@@ -187,7 +187,7 @@ def needed(data: bytes, tools_py: str, bits: int, profile=None) -> int:
         room += _scaled(_REMOTE_ROOM, bits)
     if "tools" in image.requires:
         calls = _TOOLS_ROOM + _EACH_ROOM * len(image.names)
-        room += _scaled(calls + (_APPROVAL_ROOM if _asks(image) else 0), bits)
+        room += _scaled(calls + (_APPROVAL_ROOM if _may_ask_person(image) else 0), bits)
     room += remembered(Heap(bits)) if "tools" in image.requires else 0
     room += sum(_LOOK_ROOM.get(part, 0) for part in loaded)
     room += (
@@ -216,7 +216,7 @@ def remembered(heap: Heap) -> int:
     return IDS * (heap.value("x" * 36) + heap.value((0, 0))) + heap.table(IDS) + heap.table(smaller)
 
 
-def _asks(image) -> bool:
+def _may_ask_person(image) -> bool:
     """Return whether a person may be asked before a tool runs."""
     if image.agent.autonomy == SUPERVISED:
         return True

@@ -9,20 +9,20 @@ problem with line, field and a way out.
 """
 
 from clawlite.host.base.problems import Problems
-from clawlite.host.boards.profile import Profile, has, shared, span
+from clawlite.host.boards.profile import Profile, is_in_spans, shared, span
 
 _DRIVEN = ("output", "pwm")
 _AS = {"adc": "read as ADC", "pwm": "driven as PWM", "input": "an input", "output": "an output"}
 
 
-def wants(manifest, board: Profile, other, problems: Problems) -> None:
+def add_problems(manifest, board: Profile, other, problems: Problems) -> None:
     """Add the problems of *manifest* on *board*; other: function(can, otherwise) -> a hint."""
     good = []
     for index, pin in enumerate(manifest.settings.pins):
         before = len(problems.found)
         _pin(manifest, board, index, pin, other, problems)
         if len(problems.found) == before:
-            _beside(manifest, board, index, pin, good, problems)
+            _check_against_others(manifest, board, index, pin, good, problems)
             good.append(pin)
     _safe_pin(manifest, board, problems)
 
@@ -39,7 +39,7 @@ def _pin(manifest, board: Profile, index: int, pin, other, problems: Problems) -
     place, pins = manifest.settings.place, board.pins
     able = able_to(board, pin.kind)
     reserved = next(
-        (why for where, why in (pins.reserved or {}).items() if has([where], pin.pin)), None
+        (why for where, why in (pins.reserved or {}).items() if is_in_spans([where], pin.pin)), None
     )
     hint = (
         f"pins for {pin.kind} on {board.name}: {', '.join(able)}"
@@ -49,30 +49,30 @@ def _pin(manifest, board: Profile, index: int, pin, other, problems: Problems) -
             f"no pin of kind {pin.kind}",
         )
     )
-    if reserved and not has(able, pin.pin):
+    if reserved and not is_in_spans(able, pin.pin):
         problems.add(
             place,
             ("pins", index, "pin"),
             f"pin {pin.pin} of {board.name} is reserved: {reserved}",
             hint=hint,
         )
-    elif not any(has(spans, pin.pin) for spans in (pins.digital, pins.adc, pins.pwm)):
+    elif not any(is_in_spans(spans, pin.pin) for spans in (pins.digital, pins.adc, pins.pwm)):
         problems.add(place, ("pins", index, "pin"), f"{board.name} has no pin {pin.pin}", hint=hint)
-    elif not has(able, pin.pin):
+    elif not is_in_spans(able, pin.pin):
         problems.add(
             place,
             ("pins", index, "kind"),
             f"pin {pin.pin} of {board.name} cannot be {_AS[pin.kind]}",
             hint=hint,
         )
-    elif pin.kind == "output" and has(pins.input_only, pin.pin):
+    elif pin.kind == "output" and is_in_spans(pins.input_only, pin.pin):
         problems.add(
             place,
             ("pins", index, "kind"),
             f"pin {pin.pin} of {board.name} is an input only",
             hint=hint,
         )
-    elif pin.pull and has(pins.input_only, pin.pin):
+    elif pin.pull and is_in_spans(pins.input_only, pin.pin):
         problems.add(
             place,
             ("pins", index, "pull"),
@@ -81,7 +81,9 @@ def _pin(manifest, board: Profile, index: int, pin, other, problems: Problems) -
         )
 
 
-def _beside(manifest, board: Profile, index: int, pin, others: list, problems: Problems) -> None:
+def _check_against_others(
+    manifest, board: Profile, index: int, pin, others: list, problems: Problems
+) -> None:
     """*others*: the pins before it, which are as they should be."""
     place, where = manifest.settings.place, ("pins", index, "pin")
     # of a Pi's converter, the number is a channel
@@ -160,14 +162,14 @@ def _safe_pin(manifest, board: Profile, problems: Problems) -> None:
             f"pin {pin} is {others[0]} already",
             hint="a button that keeps the agent from starting needs a pin of its own",
         )
-    elif not has(board.pins.digital, pin):
+    elif not is_in_spans(board.pins.digital, pin):
         problems.add(
             manifest.settings.place,
             path,
             f"{board.name} has no digital pin {pin}",
             hint=f"digital pins on {board.name}: {', '.join(board.pins.digital)}",
         )
-    elif has(board.pins.input_only, pin):
+    elif is_in_spans(board.pins.input_only, pin):
         problems.add(
             manifest.settings.place,
             path,

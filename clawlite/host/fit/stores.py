@@ -28,7 +28,7 @@ def index(stores: list) -> int:
     return ENTRY_BYTES * min(MOST, sum(store.max_entries or ENTRY_HEAP for store in stores))
 
 
-def wants(manifest, board, other, problems) -> None:
+def add_problems(manifest, board, other, problems) -> None:
     """Add the problems of *manifest* on *board*; other: function(can, otherwise) -> a hint."""
 
     def elsewhere(otherwise: str) -> str:

@@ -127,7 +127,7 @@ class Board:
             # from a silent pseudo-terminal mpremote would read for ever
             self._port.serial.timeout = _ANSWER_S
         except (TransportError, OSError, ValueError):
-            raise ports.refused(self.name) from None
+            raise ports.port_error(self.name) from None
         try:
             with self._failing(
                 "does not enter its raw REPL",
@@ -232,7 +232,7 @@ class Board:
                 self.do(("remove", path), None)
         self._run(f"if _is({folder!r}, 0x4000): os.rmdir({folder!r})")
 
-    def look(self) -> BoardState:
+    def read_state(self) -> BoardState:
         """Return what is on the board.  Raises ``BoardFailed``."""
         facts = [
             line.split(" ", 2)

@@ -107,16 +107,16 @@ def prepare(board, want: Contents) -> Plan:
 
     Raises ``ClawError`` when /main.py there is somebody's own, or there is no room.
     """
-    look = board.look()
+    look = board.read_state()
     if "/main.py" in look.files and not board.read("/main.py", len(OURS)).startswith(OURS):
         raise ClawError(
             f"{board.name}: its main.py was not made by clawlite and is not overwritten",
             "give it another name, then flash again",
         )
     made = plan(look, want)
-    if look.free is not None and made.wants > look.free:
+    if look.free is not None and made.bytes_needed > look.free:
         raise ClawError(
-            f"{board.name}: {made.wants} bytes of room are wanted, {look.free} are free",
+            f"{board.name}: {made.bytes_needed} bytes of room are wanted, {look.free} are free",
             "remove files that are not needed",
         )
     return made

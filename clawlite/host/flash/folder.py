@@ -33,7 +33,7 @@ class Folder:
     def __exit__(self, *_):
         pass
 
-    def look(self) -> BoardState:
+    def read_state(self) -> BoardState:
         """Return what is there.  Raises ``ClawError``."""
         files = {}
         try:

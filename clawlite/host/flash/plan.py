@@ -91,7 +91,7 @@ class Plan:
         return sum(len(step[DATA]) for step in self.steps if step[0] == "write")
 
     @property
-    def wants(self) -> int:
+    def bytes_needed(self) -> int:
         """Bytes of room that the steps take at most."""
         return sum(
             -(-len(step[DATA]) // _BLOCK) * _BLOCK

@@ -68,13 +68,13 @@ class Answer:
 
     def _error(self, e: ClawError) -> None:
         self.outcome = e.message
-        error = {"code": e.code, "message": shown(e)}
+        error = {"code": e.code, "message": error_sentence(e)}
         if isinstance(e, QuotaExceeded) and e.data:
             error["data"] = e.data
         self._keep({"jsonrpc": "2.0", "id": self.id, "error": error})
 
 
-def shown(e: ClawError) -> str:
+def error_sentence(e: ClawError) -> str:
     """Return the sentence that the device shows."""
     return f"{e.message} - {e.hint}" if e.hint else e.message
 

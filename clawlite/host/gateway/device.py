@@ -27,7 +27,7 @@ from clawlite.core.swarm.swarm import Swarm
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
 from clawlite.host.board_console.line import the_time
-from clawlite.host.gateway.answer import dumped, shown
+from clawlite.host.gateway.answer import dumped, error_sentence
 from clawlite.host.gateway.feeds import Feeds
 from clawlite.host.gateway.job import Job, Services
 from clawlite.host.gateway.service_calls import ToolJob
@@ -236,7 +236,7 @@ class Device:
     def tell_stop(self, swarm: str) -> None:
         """Tell the device whether *swarm* is stopped, when its image names that one."""
         if swarm == self._stop_of and self._link and self._is_greeted:
-            why, hint, known = self._gateway.stops.told(swarm)
+            why, hint, known = self._gateway.stops.status(swarm)
             self.deliver("stop", {"text": why, "hint": hint, "known": known})
 
     def deliver(self, name: str, params: dict) -> str:
@@ -338,7 +338,7 @@ class Device:
                 )
             begin(id, params, messages, size)
         except ClawError as e:
-            error = {"code": e.code, "message": shown(e)}
+            error = {"code": e.code, "message": error_sentence(e)}
             if not is_again:
                 error["data"] = {"ran": False}
             self._link.send(dumped({"jsonrpc": "2.0", "id": id, "error": error}))

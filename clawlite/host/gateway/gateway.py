@@ -13,7 +13,7 @@ import time
 from clawlite.core.base.errors import ClawError, ParseError
 from clawlite.core.base.printable import printable
 from clawlite.host.a2a.a2a import A2A
-from clawlite.host.gateway.answer import dumped, shown
+from clawlite.host.gateway.answer import dumped, error_sentence
 from clawlite.host.gateway.device import Device
 from clawlite.host.gateway.feeds import Feeds
 from clawlite.host.gateway.images import Images
@@ -234,14 +234,16 @@ class Gateway:
         knows that.
         """
         if refusal:
-            self.note(f"{device.name}: runs an image that no project has: {shown(refusal)}")
+            self.note(
+                f"{device.name}: runs an image that no project has: {error_sentence(refusal)}"
+            )
         else:
             self.images.ran(digest)
             self.note(
                 f"{device.name}: runs {device.agent}"
                 + ("" if self.images.is_now(digest) else f", as it was before: image {digest[:12]}")
             )
-        self.store.seen(device.name, device.agent, digest)
+        self.store.note_device(device.name, device.agent, digest)
         self.store.event(device.name, "device.greeted", agent=device.agent, image=digest)
 
     def began(self, device: Device, job, messages: list) -> None:
@@ -254,7 +256,7 @@ class Gateway:
         self.store.event(
             device.name, "request.ended", request=job.id, provider=job.provider, outcome=job.outcome
         )
-        self.store.asked(
+        self.store.note_request(
             device.name,
             device.agent,
             job.provider,

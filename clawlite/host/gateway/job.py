@@ -9,7 +9,7 @@ from clawlite.core.base.errors import ClawError, ProviderError, unexpected
 from clawlite.core.image.image import WIRE
 from clawlite.core.policy.ledger import DAY_COST, DAY_TOKENS
 from clawlite.core.turns.turn import Message
-from clawlite.host.gateway.answer import PIECE, Answer, dumped, shown
+from clawlite.host.gateway.answer import PIECE, Answer, dumped, error_sentence
 from clawlite.host.gateway.http import Connection
 
 FLUSH_S = 0.06  # text is gathered for so long: a record has 75 bytes beside it
@@ -187,7 +187,7 @@ class Services:
         try:
             return True, await asyncio.get_running_loop().run_in_executor(None, self._find, name)
         except ClawError as e:
-            self._note(shown(e))
+            self._note(error_sentence(e))
             return False, ProviderError(
                 f"the gateway has no secret {name} that it can use",
                 "see the output of clawlite gateway",

@@ -87,7 +87,7 @@ class Store:
         )
         await self._write([(statement, [(device, agent, json.dumps(meters))])])
 
-    def seen(self, device: str, agent: str, image: str) -> None:
+    def note_device(self, device: str, agent: str, image: str) -> None:
         """Note that *device* is here, and runs *image*."""
         now = int(time.time())
         self._later(
@@ -98,7 +98,7 @@ class Store:
             (device, agent, image, now, now),
         )
 
-    def asked(
+    def note_request(
         self,
         device: str,
         agent: str,

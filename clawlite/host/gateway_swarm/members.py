@@ -167,7 +167,7 @@ class Members:
             self._send({"device": device, "join": path})
         try:
             while line := await process.stdout.readline():
-                self._told(json.loads(line))
+                self._take_record(json.loads(line))
             return await said or "it says nothing"
         finally:
             self._process = None
@@ -187,24 +187,24 @@ class Members:
             self._note(last)
         return last
 
-    def _told(self, told: dict) -> None:
-        device = told["device"]
-        if "event" in told:
-            self._event(device, told["event"])
-        elif "refused" in told:
+    def _take_record(self, record: dict) -> None:
+        device = record["device"]
+        if "event" in record:
+            self._event(device, record["event"])
+        elif "refused" in record:
             self._joined.pop(device, None)  # it tries again with its next greeting
-            self._note(f"{device}: is in no swarm: {told['refused']} - {told['hint']}")
-        elif "task" in told:
-            params = {"id": told["task"], "text": told["text"], "caller": told["caller"]}
-            if told["ms"] is not None:
-                params["ms"] = told["ms"]
+            self._note(f"{device}: is in no swarm: {record['refused']} - {record['hint']}")
+        elif "task" in record:
+            params = {"id": record["task"], "text": record["text"], "caller": record["caller"]}
+            if record["ms"] is not None:
+                params["ms"] = record["ms"]
             self._tasks[device] = params
             self._deliver(device, "task", params)
-        elif "swarm" in told:
-            name = "result" if "result" in told else "error"
-            self._answer(device, told["swarm"], {name: told[name]})
+        elif "swarm" in record:
+            name = "result" if "result" in record else "error"
+            self._answer(device, record["swarm"], {name: record[name]})
         else:
-            name = "begun" if "begun" in told else "withdrawn"
+            name = "begun" if "begun" in record else "withdrawn"
             if name == "withdrawn":
                 self._tasks.pop(device, None)
-            self._deliver(device, name, {"id": told[name], "text": told["text"]})
+            self._deliver(device, name, {"id": record[name], "text": record["text"]})

@@ -30,23 +30,23 @@ class Stops:
     """The stops of swarms, as far as the gateway knows them.
 
     images   ``images.Images``
-    changed  function(name), called when ``told`` of that swarm has changed
+    changed  function(name), called when ``status`` of that swarm has changed
     note     function(text) for the person who runs the gateway
     """
 
     def __init__(self, images, changed, note):
         self._images, self._changed, self._note = images, changed, note
-        self._told: dict = {}  # name of a swarm -> what ``told`` returns
+        self._statuses: dict = {}  # name of a swarm -> what ``status`` returns
         self._followers: list = []
 
-    def told(self, name: str) -> tuple:
+    def status(self, name: str) -> tuple:
         """Return (why no tool with side effects may begin, hint, whether that is known) of the
         swarm *name*; ("", "", True) when it goes on.
         """
-        if name not in self._told:
-            self._told[name] = _unknown(name, "it has not been read yet")
+        if name not in self._statuses:
+            self._statuses[name] = _unknown(name, "it has not been read yet")
             self._followers.append(asyncio.create_task(self._follow(name)))
-        return self._told[name]
+        return self._statuses[name]
 
     async def close(self) -> None:
         for follower in self._followers:
@@ -54,9 +54,9 @@ class Stops:
         await asyncio.gather(*self._followers, return_exceptions=True)
 
     def _set(self, name: str, told: tuple) -> None:
-        if told == self._told[name]:
+        if told == self._statuses[name]:
             return
-        self._told[name] = told
+        self._statuses[name] = told
         why, hint, _ = told
         self._note(f"{why}: boards refuse tools with side effects - {hint}" if why else goes(name))
         self._changed(name)
@@ -94,7 +94,7 @@ class Stops:
         said = asyncio.create_task(process.stderr.read())
         try:
             while line := await process.stdout.readline():
-                self._set(name, _of(name, json.loads(line)["stopped"]))
+                self._set(name, _status_of(name, json.loads(line)["stopped"]))
             return (await said).decode("utf-8", "replace").strip()[-_SAID:] or "its reader ended"
         finally:
             said.cancel()
@@ -110,7 +110,7 @@ def goes(name: str) -> str:
     return f"the swarm {name} goes on: boards may begin tools with side effects"
 
 
-def _of(name: str, stopped) -> tuple:
+def _status_of(name: str, stopped) -> tuple:
     if stopped is None:
         return "", "", True
     return f"the swarm {name} was stopped by {stopped['by']} at {stopped['time']}", _RESUME, True

@@ -57,17 +57,17 @@ def inspect_file(path: str) -> dict:
     """Return what the image in the file *path* holds (see ``inspect``).  Raises ``ImageError``,
     which names the file.
     """
-    return _named(path, inspect)
+    return _read_named(path, inspect)
 
 
-def opened(path: str) -> layout.Image:
+def open_image(path: str) -> layout.Image:
     """Return the image in the file *path*, its digest checked.  Raises ``ImageError``, which
     names the file.
     """
-    return _named(path, checked)
+    return _read_named(path, checked)
 
 
-def _named(path: str, work):
+def _read_named(path: str, work):
     try:
         with open(path, "rb") as file:
             data = file.read(header.MAX_IMAGE + 1)
@@ -253,7 +253,7 @@ def text(found: dict) -> str:
     for tool in found["tools"]:
         lines.append(f"  {tool['name']:20} {tool['policy']}")
         lines.append(f"  {'':20} {tool['handler']}, record of {tool['record_bytes']} bytes")
-    lines += services.lines(found)
+    lines += services.inspection_lines(found)
     lines += ["skills"] if found["skills"] else []
     for skill in found["skills"]:
         lines.append(

@@ -80,7 +80,7 @@ def _server(row: list, gateway: Service | None) -> dict:
     }
 
 
-def lines(found: dict) -> list[str]:
+def inspection_lines(found: dict) -> list[str]:
     """Return what a person reads of *found*, ``inspection.inspect``'s answer."""
     shown = ["services"] if found["services"] else []
     for one in found["services"]:

@@ -18,7 +18,7 @@ from clawlite.host.base.problems import (
     Problems,
     did_you_mean,
     quoted,
-    shown,
+    value_text,
 )
 from clawlite.host.documents import registries
 from clawlite.host.documents.primitives import DeclaredNames, Primitive
@@ -144,7 +144,7 @@ class Manifest:
         """
         own = primitive.entry is None
         self.problems.add(
-            primitive.told, path if own else (), message, expected, found, hint, key and own
+            primitive.report_place, path if own else (), message, expected, found, hint, key and own
         )
 
     def check_handlers(self) -> None:
@@ -282,7 +282,7 @@ class _Loader:
             raise ManifestErrors([Problem((), e.args[0], self.file, hint=e.args[1])]) from None
         self.problems.raise_all()
         if not isinstance(document.data, dict):
-            found = "an empty file" if document.data is None else shown(document.data)
+            found = "an empty file" if document.data is None else value_text(document.data)
             raise ManifestErrors(
                 [
                     Problem(
@@ -303,7 +303,7 @@ class _Loader:
         ref = f'"./{os.path.basename(self.file)}"'
         said = f"{slot}: {ref}" if slot not in LISTS else f"{slot}: [{ref}]"
         hint = f"a manifest begins with the root document; its spec names this file: {said}"
-        self.problems.add(root, ("kind",), "", '"Claw"', shown(kind), hint)
+        self.problems.add(root, ("kind",), "", '"Claw"', value_text(kind), hint)
         self.problems.raise_all()
 
     def _envelope(self, root: Place):
@@ -315,7 +315,7 @@ class _Loader:
                 ("kind",),
                 "",
                 '"Claw"',
-                shown(data["kind"]),
+                value_text(data["kind"]),
                 did_you_mean(data["kind"], ["Claw"]) or "a manifest begins with the root document",
             )
         return (
@@ -399,7 +399,7 @@ class _Loader:
                 ("metadata", "annotations", "heartbeat_interval_ms"),
                 "",
                 "a whole number, at least 1",
-                shown(value),
+                value_text(value),
                 "remove the quotes" if isinstance(value, str) and value.isdigit() else "",
             )
         return value

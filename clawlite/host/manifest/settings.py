@@ -22,7 +22,7 @@ from clawlite.host.base.problems import (
     did_you_mean,
     one_of,
     quoted,
-    shown,
+    value_text,
 )
 from clawlite.host.base.toml_text import TOMLDocument
 from clawlite.host.channels import channels
@@ -87,7 +87,7 @@ class Pin(Strict):
     simulate: Simulate | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         if "pull" in value and value.get("kind") != "input":
             report(
                 ("pull",),
@@ -172,7 +172,7 @@ class Sandbox(Strict):
     namespaces: Literal["bubblewrap"] | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         for field, form, wanted in (
             ("environment", _VARIABLE, "the name of a variable"),
             ("writable", _PLACE, "an absolute path, or $NAME"),
@@ -211,7 +211,7 @@ class MCPOAuth2(Strict):
     client_credential: Text | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         for field in ("credential", "client_credential"):
             name = value.get(field)
             if isinstance(name, str) and name and not _VARIABLE.fullmatch(name):
@@ -288,7 +288,7 @@ class MCPServer(Strict):
     cpu_s: Annotated[int, Meta(ge=1, le=31536000)] | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         is_mediated = value.get("mode") == "mediated"
         for field, why in (
             ("devices", "only a gateway asks which device calls"),
@@ -367,7 +367,7 @@ class File(Strict):
     registries: dict[str, Registry] | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         if isinstance(value.get("registries"), dict) and "clawlite" in value["registries"]:
             report(
                 ("registries", "clawlite"),
@@ -383,7 +383,7 @@ _File = msgspec.defstruct(
     "File",
     [(section, struct | None, None) for section, struct in _OF_CHANNELS.items()],
     bases=(File,),
-    namespace={"more": File.more},
+    namespace={"check_rules": File.check_rules},
 )
 
 
@@ -624,7 +624,7 @@ def _check_pins(pins, place: Place, problems: Problems) -> None:
             found = (
                 f"{quoted(raises)} is no pin"
                 if raises not in kinds
-                else f"{quoted(raises)} is of kind {shown(kinds[raises])}"
+                else f"{quoted(raises)} is of kind {value_text(kinds[raises])}"
             )
             hint = did_you_mean(raises, inputs) or (
                 "ADC pins here: " + one_of(inputs) if inputs else 'declare a pin of kind "adc"'

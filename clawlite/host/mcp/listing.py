@@ -55,7 +55,7 @@ def _listed(argv: list[str], env: dict[str, str], is_handshake: bool):
         # some servers list more for who can ask a person, as the agent perhaps can
         client = MCPClient((read_json, json.dumps), __version__, now_ms(), is_handshake, asks=True)
         try:
-            _talk(client, ours)
+            _list_tools(client, ours)
             return client.tools, not client.is_stateless
         except _Ended:
             if client.state == DISCOVER and not is_handshake:
@@ -73,7 +73,7 @@ class _Ended(Exception):
     """The server has closed its stdout."""
 
 
-def _talk(client: MCPClient, ours: socket.socket) -> None:
+def _list_tools(client: MCPClient, ours: socket.socket) -> None:
     ours.setblocking(False)
     until = time.monotonic() + TIMEOUT_S
     with selectors.DefaultSelector() as selector:

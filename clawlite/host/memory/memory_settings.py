@@ -24,7 +24,7 @@ class Memory(Strict):
     encryption: Text | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         name = value.get("encryption")
         if isinstance(name, str) and not _NAME.fullmatch(name):
             report(

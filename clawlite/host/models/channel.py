@@ -41,7 +41,7 @@ class AccessControl(Strict):
     roles: list[Role] | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         mode = value.get("mode")
         if not isinstance(mode, str) or mode not in MODE_FIELD:
             return
@@ -124,7 +124,7 @@ class ChannelSpec(Strict):
     trigger: Trigger | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         kind, trigger = value.get("type"), value.get("trigger")
         needed = TRIGGER_FIELD.get(kind) if isinstance(kind, str) else None
         if needed and isinstance(trigger, dict) and needed not in trigger:

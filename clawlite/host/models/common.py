@@ -3,8 +3,9 @@
 1. A Struct here is exactly one object of the 0.3.0 JSON Schemas; ``Strict`` is
    "additionalProperties": false.
 2. ``None`` means absent: an explicit null is refused by ``walk``, as the schemas do.
-3. A rule that a type cannot say is a static ``more(value, report)``: *value* is the raw mapping,
-   whose fields may still be of a wrong type; ``report(path, message, ...)`` adds a problem.
+3. A rule that a type cannot say is a static ``check_rules(value, report)``: *value* is the raw
+   mapping, whose fields may still be of a wrong type; ``report(path, message, ...)`` adds a
+   problem.
 """
 
 import re

@@ -85,7 +85,7 @@ class MemorySpec(Strict):
     stores: Annotated[list[Store], Meta(min_length=1)]
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         """A store is addressed by its name (9.3.4), so two of one name cannot both be meant."""
         seen = set()
         stores = value.get("stores")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from clawlite.host.base.problems import shown
+from clawlite.host.base.problems import value_text
 from clawlite.host.models.common import Amount, Count, Duration, Money, Strict, Text
 from clawlite.host.models.tool import HINTS
 
@@ -20,7 +20,7 @@ class Match(Strict):
     labels: dict[str, str] | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         hints = value.get("annotations")
         for name, hint in hints.items() if isinstance(hints, dict) else ():
             if name in HINTS and not isinstance(hint, bool):
@@ -28,7 +28,7 @@ class Match(Strict):
                     ("annotations", name),
                     "such a rule could never match",
                     "true or false",
-                    shown(hint),
+                    value_text(hint),
                 )
 
 

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from clawlite.core.image.features import PROTOCOLS
-from clawlite.host.base.problems import shown
+from clawlite.host.base.problems import value_text
 from clawlite.host.models.common import URI, Amount, Count, Ratio, Strict, Text
 
 Backoff = Literal["exponential", "linear", "constant"]
@@ -14,7 +14,7 @@ class ProviderAuth(Strict):
     secret_ref: Text | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         kind = value.get("type")
         if kind in ("bearer", "api-key-header", "oauth2") and "secret_ref" not in value:
             report(
@@ -61,12 +61,12 @@ class ProviderSpec(Strict):
     transport: Literal["http", "websocket", "webrtc", "grpc"] = "http"
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         items = value.get("capabilities")
         for index, item in enumerate(items if isinstance(items, list) else ()):
             if item in items[:index]:
                 report(
                     ("capabilities", index),
-                    f"{shown(item)} is in the list twice",
+                    f"{value_text(item)} is in the list twice",
                     hint="remove one",
                 )

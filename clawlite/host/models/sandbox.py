@@ -56,7 +56,7 @@ class Shell(Strict):
     blocked_patterns: list[str] | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         patterns = value.get("blocked_patterns")
         for index, pattern in enumerate(patterns if isinstance(patterns, list) else ()):
             wrong = pattern_error(pattern) if isinstance(pattern, str) else ""

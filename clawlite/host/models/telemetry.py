@@ -28,7 +28,7 @@ class Exporter(Strict):
     batch: Batch | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         name = value.get("type")
         kind = TYPES.get(name) if isinstance(name, str) else None
         if kind and kind.needs and kind.needs not in value:

@@ -3,7 +3,7 @@
 import re
 from typing import Any, Literal
 
-from clawlite.host.base.problems import did_you_mean, quoted, shown
+from clawlite.host.base.problems import did_you_mean, quoted, value_text
 from clawlite.host.models.common import Amount, Count, Strict, Text
 
 HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
@@ -19,7 +19,7 @@ class MCPSource(Strict):
     tool_name: str | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         uri = value.get("uri")
         if not isinstance(uri, str) or _TRANSPORT.match(uri):
             return
@@ -59,7 +59,7 @@ class ToolSpec(Strict):
     skill_ref: Text | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         if "mcp_source" not in value:
             for field in ("description", "input_schema"):
                 if field not in value:
@@ -73,7 +73,7 @@ class ToolSpec(Strict):
         hints = value.get("annotations")
         for name, hint in hints.items() if isinstance(hints, dict) else ():
             if name in HINTS and not isinstance(hint, bool):
-                report(("annotations", name), "", "true or false", shown(hint))
+                report(("annotations", name), "", "true or false", value_text(hint))
             elif name not in HINTS and name.lower() in [known.lower() for known in HINTS]:
                 report(
                     ("annotations", name), "unknown hint", hint=did_you_mean(name, HINTS), key=True

@@ -10,7 +10,7 @@ import re
 import msgspec
 from msgspec import inspect
 
-from clawlite.host.base.problems import did_you_mean, one_of, quoted, shown
+from clawlite.host.base.problems import did_you_mean, one_of, quoted, value_text
 
 
 def convert(value: object, struct: type, report):
@@ -51,7 +51,7 @@ def _walk(value, info, path: tuple, report):
 
 def _struct(value, info, path, report, extra):
     if not isinstance(value, dict):
-        report(path, "", "a mapping", shown(value), _bare_hint(value))
+        report(path, "", "a mapping", value_text(value), _bare_hint(value))
         return value
     fields = _fields(info.cls)
     strict = info.forbid_unknown_fields
@@ -76,10 +76,10 @@ def _struct(value, info, path, report, extra):
         near = (f'did you mean "{name}"', f'did you mean "{name}.')
         if field.required and name not in value and not any(h.startswith(near) for h in meant):
             report(path, f"the field {quoted(name)} is missing", hint=_choice(field.type))
-    more = getattr(info.cls, "more", None)
+    check_rules = getattr(info.cls, "check_rules", None)
     # of a field that is misspelt it would say that it is absent
-    if more and not any(hint.startswith("did you mean") for hint in meant):
-        more(value, lambda below, *args, **named: report(path + below, *args, **named))
+    if check_rules and not any(hint.startswith("did you mean") for hint in meant):
+        check_rules(value, lambda below, *args, **named: report(path + below, *args, **named))
     return clean
 
 
@@ -144,7 +144,7 @@ def _literal(value, info, path, report, extra):
             path,
             "",
             one_of(info.values),
-            shown(value),
+            value_text(value),
             f"did you mean {quoted(meant[0])}?" if meant else did_you_mean(value, info.values),
         )
     return value
@@ -207,14 +207,14 @@ def _str(value, info, path, report, extra):
             path,
             "",
             extra.get("expected", "text"),
-            shown(value),
+            value_text(value),
             f'put it in quotes: "{example}"' if plain else "",
         )
     elif info.min_length and len(value) < info.min_length:
         report(path, "", extra.get("expected", "text that is not empty"), '""')
     elif info.pattern and not re.search(info.pattern, value):
         suggest = extra.get("suggest")
-        report(path, "", extra["expected"], shown(value), suggest(value) if suggest else "")
+        report(path, "", extra["expected"], value_text(value), suggest(value) if suggest else "")
     return value
 
 
@@ -229,10 +229,10 @@ def _number(value, info, path, report, extra):
         and not value.is_integer()
     ):
         hint = _number_hint(value, path) if isinstance(value, str) else ""
-        report(path, "", expected, shown(value), hint)
+        report(path, "", expected, value_text(value), hint)
         return value
     if info.ge is not None and value < info.ge or info.le is not None and value > info.le:
-        report(path, "", expected, shown(value))
+        report(path, "", expected, value_text(value))
     return int(value) if whole else value
 
 
@@ -286,7 +286,9 @@ def _range(noun: str, info) -> str:
 
 def _bool(value, info, path, report, extra):
     if not isinstance(value, bool):
-        report(path, "", "true or false", shown(value), _BOOL_WORDS.get(str(value).lower(), ""))
+        report(
+            path, "", "true or false", value_text(value), _BOOL_WORDS.get(str(value).lower(), "")
+        )
     return value
 
 
@@ -303,7 +305,7 @@ def _list(value, info, path, report, extra):
             path,
             "",
             "a list",
-            shown(value),
+            value_text(value),
             "write it as a list item: - ..." if isinstance(value, (str, dict)) else "",
         )
         return value
@@ -316,7 +318,7 @@ def _list(value, info, path, report, extra):
 
 def _dict(value, info, path, report, extra):
     if not isinstance(value, dict):
-        report(path, "", "a mapping", shown(value), _bare_hint(value))
+        report(path, "", "a mapping", value_text(value), _bare_hint(value))
         return value
     return {key: _walk(item, info.value_type, path + (key,), report) for key, item in value.items()}
 

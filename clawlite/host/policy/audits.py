@@ -37,7 +37,7 @@ class AuditSettings(Strict):
     max_size_mb: Annotated[int, Meta(ge=0, le=MOST_SIZE_MB)] | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         size = value.get("max_size_mb")
         if isinstance(size, int) and 0 < size < LEAST_SIZE_MB:
             report(("max_size_mb",), "", f"at least {LEAST_SIZE_MB}, or 0 for no bound", size)

@@ -4,7 +4,7 @@ import re
 import tomllib
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.boards.profile import Profile, has, span
+from clawlite.host.boards.profile import Profile, is_in_spans, span
 from clawlite.host.fit.pins import able_to
 
 _PIN = re.compile(r"^pin = (\d+)$", re.MULTILINE)
@@ -43,7 +43,7 @@ def _choose(board: Profile, kind: str, wanted: int, taken: set) -> int:
         pin
         for first, last in map(span, able)
         for pin in range(first, last + 1)
-        if pin not in taken and not (kind != "adc" and has(board.pins.input_only, pin))
+        if pin not in taken and not (kind != "adc" and is_in_spans(board.pins.input_only, pin))
     ]
     if not free:
         raise ClawError(
@@ -54,5 +54,8 @@ def _choose(board: Profile, kind: str, wanted: int, taken: set) -> int:
     return (
         wanted
         if wanted in free
-        else min(free, key=lambda pin: (pin == 0, has(board.pins.adc, pin) and kind != "adc", pin))
+        else min(
+            free,
+            key=lambda pin: (pin == 0, is_in_spans(board.pins.adc, pin) and kind != "adc", pin),
+        )
     )

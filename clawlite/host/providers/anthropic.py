@@ -1,7 +1,7 @@
 """Messages of Anthropic (CKP 5.2): the system prompt is a separate field, and a request marks
 the parts that the provider is to cache (the reference's "Prompt caching")."""
 
-from clawlite.host.providers.provider_api import ProviderApi, begun, parameters
+from clawlite.host.providers.provider_api import ProviderApi, open_object, parameters
 
 _CACHED = {"type": "ephemeral"}
 
@@ -23,7 +23,7 @@ def _wire(spec, system: str, tools: list, goes_on: bool) -> bytes:
             }
             for tool in tools
         ]
-    return begun(body) + b',"messages":['
+    return open_object(body) + b',"messages":['
 
 
 API = ProviderApi("/messages", _wire)

@@ -1,6 +1,6 @@
 """Chat completions of OpenAI, and of the many servers that speak them (CKP 5.2)."""
 
-from clawlite.host.providers.provider_api import ProviderApi, begun, packed, parameters
+from clawlite.host.providers.provider_api import ProviderApi, open_object, packed, parameters
 
 
 def _wire(spec, system: str, tools: list, goes_on: bool) -> bytes:
@@ -19,7 +19,7 @@ def _wire(spec, system: str, tools: list, goes_on: bool) -> bytes:
             }
             for tool in tools
         ]
-    return begun(body) + b',"messages":[' + packed({"role": "system", "content": system})
+    return open_object(body) + b',"messages":[' + packed({"role": "system", "content": system})
 
 
 API = ProviderApi("/chat/completions", _wire)

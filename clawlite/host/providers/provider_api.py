@@ -26,7 +26,7 @@ def packed(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def begun(body: dict) -> bytes:
+def open_object(body: dict) -> bytes:
     """Return *body* as JSON without its last brace: more fields follow."""
     return packed(body)[:-1]
 

@@ -32,7 +32,7 @@ from clawlite.core.providers.reflex import (
     WORD,
     words,
 )
-from clawlite.host.base.problems import Problem, did_you_mean, quoted, shown
+from clawlite.host.base.problems import Problem, did_you_mean, quoted, value_text
 from clawlite.host.base.toml_text import not_toml
 
 TYPES = {"int": INT, "number": NUMBER, "word": WORD, "text": TEXT}
@@ -92,7 +92,7 @@ class _Compiler:
                     ("rule",),
                     "",
                     "one or more [[rule]] tables",
-                    shown(rules) if "rule" in data else "none",
+                    value_text(rules) if "rule" in data else "none",
                 )
             return [], self.problems
         if len(rules) > MAX_RULES:
@@ -128,7 +128,7 @@ class _Compiler:
                     path + ("when",),
                     "",
                     "one or more patterns",
-                    shown(when) if "when" in rule else "none",
+                    value_text(when) if "when" in rule else "none",
                 )
             return []
         return [self.pattern(path + ("when", index), text) for index, text in enumerate(when)]
@@ -186,14 +186,14 @@ class _Compiler:
         ):
             self.report(path, "says nothing and calls nothing", hint="add say or call")
         if say is not None and not isinstance(say, str):
-            self.report(path + ("say",), "", "text", shown(say))
+            self.report(path + ("say",), "", "text", value_text(say))
             say = None
         if call is not None and call not in self.tools:
             known = call.replace("_", "-") if isinstance(call, str) else None
             if known not in self.tools:
                 self.report(
                     path + ("call",),
-                    f"unknown tool {shown(call)}",
+                    f"unknown tool {value_text(call)}",
                     hint=did_you_mean(call, self.tools)
                     or "tools here: " + (", ".join(self.tools) or "none"),
                 )
@@ -201,7 +201,7 @@ class _Compiler:
         if depth == 0 and "when" in step:
             self.placeholders(path, say, step.get("arguments"))
         if not isinstance(then, list) or not all(isinstance(branch, dict) for branch in then):
-            self.report(path + ("then",), "", "[[...then]] tables", shown(then))
+            self.report(path + ("then",), "", "[[...then]] tables", value_text(then))
             then = []
         if then and (call is None or depth >= MAX_DEPTH):
             self.report(
@@ -240,7 +240,7 @@ class _Compiler:
     def arguments(self, path: tuple, step: dict, call) -> list:
         arguments = step.get("arguments", {})
         if not isinstance(arguments, dict) or arguments and call is None:
-            self.report(path + ("arguments",), "", "a table beside call", shown(arguments))
+            self.report(path + ("arguments",), "", "a table beside call", value_text(arguments))
             return []
         pairs = []
         for name in sorted(arguments):
@@ -252,7 +252,10 @@ class _Compiler:
                 and _PART.search(value)
             ):
                 self.report(
-                    path + ("arguments", name), "", "a constant, or one {slot} alone", shown(value)
+                    path + ("arguments", name),
+                    "",
+                    "a constant, or one {slot} alone",
+                    value_text(value),
                 )
             pairs.append([name, list(slot.groups()) if slot else value])
         return pairs
@@ -273,7 +276,10 @@ class _Compiler:
             and isinstance(value, (str, bool))
         ):
             self.report(
-                path + ("if",), "", '"failed" or a comparison such as "percent < 30"', shown(text)
+                path + ("if",),
+                "",
+                '"failed" or a comparison such as "percent < 30"',
+                value_text(text),
             )
             return None
         return [name, operator, value]

@@ -11,7 +11,7 @@ clawlite/core/providers/replay.py.
 
 import json
 
-from clawlite.host.base.problems import Problem, did_you_mean, shown
+from clawlite.host.base.problems import Problem, did_you_mean, value_text
 
 
 def compile_replay(text: str, file: str, tools: list[str]) -> tuple[list, list[Problem]]:
@@ -32,7 +32,7 @@ def compile_replay(text: str, file: str, tools: list[str]) -> tuple[list, list[P
             report(number, f"not JSON: {e}", hint="write one JSON object on each line")
             continue
         if not isinstance(entry, dict):
-            report(number, "", "an object", shown(entry))
+            report(number, "", "an object", value_text(entry))
         elif "user" in entry:
             if not (entry["user"] is None or isinstance(entry["user"], str)) or len(entry) > 1:
                 report(number, "", '{"user": text or null} alone')
@@ -47,7 +47,7 @@ def compile_replay(text: str, file: str, tools: list[str]) -> tuple[list, list[P
         if not turn[1]:
             report(
                 0,
-                f"the turn {shown(turn[0])} has no reply",
+                f"the turn {value_text(turn[0])} has no reply",
                 hint="add a line with a reply below it",
             )
     return turns, problems
@@ -56,10 +56,12 @@ def compile_replay(text: str, file: str, tools: list[str]) -> tuple[list, list[P
 def _round(entry: dict, report) -> list:
     for key in entry:
         if key not in ("say", "call"):
-            report(f"unknown field {shown(key)}", hint=did_you_mean(key, ("say", "call", "user")))
+            report(
+                f"unknown field {value_text(key)}", hint=did_you_mean(key, ("say", "call", "user"))
+            )
     say, calls = entry.get("say", ""), entry.get("call", [])
     if not isinstance(say, str):
-        report("say", "text", shown(say))
+        report("say", "text", value_text(say))
     if not isinstance(calls, list) or not all(
         isinstance(call, dict)
         and set(call) == {"tool", "arguments"}
@@ -67,6 +69,6 @@ def _round(entry: dict, report) -> list:
         and isinstance(call["arguments"], dict)
         for call in calls
     ):
-        report("call", '[{"tool": name, "arguments": {...}}, ...]', shown(calls))
+        report("call", '[{"tool": name, "arguments": {...}}, ...]', value_text(calls))
         calls = []
     return [say, [[call["tool"], call["arguments"]] for call in calls]]

@@ -42,7 +42,7 @@ class Gateway(Strict):
     obeys_stop_of: Name | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         is_tcp = value.get("wire") == "tcp"
         address = value.get("address")
         if is_tcp and address is None:

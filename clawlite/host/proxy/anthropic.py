@@ -4,7 +4,7 @@ from clawlite.core.image.features import API_NUMBERS
 from clawlite.host.proxy.dialect import (
     NOTHING,
     Call,
-    broken,
+    answer_error,
     dumped,
     event_bytes,
     number,
@@ -74,7 +74,7 @@ class Anthropic:
         for block in self._blocks(answer):
             if block.get("type") == "tool_use":
                 if not block.get("name") or not block.get("id"):
-                    raise broken("expected a tool_use to have an id and a name")
+                    raise answer_error("expected a tool_use to have an id and a name")
                 given = block.get("input")
                 found.append(
                     Call(block["id"], block["name"], given if isinstance(given, dict) else None)
@@ -83,7 +83,7 @@ class Anthropic:
 
     def _blocks(self, answer: dict) -> list:
         if "content" not in answer:
-            raise broken("expected content")
+            raise answer_error("expected content")
         return objects(answer["content"], "content")
 
     def is_cut(self, answer: dict) -> bool:

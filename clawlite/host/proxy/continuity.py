@@ -45,7 +45,7 @@ class Continuity:
             for number in range(len(entries) - 1, -1, -1):
                 if number in used or entries[number][0] != anchor:
                     continue
-                if calls or _same(entries[number][1], asked):
+                if calls or _is_same_text(entries[number][1], asked):
                     places[index] = json.loads(entries[number][2])
                     used.add(number)
                     break
@@ -55,36 +55,36 @@ class Continuity:
             made.append(message)
         return made
 
-    def shown(self, runner: str, dialect, messages: list, final: dict, hidden: list) -> None:
+    def note_answer(self, runner: str, dialect, messages: list, final: dict, hidden: list) -> None:
         """Keep *hidden*, which came between *messages*, as the runner has them, and *final*."""
         if not hidden:
             return
         _, calls, text, asked = dialect.anchors([*messages, final])[-1]
-        self._kept(runner, _anchor(dialect, calls, text), asked, hidden)
+        self._store(runner, _anchor(dialect, calls, text), asked, hidden)
 
     # -- requests that failed
 
-    def begun(self, runner: str, dialect, messages: list) -> list:
+    def pending_rounds(self, runner: str, dialect, messages: list) -> list:
         """Return the rounds that ran for this very conversation before its request failed."""
-        anchor = _whole(dialect, messages)
+        anchor = _conversation_anchor(dialect, messages)
         for entry in reversed(self._entries.get(runner, ())):
             if entry[0] == anchor:
                 return json.loads(entry[2])
         return []
 
-    def failed(self, runner: str, dialect, messages: list, hidden: list) -> None:
-        self.done(runner, dialect, messages)
+    def note_failure(self, runner: str, dialect, messages: list, hidden: list) -> None:
+        self.forget(runner, dialect, messages)
         if hidden:
-            self._kept(runner, _whole(dialect, messages), "", hidden)
+            self._store(runner, _conversation_anchor(dialect, messages), "", hidden)
 
-    def done(self, runner: str, dialect, messages: list) -> None:
-        anchor, entries = _whole(dialect, messages), self._entries.get(runner, [])
+    def forget(self, runner: str, dialect, messages: list) -> None:
+        anchor, entries = _conversation_anchor(dialect, messages), self._entries.get(runner, [])
         if any(entry[0] == anchor for entry in entries):
             entries[:] = [entry for entry in entries if entry[0] != anchor]
             if self._drop:
                 self._drop(runner, anchor)
 
-    def _kept(self, runner: str, anchor: str, asked: str, hidden: list) -> None:
+    def _store(self, runner: str, anchor: str, asked: str, hidden: list) -> None:
         entry = anchor, asked[:_SAID], dumped(hidden)
         self._add(runner, entry)
         if self._keep:
@@ -103,7 +103,7 @@ def _anchor(dialect, calls: list, text: str) -> str:
     return _hashed([dialect.name, calls] if calls else [dialect.name, text.strip()])
 
 
-def _whole(dialect, messages: list) -> str:
+def _conversation_anchor(dialect, messages: list) -> str:
     return _hashed([dialect.name, "whole", messages])
 
 
@@ -111,7 +111,7 @@ def _hashed(value) -> str:
     return hashlib.sha256(dumped(value).encode("utf-8", "replace")).hexdigest()
 
 
-def _same(one: str, other: str) -> bool:
+def _is_same_text(one: str, other: str) -> bool:
     """Return whether both are the same words, but for what a runner put around them."""
     one, other = " ".join(one[:_SAID].split()), " ".join(other[:_SAID].split())
     return one == other or bool(one and other) and (one in other or other in one)

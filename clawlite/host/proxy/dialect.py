@@ -105,7 +105,7 @@ def number(value) -> int:
     return value if type(value) is int and value > 0 else 0
 
 
-def broken(what: str) -> ProviderError:
+def answer_error(what: str) -> ProviderError:
     return ProviderError(f"the provider's answer: {what}")
 
 
@@ -114,5 +114,5 @@ def objects(value, what: str) -> list:
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        raise broken(f"expected {what} to be a list of objects")
+        raise answer_error(f"expected {what} to be a list of objects")
     return value

@@ -6,7 +6,7 @@ from clawlite.host.proxy.dialect import (
     NOTHING,
     Call,
     Refused,
-    broken,
+    answer_error,
     dumped,
     event_bytes,
     number,
@@ -86,7 +86,7 @@ class OpenAI:
     def message(self, answer: dict) -> dict:
         choices = objects(answer.get("choices"), "choices")
         if not choices or not isinstance(choices[0].get("message"), dict):
-            raise broken("expected choices[0].message")
+            raise answer_error("expected choices[0].message")
         return choices[0]["message"]
 
     def calls(self, answer: dict, loads) -> list[Call]:
@@ -94,7 +94,7 @@ class OpenAI:
         for call in objects(self.message(answer).get("tool_calls"), "tool_calls"):
             made = call.get(call.get("type", "function"))
             if not isinstance(made, dict) or not made.get("name") or not call.get("id"):
-                raise broken("expected a tool call to have an id and a name")
+                raise answer_error("expected a tool call to have an id and a name")
             found.append(Call(call["id"], made["name"], _object(made.get("arguments"), loads)))
         return found
 

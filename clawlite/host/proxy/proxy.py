@@ -123,7 +123,7 @@ class Proxy:
             await asyncio.wait(self._tasks)
         await self._upstream.close()
 
-    def _held(self, coroutine):
+    def _start(self, coroutine):
         """Return *coroutine* as a task that ``close`` waits for."""
         task = asyncio.create_task(coroutine)
         self._tasks.add(task)
@@ -203,7 +203,7 @@ class Proxy:
 
     def _handler(self, dialect):
         async def handle(request):
-            return await self._held(self._turn(request, dialect))
+            return await self._start(self._turn(request, dialect))
 
         return handle
 
@@ -230,7 +230,7 @@ class Proxy:
             return await self._failed(request, dialect, turn, e)
         finally:
             if turn:
-                await asyncio.shield(self._held(self._record(turn)))
+                await asyncio.shield(self._start(self._record(turn)))
 
     async def _answered(self, turn: "Turn"):
         self._store.event(
@@ -306,7 +306,7 @@ class Proxy:
         tools, call, budget, _ = runner.managed
         visible = turn.body["messages"]
         restored = self._continuity.restored(runner.name, dialect, visible)
-        begun = self._continuity.begun(runner.name, dialect, visible)
+        begun = self._continuity.pending_rounds(runner.name, dialect, visible)
         turn.mediation = mediation = Mediation(
             dialect,
             tools,
@@ -319,12 +319,12 @@ class Proxy:
         try:
             answer = await mediation.run(turn.in_context({**turn.body, "messages": restored}))
         except BaseException:
-            self._continuity.failed(runner.name, dialect, visible, mediation.hidden)
+            self._continuity.note_failure(runner.name, dialect, visible, mediation.hidden)
             raise
         turn.said = dialect.said(answer)[:MAX_SAID]
         answer = dialect.shown(answer, turn.body, mediation.usage)
-        self._continuity.done(runner.name, dialect, visible)
-        self._continuity.shown(
+        self._continuity.forget(runner.name, dialect, visible)
+        self._continuity.note_answer(
             runner.name, dialect, visible, dialect.final(answer), mediation.hidden
         )
         return answer
@@ -423,7 +423,7 @@ class Proxy:
             provider=turn.provider,
             outcome=turn.outcome,
         )
-        self._store.asked(
+        self._store.note_request(
             turn.runner.name,
             turn.runner.image.agent.name,
             turn.provider,

@@ -18,7 +18,7 @@ from clawlite.host.schema.kind_masks import (
     ANYTHING,
 )
 from clawlite.host.schema.node import Node
-from clawlite.host.schema.values import SchemaError, height, plain
+from clawlite.host.schema.values import SchemaError, height, plain_text
 
 _DEPTH = 64  # nesting of a schema
 # nodes of a schema: a manifest has tens, one built from YAML aliases has no end
@@ -80,7 +80,7 @@ class _Compiler:
             return 0
         if type(schema) is not dict:
             raise SchemaError(
-                path, "expected a schema (an object, true or false), got %s" % plain(schema)
+                path, "expected a schema (an object, true or false), got %s" % plain_text(schema)
             )
         self.refuse_words(schema, path)
         node = Node(self, schema, path, here).compile()
@@ -114,7 +114,7 @@ class _Compiler:
         dialect = schema.get("$schema", words.DIALECTS[0])
         if type(dialect) is not str or dialect.rstrip("#") not in words.DIALECTS:
             raise SchemaError(
-                path + ["$schema"], "expected %s, got %s" % (words.DIALECTS[0], plain(dialect))
+                path + ["$schema"], "expected %s, got %s" % (words.DIALECTS[0], plain_text(dialect))
             )
 
     def reference(self, ref, path, here):
@@ -137,11 +137,12 @@ class _Compiler:
         """
         home = self.root.get("$id")
         if type(ref) is not str:
-            raise SchemaError(path, "expected text, got %s" % plain(ref))
+            raise SchemaError(path, "expected text, got %s" % plain_text(ref))
         local = ref[len(home) :] if type(home) is str and ref.startswith(home) else ref
         if local not in ("", "#") and not local.startswith("#/"):
             raise SchemaError(
-                path, 'expected "#" or "#/...", got %s: other documents are not read' % plain(ref)
+                path,
+                'expected "#" or "#/...", got %s: other documents are not read' % plain_text(ref),
             )
         target = []
         schema = self.root
@@ -150,7 +151,7 @@ class _Compiler:
             if type(schema) is list and part.isdigit() and int(part) < len(schema):
                 part = int(part)
             elif type(schema) is not dict or part not in schema:
-                raise SchemaError(path, "%s leads nowhere" % plain(ref))
+                raise SchemaError(path, "%s leads nowhere" % plain_text(ref))
             target.append(part)
             schema = schema[part]
         return target, schema

@@ -35,7 +35,15 @@ from clawlite.host.schema.kind_masks import (
     AN_OBJECT,
     ANYTHING,
 )
-from clawlite.host.schema.values import SchemaError, constant, count, number, plain, step, strings
+from clawlite.host.schema.values import (
+    SchemaError,
+    constant,
+    count,
+    number,
+    plain_text,
+    step,
+    strings,
+)
 from clawlite.host.schema.vocabulary import FORMATS, KINDS
 
 # keyword, operation, kinds that it is about, what reads its value; in the order of the checks
@@ -114,7 +122,7 @@ class Node:
         """Return the value of *word*, or None when it is not there; it must be of type *kind*."""
         value = self.schema.get(word)
         if word in self.schema and type(value) is not kind:
-            raise SchemaError(self.path + [word], "expected %s, got %s" % (what, plain(value)))
+            raise SchemaError(self.path + [word], "expected %s, got %s" % (what, plain_text(value)))
         return value
 
     def type(self):
@@ -223,14 +231,14 @@ class Node:
         for name in members or ():
             if type(name) is not str:
                 raise SchemaError(
-                    self.path + [word], "expected text as a name, got %s" % plain(name)
+                    self.path + [word], "expected text as a name, got %s" % plain_text(name)
                 )
         return list(members or ())
 
 
 def _clip(pattern):
     if not pattern.isprintable():
-        return plain(pattern)
+        return plain_text(pattern)
     return pattern if len(pattern) <= 40 else pattern[:37] + "..."
 
 
@@ -238,6 +246,6 @@ def _no_kind(kind):
     close = difflib.get_close_matches(str(kind), list(KINDS), 1)
     return "expected one of %s, got %s%s" % (
         ", ".join(KINDS),
-        plain(kind),
+        plain_text(kind),
         ' - did you mean "%s"?' % close[0] if close else "",
     )

@@ -7,7 +7,7 @@ schema compiler's answer. Unknown keywords are annotations, as the standard says
 import re
 import warnings
 
-from clawlite.host.base.problems import did_you_mean, one_of, quoted, shown
+from clawlite.host.base.problems import did_you_mean, one_of, quoted, value_text
 
 TYPES = ("object", "string", "number", "integer", "boolean", "array", "null")
 _SCHEMA = (
@@ -73,7 +73,7 @@ def check(schema: object, report, path: tuple = ()) -> None:
     if isinstance(schema, bool):
         return
     if not isinstance(schema, dict):
-        report(path, "", "a schema (a mapping, true or false)", shown(schema))
+        report(path, "", "a schema (a mapping, true or false)", value_text(schema))
         return
     for key, value in schema.items():
         _keyword(key, value, path + (key,), report)
@@ -91,13 +91,15 @@ def _keyword(key: str, value, path: tuple, report) -> None:
     elif key in ("required", "enum", "examples", "dependentRequired", "pattern"):
         _ENTRIES[key](value, path, report)
     elif key in _COUNT and (not _is_number(value) or value % 1 or value < 0):
-        report(path, "", "a whole number, at least 0", shown(value))
+        report(path, "", "a whole number, at least 0", value_text(value))
     elif key in _NUMBER and (not _is_number(value) or key == "multipleOf" and value <= 0):
-        report(path, "", "a number above 0" if key == "multipleOf" else "a number", shown(value))
+        report(
+            path, "", "a number above 0" if key == "multipleOf" else "a number", value_text(value)
+        )
     elif key in _TEXT and not isinstance(value, str):
-        report(path, "", "text", shown(value))
+        report(path, "", "text", value_text(value))
     elif key in _FLAG and not isinstance(value, bool):
-        report(path, "", "true or false", shown(value))
+        report(path, "", "true or false", value_text(value))
 
 
 def _is_number(value) -> bool:
@@ -110,7 +112,7 @@ def _each(value, path, report) -> None:
             path,
             "",
             "a list of at least one schema",
-            shown(value) if value != [] else "an empty list",
+            value_text(value) if value != [] else "an empty list",
         )
         return
     for index, item in enumerate(value):
@@ -119,7 +121,7 @@ def _each(value, path, report) -> None:
 
 def _schema_map(key: str, value, path, report) -> None:
     if not isinstance(value, dict):
-        report(path, "", "a mapping of names to schemas", shown(value))
+        report(path, "", "a mapping of names to schemas", value_text(value))
         return
     for name, item in value.items():
         wrong = pattern_error(name) if key == "patternProperties" else ""
@@ -145,7 +147,7 @@ def _type(value, path, report) -> None:
                 spot,
                 "",
                 near[len("did you mean ") : -1] if near else one_of(TYPES),
-                shown(name),
+                value_text(name),
                 near,
             )
         elif name in names[:index]:
@@ -159,18 +161,18 @@ def _names(value, path, report) -> None:
             if isinstance(value, bool)
             else ""
         )
-        report(path, "", "a list of names", shown(value), hint)
+        report(path, "", "a list of names", value_text(value), hint)
         return
     for index, name in enumerate(value):
         if not isinstance(name, str):
-            report(path + (index,), "", "a name", shown(name))
+            report(path + (index,), "", "a name", value_text(name))
         elif name in value[:index]:
             report(path + (index,), f"{quoted(name)} is in the list twice", hint="remove one")
 
 
 def _name_lists(value, path, report) -> None:
     if not isinstance(value, dict):
-        report(path, "", "a mapping of names to lists of names", shown(value))
+        report(path, "", "a mapping of names to lists of names", value_text(value))
         return
     for name, names in value.items():
         _names(names, path + (name,), report)
@@ -182,14 +184,14 @@ def _values(value, path, report) -> None:
             path,
             "",
             "a list of at least one value" if path[-1] == "enum" else "a list",
-            shown(value),
+            value_text(value),
         )
 
 
 def _pattern(value, path, report) -> None:
     wrong = pattern_error(value) if isinstance(value, str) else ""
     if not isinstance(value, str):
-        report(path, "", "a regular expression", shown(value))
+        report(path, "", "a regular expression", value_text(value))
     elif wrong:
         report(path, f"{quoted(value)} is no regular expression: {wrong}", hint="mend the pattern")
 

@@ -26,7 +26,7 @@ class SchemaError(ClawError):
         return "%s: %s" % ("".join("/%s" % key for key in self.path) or "/", self.message)
 
 
-def plain(value) -> str:
+def plain_text(value) -> str:
     """Return *value* for a message."""
     return show(value)
 

@@ -156,7 +156,7 @@ def watch():
         time.sleep(_WATCH_S)
 
 
-def refused(path: str) -> PortRefused:
+def port_error(path: str) -> PortRefused:
     """Return the error for the port *path*, which could not be opened: who holds it, or the
     group to join.
     """
@@ -183,7 +183,7 @@ def _group(path: str) -> str:
 
 def _may_open(entry: dict) -> dict:
     if entry["state"] in ("busy", "not permitted"):
-        raise refused(entry["port"])
+        raise port_error(entry["port"])
     return entry
 
 

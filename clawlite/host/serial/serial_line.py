@@ -33,7 +33,7 @@ def open_port(path: str):
         if not os.path.exists(path):
             raise ports.NoPort(f"{path} does not exist", ports.next_step([])) from None
         if getattr(e, "errno", None) in (None, 11, 13, 16):  # EAGAIN (locked), EACCES, EBUSY
-            raise ports.refused(path) from None
+            raise ports.port_error(path) from None
         raise ports.PortRefused(f"{path}: {e.strerror or e}", "is it a serial port?") from None
 
 

@@ -18,7 +18,7 @@ from clawlite.core.net.netaddress import address_of, is_loopback
 from clawlite.core.net.netrules import parse_url
 from clawlite.core.net.service_call import CLAW_ID, placeholders
 from clawlite.host.base.document import Place
-from clawlite.host.base.problems import did_you_mean, one_of, quoted, shown
+from clawlite.host.base.problems import did_you_mean, one_of, quoted, value_text
 from clawlite.host.documents.sources import Refused
 from clawlite.host.models.common import Strict, Text, text_like
 from clawlite.host.models.walk import convert
@@ -52,7 +52,7 @@ class HTTP(Strict):
     body: Literal["json", "form", "query"] | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         _path(value, report)
         if value.get("method") in ("GET", "DELETE") and value.get("body") in ("json", "form"):
             report(
@@ -78,7 +78,7 @@ class Feed(Struct):
     description: Text | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         names = _path(value, report)
         for name in names:
             if name != CLAW_ID:
@@ -101,7 +101,7 @@ class Auth(Struct):
     header: Text | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         kind = value.get("type")
         if kind in ("bearer", "header") and "env" not in value:
             report((), 'the field "env" is missing', hint="the name of the credential")
@@ -128,7 +128,7 @@ class Descriptor(Struct):
     auth: Auth | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         version = value.get("version")
         if type(version) is int and version not in (1, 2):
             report(("version",), "", "1 or 2", str(version))
@@ -188,7 +188,7 @@ def read(name: str, sources, problems, place) -> Described | None:
         data = {"version": 2, "tools": data.get("tools", [])}
     if not isinstance(data, dict):
         hint = "name a descriptor of a service, or the list of tools of an MCP server"
-        report((), f"expected a descriptor, found {shown(data)}", hint=hint)
+        report((), f"expected a descriptor, found {value_text(data)}", hint=hint)
         return None
     spec = convert(data, Descriptor, report)
     _unique(data, report)
@@ -249,7 +249,7 @@ def _tool(tool: dict, index: int, is_listed: bool, report) -> None:
         near = did_you_mean(name, [*ANNOTATIONS, "confirmationRequired"])
         if name in ANNOTATIONS or name in ANNOTATIONS.values() or name == "confirmationRequired":
             if not isinstance(hint, bool):
-                below(("annotations", name), "", "true or false", shown(hint))
+                below(("annotations", name), "", "true or false", value_text(hint))
         elif near:
             below(("annotations", name), "unknown field", hint=near, key=True)
     if is_listed:

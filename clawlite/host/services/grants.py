@@ -33,7 +33,7 @@ from clawlite.core.net.service_call import (
     QUERY,
     placeholders,
 )
-from clawlite.host.base.problems import ManifestErrors, did_you_mean, one_of, quoted, shown
+from clawlite.host.base.problems import ManifestErrors, did_you_mean, one_of, quoted, value_text
 from clawlite.host.documents.primitives import Primitive
 from clawlite.host.documents.sources import Refused
 from clawlite.host.mcp.pinned import Served, Server
@@ -61,7 +61,7 @@ class ServiceSettings(Strict):
     devices: list[Text] | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         if "devices" in value and value.get("mode") != "mediated":
             report(
                 ("devices",),
@@ -259,7 +259,7 @@ def _grant(item, path, kind: str, described, reached, place, problems, found: di
 
     if not isinstance(item, dict):
         wanted = "{ service, allow }" + (f" or {quoted(SPREAD)}" if kind == "tools" else "")
-        report((), "", wanted, shown(item))
+        report((), "", wanted, value_text(item))
         return
     grant = convert(item, Grant, report)
     if grant is None:
@@ -291,14 +291,16 @@ def _allowed(allow, names: list, kind: str, service: str, report) -> list:
     if allow == "all":
         return list(range(len(names)))
     if not isinstance(allow, list) or not allow:
-        report(("allow",), "", f'"all" or a list of {kind}', shown(allow))
+        report(("allow",), "", f'"all" or a list of {kind}', value_text(allow))
         return []
     found = []
     for index, name in enumerate(allow):
         if name not in names:
             hint = did_you_mean(name, names) or f"it has {one_of(names[:12])}"
             report(
-                ("allow", index), f"{quoted(service)} has no {kind[:-1]} {shown(name)}", hint=hint
+                ("allow", index),
+                f"{quoted(service)} has no {kind[:-1]} {value_text(name)}",
+                hint=hint,
             )
         elif names.index(name) in found:
             report(("allow", index), f"{quoted(name)} is here twice", hint="remove one")
@@ -385,7 +387,7 @@ def _skill(service: Service, own, sources, problems, version: str) -> list:
     where = service.place.below("descriptor")
     try:
         text = sources.read(name, skill_text.MAX_TEXT).decode()
-        about, body = skill_text.parts(text, sources.shown(name))
+        about, body = skill_text.description_and_body(text, sources.shown(name))
     except Refused as e:
         problems.add(where, (), e.args[0], hint=e.args[1])
         return []

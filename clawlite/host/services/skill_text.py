@@ -7,7 +7,7 @@ MAX_TEXT = 32768  # bytes
 _MARK = "---"
 
 
-def parts(text: str, file: str) -> tuple:
+def description_and_body(text: str, file: str) -> tuple:
     """Return (description, body) of *text*; without front matter the description is "".
 
     file  as the user would open it

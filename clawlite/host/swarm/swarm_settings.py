@@ -41,7 +41,7 @@ class RemoteAgent(Strict):
     engine_credential: Text | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         url = value.get("url")
         if not isinstance(url, str):
             return
@@ -81,12 +81,12 @@ class SwarmSettings(Strict):
     remote: dict[str, RemoteAgent] | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         address = value.get("address")
         if not isinstance(address, str):
             return
         try:
-            _, secure, host, _ = place(address)
+            _, secure, host, _ = parse_address(address)
         except ValueError as e:
             report(("address",), "", str(e), quoted(address))
             return
@@ -101,7 +101,7 @@ def _is_own(host: str) -> bool:
     return host == "localhost" or bool(address_of(host) and is_loopback(address_of(host)))
 
 
-def place(address: str) -> tuple:
+def parse_address(address: str) -> tuple:
     """Return (backend, secure, host, port).  Raises ``ValueError``."""
     known = " or ".join(scheme + "://" for scheme in SCHEMES)
     try:
@@ -142,8 +142,8 @@ def problems(said, backend: str) -> list:
             (("board",), message, 'transport = "mqtt" beside it, or [gateway] in its place', "")
         ]
     engine = said.transport or backend
-    if said.address is not None and place(said.address)[0] != engine:
-        if engine == "nats" and place(said.address)[0] == MQTT:
+    if said.address is not None and parse_address(said.address)[0] != engine:
+        if engine == "nats" and parse_address(said.address)[0] == MQTT:
             message = "an address of MQTT without the transport"
             return [(("address",), message, 'transport = "mqtt" beside it', quoted(said.address))]
         return [(("address",), "", "an address of %s" % engine, quoted(said.address))]
@@ -161,7 +161,7 @@ def record(said, backend: str) -> list | None:
         return None
     said = said or SwarmSettings()
     engine = said.transport or backend
-    _, *where = place(said.address or engine + "://127.0.0.1")
+    _, *where = parse_address(said.address or engine + "://127.0.0.1")
     secrets = said.credential or "", said.operator_credential or ""
     return [KINDS.index(engine), *where, said.user or "", *secrets, *[True] * said.board]
 

@@ -1,7 +1,7 @@
 """The table of targets (targets.toml), and the rows of a run beside it.
 
-1. A number that a row must not exceed stands in the table and in no other code; ``of`` finds it by
-   the names of the row.
+1. A number that a row must not exceed stands in the table and in no other code; ``target_for``
+   finds it by the names of the row.
 2. The standard library alone: devices have no other package.
 """
 
@@ -26,7 +26,7 @@ def table() -> list[dict]:
         return tomllib.load(file)["target"]
 
 
-def of(suite: str, case: str, core: str = "pure") -> dict | None:
+def target_for(suite: str, case: str, core: str = "pure") -> dict | None:
     """Return the target that a row is held to, or None."""
     for target in table():
         if _holds(target, suite, case, core):
@@ -84,25 +84,27 @@ def without_record(found: list[dict]) -> list[str]:
     return [one["target"]["id"] for one in missed if not one["target"].get("adr")]
 
 
-def lines(found: list[dict]) -> list[str]:
+def verdict_lines(found: list[dict]) -> list[str]:
     """Return the table of ``verdicts`` as lines for people: the heading first, at the end how many
     were reached, and how to measure those that were not measured.
     """
-    said = [f"{'id':{_ID}}{'what':{_WHAT}}{'value':>{_NUMBER}}{'limit':>{_NUMBER}} unit   result"]
+    table_lines = [
+        f"{'id':{_ID}}{'what':{_WHAT}}{'value':>{_NUMBER}}{'limit':>{_NUMBER}} unit   result"
+    ]
     for one in found:
         target, adr = one["target"], one["target"].get("adr", "")
         reasons = [one["why"]] if one["why"] else []
         if one["verdict"] == MISSED and (adr or not reasons):
             reasons.insert(0, f"docs/adr/{adr}" if adr else NO_RECORD)
         result = ": ".join([one["verdict"], *filter(None, ["; ".join(reasons)])])
-        said.append(
+        table_lines.append(
             f"{target['id']:{_ID}}{target['what']:{_WHAT}}{_number(one['value']):>{_NUMBER}}"
             f"{_number(target['limit']):>{_NUMBER}} {target['unit']:6} {result}"
         )
     counts = Counter(one["verdict"] for one in found)
     total = ", ".join(f"{counts[verdict]} {verdict}" for verdict in _VERDICTS)
     more = "; make bench, in a checkout, measures all" if counts[NOT_MEASURED] else ""
-    return [*said, f"{len(found)} target{'s' * (len(found) != 1)}: {total}{more}"]
+    return [*table_lines, f"{len(found)} target{'s' * (len(found) != 1)}: {total}{more}"]
 
 
 def _number(number) -> str:

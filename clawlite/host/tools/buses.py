@@ -45,7 +45,7 @@ class Bus(Strict):
     simulate: Text | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         kind = value.get("kind")
         if not isinstance(kind, str) or kind not in _OWN:
             return
@@ -106,7 +106,7 @@ def records(manifest) -> list:
         kind = OF_TOOLS.get(tool.name) if tool.origin == "registry" else None
         if kind and not any(bus.kind == kind for bus in buses):
             manifest.problems.add(
-                tool.told,
+                tool.report_place,
                 (),
                 f"{tool.name} has no bus that it may use",
                 hint=f"declare "

@@ -27,7 +27,7 @@ class Credential(Strict):
     format: Text | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         for field, form, wanted in (
             ("name", _NAME, "1 to 128 of A-Z a-z 0-9 _ . -"),
             ("header", _HEADER, "the name of a header"),

@@ -23,7 +23,7 @@ def bind(tools: list, functions: list, problems: Problems) -> None:
         owner = _owner(tool)
         if owner:
             problems.add(
-                tool.told,
+                tool.report_place,
                 (),
                 f"the tool {quoted(tool.name)} comes from {owner}, and "
                 f"{FILE} has a function "

@@ -17,7 +17,7 @@ class Search(Strict):
     credential: Text | None = None
 
     @staticmethod
-    def more(value: dict, report) -> None:
+    def check_rules(value: dict, report) -> None:
         endpoint = value.get("endpoint")
         if isinstance(endpoint, str):
             try:

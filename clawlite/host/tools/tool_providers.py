@@ -25,7 +25,7 @@ from clawlite.core.base.render import canonical
 from clawlite.core.mcp.mcp_pin import pin_of
 from clawlite.core.mcp.tool_provider import LIST
 from clawlite.host.base.document import LinePlace
-from clawlite.host.base.problems import NOT_ASKED, quoted, shown
+from clawlite.host.base.problems import NOT_ASKED, quoted, value_text
 from clawlite.host.documents import lock
 from clawlite.host.documents.primitives import Primitive
 from clawlite.host.documents.registries import changed
@@ -236,7 +236,9 @@ def _checked(listed: list, path: str) -> list:
                 "give each provider a namespace of its own",
             )
         if not isinstance(definitions, list):
-            raise _wrong(path, f"{where}.list_tools(): expected a list, found {shown(definitions)}")
+            raise _wrong(
+                path, f"{where}.list_tools(): expected a list, found {value_text(definitions)}"
+            )
         seen: set = set()
         for number, definition in enumerate(definitions):
             what = f"the tool {number} of {namespace}"
@@ -262,7 +264,7 @@ def _checked(listed: list, path: str) -> list:
 
 def _name(name, where: str, path: str) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        said = quoted(name[:100]) if isinstance(name, str) else shown(name)
+        said = quoted(name[:100]) if isinstance(name, str) else value_text(name)
         raise _wrong(
             path,
             f"{where}: expected {_WANTED}, found {said}",
@@ -283,7 +285,9 @@ def _definition(definition, what: str, path: str) -> None:
     ):
         value = definition.get(field)
         if value is not None and not isinstance(value, kind):
-            raise _wrong(path, f"{what}, {field}: expected a {kind.__name__}, found {shown(value)}")
+            raise _wrong(
+                path, f"{what}, {field}: expected a {kind.__name__}, found {value_text(value)}"
+            )
     if not definition.get("description"):
         raise _wrong(path, f"{what}: has no description", "the model reads it: say what it does")
     for field, check in (("inputSchema", validity.check_arguments), ("outputSchema", _any)):

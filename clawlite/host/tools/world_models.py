@@ -26,7 +26,7 @@ UNCERTAINTIES = ("none", "bounded", "calibrated")
 _HORIZON = {None: 0, "adaptive": 0, "bounded": 1, "fixed": 2}
 
 
-def named(manifest) -> list[tuple]:
+def named_models(manifest) -> list[tuple]:
     """Return (WorldModel, names of the skills that name it) of each that some skill does, in the
     manifest's order.
     """
@@ -41,7 +41,7 @@ def named(manifest) -> list[tuple]:
 
 def refuse(manifest) -> None:
     """Add a problem for each model that a skill names, and that could not answer."""
-    for model, _ in named(manifest):
+    for model, _ in named_models(manifest):
         backend = model.spec.backend
         if backend.type == "custom":
             manifest.problem(
@@ -133,7 +133,7 @@ def section(manifest) -> list | None:
     could answer.
     """
     rows, asked = [], [provider.name for provider in provider_order.providers(manifest)]
-    for model, names in named(manifest):
+    for model, names in named_models(manifest):
         spec = model.spec
         backend, planning = spec.backend, spec.planning
         place, takes, policy = 0, [], spec.constraints and spec.constraints.policy_ref
@@ -183,7 +183,7 @@ def predicts(spec) -> list[str]:
 
 def notes(manifest) -> list[tuple]:
     """Return (where, message) of what is valid and has no effect."""
-    asked = [model.name for model, _ in named(manifest)]
+    asked = [model.name for model, _ in named_models(manifest)]
     found = []
     for model in manifest.world_models:
         if model.name not in asked:

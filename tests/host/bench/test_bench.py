@@ -257,7 +257,7 @@ def test_suite_gives_its_rows(suite, rough):
         if _is_here(target):
             assert one["verdict"] != targets.NOT_MEASURED, target
         for row in found:
-            if targets.of(suite, row["case"], row["core"]) is target:
+            if targets.target_for(suite, row["case"], row["core"]) is target:
                 assert row["target"] == target["limit"]
                 assert row["unit"] == target["unit"] or target["unit"] == "ratio"
 

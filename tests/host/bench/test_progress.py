@@ -56,7 +56,7 @@ def test_with_json_the_terminal_has_the_line_and_stdout_the_rows():
 )
 def test_the_time_left(at, before_s, now_s, expected):
     parts = [("a", 10), ("b", 30), ("c", 60)]
-    assert progress.left(parts, at, before_s, now_s) == expected
+    assert progress.seconds_left(parts, at, before_s, now_s) == expected
 
 
 def test_durations():

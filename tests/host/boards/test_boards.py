@@ -140,7 +140,7 @@ def test_a_profile_says_what_this_version_can_do(name):
 def test_pins_of_a_profile_fit_each_other(name):
     pins = boards.profile(name).pins
     numbers = {
-        field: {pin for pin in range(200) if board_profile.has(getattr(pins, field), pin)}
+        field: {pin for pin in range(200) if board_profile.is_in_spans(getattr(pins, field), pin)}
         for field in ("digital", "adc", "pwm", "input_only", "reserved")
     }
     assert numbers["pwm"] | numbers["adc"] | numbers["input_only"] <= numbers["digital"]
@@ -158,7 +158,7 @@ def test_pins_on_one_channel_of_pwm_are_those_of_the_datasheets(name):
     channel = {"rpi-4": {12: 0, 18: 0, 13: 1, 19: 1}.get, "rpi-5": lambda pin: pin}.get(
         name, lambda pin: (pin // 2 % 8, pin % 2)
     )
-    numbers = [pin for pin in range(48) if board_profile.has(pins.pwm, pin)]
+    numbers = [pin for pin in range(48) if board_profile.is_in_spans(pins.pwm, pin)]
     for one in numbers:
         for other in numbers:
             assert (
@@ -646,7 +646,7 @@ def test_a_store_that_is_larger_than_the_flash(tmp_path):
         "claw.yaml:17: spec.memory.inline.stores[0].max_size_mb: pico has 1,441,792 bytes of "
         "flash, found 2,097,152 bytes"
     ]
-    assert not board_fit.wants(manifest.load(tmp_path), boards.profile("linux"))
+    assert not board_fit.board_problems(manifest.load(tmp_path), boards.profile("linux"))
 
 
 def test_tokens_come_over_the_network_too(tmp_path):
@@ -814,9 +814,11 @@ def test_every_hint_names_only_boards_that_are_free_of_that_problem(tmp_path):
     project(tmp_path, *HTTPS, *REST, pins="4 adc")
     loaded = manifest.load(str(tmp_path))
     known = boards.load_all()
-    problems = {board.name: {p.path for p in board_fit.wants(loaded, board)} for board in known}
+    problems = {
+        board.name: {p.path for p in board_fit.board_problems(loaded, board)} for board in known
+    }
     for board in known:
-        for problem in board_fit.wants(loaded, board, known):
+        for problem in board_fit.board_problems(loaded, board, known):
             named = problem.hint.partition("another board: ")[2].partition(" and ")[0]
             for other in [name for name in named.split(", ") if name]:
                 assert problem.path not in problems[other] or problem.path[0] == "pins", (
@@ -877,7 +879,7 @@ def test_build_says_of_each_board_whether_it_fits(greenhouse):
 
 
 def test_the_lines_about_boards():
-    assert board_text.fits(["c", "a"], {"b": "too small"}) == [
+    assert board_text.fit_lines(["c", "a"], {"b": "too small"}) == [
         "boards that it fits",
         "  a               yes",
         "  b               no: too small",

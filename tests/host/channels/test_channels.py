@@ -328,6 +328,6 @@ def test_boards_refuse_them_by_name(tmp_path, spec, ability):
     known = {board.name: board for board in boards.load_all(str(tmp_path))}
     made = project(tmp_path, {"it": spec})
     assert f"this needs {ability}, which pico-w does not have" in "".join(
-        str(one) for one in board_fit.wants(made, known["pico-w"])
+        str(one) for one in board_fit.board_problems(made, known["pico-w"])
     )
-    assert not board_fit.wants(made, known["rpi-4"])
+    assert not board_fit.board_problems(made, known["rpi-4"])

@@ -175,7 +175,7 @@ def test_a_main_of_somebody_and_no_room_are_refused_before_anything_is_written(
     want, tmp_path, monkeypatch
 ):
     target = Folder(str(tmp_path))
-    monkeypatch.setattr(Folder, "look", lambda self: BoardState({}, free=65536))
+    monkeypatch.setattr(Folder, "read_state", lambda self: BoardState({}, free=65536))
     with pytest.raises(ClawError, match="bytes of room are wanted, 65536 are free"):
         flash.prepare(target, want)
     monkeypatch.undo()
@@ -369,9 +369,9 @@ def version(want: Contents, text: str, folder, tools: str = TOOLS) -> Contents:
 
 @needs_micropython
 def test_a_board_and_a_folder_are_seen_alike(board, want):
-    here = Folder(board.folder).look()
+    here = Folder(board.folder).read_state()
     with flash_board.Board(entry(board)) as target:
-        there = target.look()
+        there = target.read_state()
         assert (
             dataclasses.replace(there, free=None) == dataclasses.replace(here, free=None)
             and there.free

@@ -228,7 +228,7 @@ def test_a_board_on_the_lan(tmp_path):
 
 def test_what_an_image_has_of_it(tmp_path):
     agent = mcp_agents.write(tmp_path, level="board", tools=[mcp_agents.tool("echo", "echo")])
-    image = inspection.opened(build.build_beside(mediated(agent)))
+    image = inspection.open_image(build.build_beside(mediated(agent)))
     assert image.tool("echo").handler == [SERVICE, "t.echo"]
     assert "mcp" not in image.requires and "mediated-line" in image.requires
 

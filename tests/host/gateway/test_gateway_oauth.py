@@ -32,7 +32,7 @@ def published(servers, monkeypatch):
 def calls(tmp_path, published, find, between=lambda number: None, devices=("shed",) * 3) -> list:
     """Return the results of calls of *devices*, one after the other."""
     agent = agent_of(tmp_path, published, SETTINGS % MORE % published.authority)
-    image = inspection.opened(build_beside(str(agent)))
+    image = inspection.open_image(build_beside(str(agent)))
 
     async def run():
         servers = mcp_servers.Servers((loads, json.dumps), Programs())
@@ -133,13 +133,13 @@ def signed_in(tmp_path, published, monkeypatch):
     path = mediated(tmp_path, published)
     monkeypatch.setenv("CLAWLITE_STATE", environment(tmp_path)["CLAWLITE_STATE"])
     assert login(tmp_path, path).returncode == 0
-    return inspection.opened(path)
+    return inspection.open_image(path)
 
 
 def test_a_device_that_runs_another_agent_has_none_of_the_tokens(tmp_path, published, signed_in):
     (tmp_path / "b").mkdir()
     other = mediated(tmp_path / "b", published, "another")
-    other = inspection.opened(other)
+    other = inspection.open_image(other)
     assert other.agent.name == "another" != signed_in.agent.name
 
     async def work():
@@ -224,7 +224,7 @@ def test_a_person_signs_in_for_the_devices_of_a_gateway(tmp_path, published, mon
     """RFC 8628: the refresh token lies where the gateway's secrets do, and is renewed there."""
     path = mediated(tmp_path, published)
     monkeypatch.setenv("CLAWLITE_STATE", environment(tmp_path)["CLAWLITE_STATE"])
-    image = inspection.opened(path)
+    image = inspection.open_image(path)
 
     def kept(name: str) -> str:
         (file,) = tmp_path.rglob("secrets/" + name)

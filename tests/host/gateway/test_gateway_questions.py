@@ -365,7 +365,7 @@ def asked(tmp_path, port, wire, now):
         assert says(running, "listens on")
         secret, codecs = token(tmp_path), (loads, json.dumps)
         clock, secret_of, put = lambda: now[0], lambda: secret, lambda *about: about
-        opened = inspection.opened(image)
+        opened = inspection.open_image(image)
         calls = GatewayCalls(opened, wake[1], clock, secret_of, codecs, Seam, put)
         calls.start(1, "echo", {"text": "a"}, 1000)
         eventually(lambda: done.extend(calls.poll()) or done, 30)

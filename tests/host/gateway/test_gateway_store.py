@@ -23,7 +23,7 @@ async def limit(store, pages: int):
 
 
 async def keep(store, asked: str):
-    store.asked("kitchen", "a", "p", "request", asked + ROW, "", "ok")
+    store.note_request("kitchen", "a", "p", "request", asked + ROW, "", "ok")
     await asyncio.wait(store._tasks)
 
 

@@ -23,7 +23,7 @@ def models() -> list:
     def below(one) -> set:
         return {one}.union(*map(below, one.__subclasses__()))
 
-    found = [one for one in below(Strict) if "more" in vars(one)]
+    found = [one for one in below(Strict) if "check_rules" in vars(one)]
     return sorted(found, key=lambda one: one.__qualname__)
 
 
@@ -40,5 +40,5 @@ def test_a_check_takes_any_shape(model):
     pairs = itertools.combinations(names, 2)
     shapes += [{a: x, b: y} for a, b in pairs for x in VALUES for y in VALUES]
     for shape in shapes:
-        model.more(shape, report)
+        model.check_rules(shape, report)
     assert all(isinstance(path, tuple) for path in told)

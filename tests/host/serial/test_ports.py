@@ -173,7 +173,7 @@ def test_the_program_that_is_the_board_is_not_in_its_way(tmp_path, machine):
             (row["state"], row["what"]) for row in json.loads(done.stdout) if row["check"] == "port"
         ] == [("ok", f"{path} is free")]
         with open(path, "rb") as mine, pytest.raises(ports.PortRefused) as caught:
-            raise ports.refused(mine.name)
+            raise ports.port_error(mine.name)
         assert caught.value.message == f"{path} is in use"  # by this process alone
         script = f"import sys; held = open('{path}', 'rb'); print(1, flush=True); sys.stdin.read()"
         with subprocess.Popen(

@@ -42,7 +42,7 @@ def problem(tmp_path, **named) -> str:
 
 
 def image_of(tmp_path, **named):
-    return inspection.opened(trading_desk.build(tmp_path / "p", **named))
+    return inspection.open_image(trading_desk.build(tmp_path / "p", **named))
 
 
 def names(image) -> list:

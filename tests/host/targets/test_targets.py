@@ -78,7 +78,7 @@ def test_verdicts(tmp_path):
     assert (worst["verdict"], worst["value"]) == (targets.MISSED, 10_000)
     assert (reached["verdict"], reached["value"]) == (targets.REACHED, 0.5)
     assert missing["verdict"] == targets.NOT_MEASURED and "strace" in missing["why"]
-    said = targets.lines(list(found.values()))
+    said = targets.verdict_lines(list(found.values()))
     assert len(said) == 2 + len(found) and said[0].startswith("id ")
     count = f"{len(found)} targets: 1 reached, 1 MISSED, {len(found) - 2} not measured; make bench"
     assert said[-1].startswith(count)
@@ -118,8 +118,8 @@ def test_a_median_that_missed_by_noise_is_told_and_needs_no_record(tmp_path, mon
         (found,) = targets.verdicts([made.row(*clean, samples, value)], ["decision"])
         assert found["verdict"] == targets.MISSED and bool(found["why"]) == is_noise
         assert targets.without_record([found]) == ([] if is_noise else ["P4"])
-        assert ("measure again" in targets.lines([found])[1]) == is_noise
-        assert ("no record" in targets.lines([found])[1]) != is_noise
+        assert ("measure again" in targets.verdict_lines([found])[1]) == is_noise
+        assert ("no record" in targets.verdict_lines([found])[1]) != is_noise
     (found,) = targets.verdicts([made.row("ready", memory, "MiB", [1, 2, 3])], ["ready"])
     assert found["why"] == ""  # memory has no noise
 
@@ -129,7 +129,7 @@ def test_what_the_whole_run_missed_has_a_record():
     measured = [json.loads(line) for line in newest.read_text().splitlines()]
     rows = []
     for row in measured:
-        held = targets.of(row["suite"], row["case"], row["core"])
+        held = targets.target_for(row["suite"], row["case"], row["core"])
         # the limits of today, not those of the run
         rows.append({**row, "met": row["value"] <= held["limit"] if held else None})
     found = targets.verdicts(rows, bench.SUITES)

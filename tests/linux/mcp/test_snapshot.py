@@ -87,7 +87,7 @@ def test_what_a_server_lists_makes_nothing_more_permissive(tmp_path):
     schema = {"type": "object", "properties": {"claw_id": {"type": "string"}}}
     tool = {"name": "echo", "inputSchema": schema, "annotations": {"readOnlyHint": True}}
     folder = write(tmp_path, "https://127.0.0.1/v1", tools=[tool])
-    made = inspection.opened(build_beside(str(folder))).tool("desk.echo")
+    made = inspection.open_image(build_beside(str(folder))).tool("desk.echo")
     assert made.flags & HAS_SIDE_EFFECTS
     assert list(made.handler) == [SERVED, "desk/echo"] and "claw_id" in str(made.schema)
 

@@ -220,5 +220,5 @@ def test_adr_020_a_gateway_fetches_mediated_feeds_and_has_the_credential(tmp_pat
 
 def test_the_image_has_the_feeds_that_were_granted(tmp_path, desk):
     image = trading_desk.build(tmp_path / "a", desk.url, grants=GRANTS, reflex=RULES)
-    (row,) = inspection.opened(image).section(24)
+    (row,) = inspection.open_image(image).section(24)
     assert json.dumps(row[-1]) == json.dumps([["market-context", PATH + "{claw_id}", 30]])
