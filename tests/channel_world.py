@@ -218,7 +218,7 @@ class World:
         while effect:
             self._carry_out(*effect)
             effect = self.agent.next_effect()
-        self.channels.settled()
+        self.channels.announce_changes()
         if self.agent.effects:
             self.settle()
 

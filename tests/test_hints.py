@@ -51,7 +51,7 @@ EXCEPTIONS = {
         "clawlite/linux/mcp/form_fields.py": "_choices field_of*2",
         "clawlite/linux/mcp/http_offer.py": "HTTPSession._message _compare _no_session",
         "clawlite/linux/mcp/offer.py": "Offer.begin Offer.cancel",
-        "clawlite/linux/mcp/question.py": "Question.fill Question.fill_text _parts*3",
+        "clawlite/linux/mcp/question.py": "Question.fill Question.fill_text _parse_params*3",
         "clawlite/linux/memory/file_store.py": "FileConversations._store",
         "clawlite/linux/runtime/bootstrap_session.py": "BootstrapSession._adopt _compile _read",
         "clawlite/linux/swarm/member.py": "Member._begins Member._look Member.ask",
@@ -73,17 +73,17 @@ EXCEPTIONS = {
         ),
         "clawlite/linux/files/quota.py": "check",
         "clawlite/linux/sandbox/engine.py": "Engine._start",
-        "clawlite/linux/tools/builtin.py": "Builtins.here command_of",
+        "clawlite/linux/tools/builtin.py": "Builtins.run_here command_of",
         "clawlite/linux/tools/fetch.py": "Fetcher._follow Fetcher._open Fetcher._take*2 _header",
         "clawlite/linux/tools/fetch_page.py": "check_head text*2",
         "clawlite/linux/tools/fetch_search.py": "Search.url _list results",
         "clawlite/linux/tools/file_tools.py": (
-            "_bytes*2 _check_kind _missing _read _same _text edit_file*5 keep_file "
+            "_bytes*2 _check_kind _check_same _missing _read _text edit_file*5 keep_file "
             "list_directory run"
         ),
         "clawlite/linux/tools/kept_content.py": "_check",
         "clawlite/linux/tools/memory_tools.py": "_append _text*2 run write*2",
-        "clawlite/linux/tools/world_model.py": "WorldModels._predicted WorldModels._told",
+        "clawlite/linux/tools/world_model.py": "WorldModels._ask_tool WorldModels._predicted",
         "clawlite/scan/checks.py": "check*2",
     },
     GATE: {
@@ -111,7 +111,7 @@ EXCEPTIONS = {
         ),
         "clawlite/host/gateway/http.py": "Connection.receive",
         "clawlite/host/mcp/remote_token.py": "_carried_out",
-        "clawlite/host/proxy/dialect.py": "broken",
+        "clawlite/host/proxy/dialect.py": "answer_error",
         "clawlite/host/proxy/proxy.py": "Proxy._asked.take Proxy._passed Runner.order _parsed*5",
         "clawlite/host/proxy/upstream.py": "Upstream._check*2 Upstream._post*6 read*2",
         "clawlite/linux/mcp/remote_token.py": "Tokens.take",
@@ -145,7 +145,7 @@ EXCEPTIONS = {
             "_PersonTokens._renewed _PersonTokens._renewed_alone*2 _PersonTokens._signed_in "
             "_Program._flush _Remote._connection"
         ),
-        "clawlite/host/mcp/listing.py": "_talk read_json",
+        "clawlite/host/mcp/listing.py": "_list_tools read_json",
         "clawlite/host/mcp/remote_listing.py": "_exchange tools_at",
         "clawlite/linux/channels/telegram.py": "Telegram._answered Telegram._received*2",
         "clawlite/linux/mcp/remote.py": "RemoteServer._open",

@@ -17,4 +17,4 @@ def build(manifest: str) -> None:
     except ClawError:  # the agent says so
         return
     if facts is not None:
-        image_cache.keep(manifest, True, image, facts)
+        image_cache.store(manifest, True, image, facts)

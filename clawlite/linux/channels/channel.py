@@ -16,7 +16,7 @@ from clawlite.core.turns.history import History
 from clawlite.core.turns.tools import PERSON
 from clawlite.core.turns.turn import turn
 from clawlite.linux.channels.access import ADMIN, OPEN, PAIRING, VIEWER, Access
-from clawlite.linux.channels.channel_turn import TurnOutput, calling, heard, refusal_for
+from clawlite.linux.channels.channel_turn import TurnOutput, calling, refusal_for, run_work
 from clawlite.linux.channels.overlap import QUEUE, Overlap
 from clawlite.linux.channels.state import State
 
@@ -90,7 +90,7 @@ class Channel:
         if self._source:
             self._source.close()
 
-    def about(self) -> str:
+    def status_lines(self) -> str:
         """Return a line about this channel for a person, and a second line about its last failure
         when there was one.
         """
@@ -124,7 +124,7 @@ class Channel:
             )
 
     def trouble(self, what: str, hint: str = ""):
-        """Report a failure of this channel: in the log, on the console and in ``about``."""
+        """Report a failure of this channel: in the log, on the console and in ``status_lines``."""
         self._wrong, self._wrong_ms = what, self.now_ms()
         self.log("trouble", reason=what)
         self.tell("%s.%s" % (what.rstrip("."), " Next: %s." % hint if hint else ""))
@@ -299,7 +299,10 @@ class Channel:
                 )
             begins = self._begins(job[_TO]) if hasattr(self._source, "begins") else None
             number = agent.begin(
-                heard(work, caller, into, begins), ended, self.now_ms(), agent.image.agent.turn_ms
+                run_work(work, caller, into, begins),
+                ended,
+                self.now_ms(),
+                agent.image.agent.turn_ms,
             )
         except Exception as e:
             if not done:

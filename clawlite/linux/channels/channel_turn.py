@@ -76,7 +76,7 @@ class TurnOutput:
         return text
 
 
-def heard(work, caller: str, into: TurnOutput, begins=None, acts: tuple = ACTS):
+def run_work(work, caller: str, into: TurnOutput, begins=None, acts: tuple = ACTS):
     """A generator of the effects of *work*, without its output, which is added to *into*.  The
     approvals that it asks for name *caller*.
 

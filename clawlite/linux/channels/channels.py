@@ -4,7 +4,7 @@ begin there, and where answers go.
     source (cron.py, ...) -> Channel: access, overlap -> a turn, heard (channel_turn.py) -> the
     source's reply
 
-1. The loop asks ``deadline`` and calls ``poll`` and ``settled``; nothing here waits.
+1. The loop asks ``deadline`` and calls ``poll`` and ``announce_changes``; nothing here waits.
 2. A conversation is one actor's of one channel; a trigger's run has none.
 3. An approval is shown on the console, and sent to the admins of the channel that the message came
    by.  Only they can approve it.
@@ -124,7 +124,7 @@ class Channels:
             "end it, or give this one another folder with CLAWLITE_STATE",
         )
 
-    def settled(self):
+    def announce_changes(self):
         """Tell the people who may approve about each new approval that waits, and about each form
         that nobody may answer any more, because its call has ended.
         """
@@ -222,7 +222,7 @@ class Channels:
     def command(self, words: list):
         """Return the output lines of the console commands /channels and /pair, None for another."""
         if words[0] == "/channels":
-            return [channel.about() for channel in self.all]
+            return [channel.status_lines() for channel in self.all]
         if words[0] != "/pair":
             return None
         for channel in self.all if len(words) == 2 else ():

@@ -12,7 +12,7 @@ accepted again after a restart.
 
 import os
 
-from clawlite.linux.files.files import tell
+from clawlite.linux.files.files import print_to_stderr
 from clawlite.linux.files.record_log import RecordLog, is_sealed, sealed
 
 MOST_BYTES = 4 << 20  # of the file that are read: four times as much as MAX_SEEN signatures need
@@ -75,7 +75,7 @@ class Seen:
             self._rewrite()
         except OSError as e:  # it is reported again at the next start
             said += "it cannot be set aside: %s" % e.strerror
-        tell(said)
+        print_to_stderr(said)
 
     def forget(self, now: int):
         """Forget the signatures that are too old."""

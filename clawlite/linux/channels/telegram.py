@@ -116,7 +116,7 @@ class Telegram:
         for to, at in self._typing.items():
             if now >= at and not self._is_under_way("sendChatAction"):
                 self._typing[to] = now + TYPING_MS
-                self._ask("sendChatAction", dict(where(to), action="typing"))
+                self._ask("sendChatAction", dict(address_parameters(to), action="typing"))
                 break
 
     def deadline(self):
@@ -142,14 +142,14 @@ class Telegram:
         if final:
             self._typing.pop(to, None)
         if self.send(to, text):
-            self._channel.log("dropped", actor=where(to)["chat_id"])
+            self._channel.log("dropped", actor=address_parameters(to)["chat_id"])
 
     def send(self, to, text: str) -> str:
         """Queue *text*, in parts when it is long; return "", or why not all of it can be sent."""
-        for part in parts(text):
+        for part in split_message(text):
             if len(self._out) >= MAX_WAITING:
                 return "%d messages wait already" % MAX_WAITING
-            self._out.append((dict(where(to), text=part), 0))
+            self._out.append((dict(address_parameters(to), text=part), 0))
         return ""
 
     @staticmethod
@@ -317,7 +317,7 @@ def _next_step(asked: PendingRequest) -> str:
     return "check that the network is up; the agent asks again by itself"
 
 
-def where(to) -> dict:
+def address_parameters(to) -> dict:
     """Return the parameters of a request that address *to*."""
     if isinstance(to, str):
         return {"chat_id": to}
@@ -325,7 +325,7 @@ def where(to) -> dict:
     return {"chat_id": chat, "message_thread_id": thread}
 
 
-def parts(text: str) -> list:
+def split_message(text: str) -> list:
     """Return *text* as a list of messages of at most ``MOST`` UTF-16 units, cut at line ends where
     possible; [] for a text without characters.
     """

@@ -35,7 +35,7 @@ class Refused(Exception):
     """No group is delegated here; the message says why."""
 
 
-def take(agent: int, uid=None, wanted=CONTROLLERS) -> tuple:
+def claim_groups(agent: int, uid=None, wanted=CONTROLLERS) -> tuple:
     """Return (``Groups``, "") or (None, why not).
 
     agent  pid of the agent, this process' parent
@@ -50,7 +50,7 @@ def take(agent: int, uid=None, wanted=CONTROLLERS) -> tuple:
         return None, "%s: %s" % (e.filename or "cgroup", e.strerror)
 
 
-def _own() -> str:
+def _own_folder() -> str:
     """Return the folder of this process' cgroup v2.  Raises ``Refused``."""
     inside = [
         line[3:] for line in _read("/proc/self/cgroup").splitlines() if line.startswith("0::")
@@ -68,7 +68,7 @@ def _own() -> str:
 
 
 def _delegated(wanted, by_root: bool) -> str:
-    top = _own()
+    top = _own_folder()
     if os.path.basename(top) == AGENT:  # an earlier server of this agent moved it
         top = os.path.dirname(top)
     has = _read(top + "/cgroup.controllers").split()

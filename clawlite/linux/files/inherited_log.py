@@ -15,7 +15,7 @@ engine has acknowledged them (docs/adr/0208).
 import fcntl
 import os
 
-from clawlite.linux.files.files import leads_to_inode, tell
+from clawlite.linux.files.files import leads_to_inode, print_to_stderr
 from clawlite.linux.files.record_log import RecordLog, is_sealed, sealed
 
 
@@ -101,7 +101,7 @@ class InheritedLog:
             damaged = len([line for line in lines if not is_sealed(line)])
             if damaged:
                 kept = log.set_aside(log.contents())
-                tell(
+                print_to_stderr(
                     "%s was damaged: %d of %d lines are lost; the damaged file is kept as %s"
                     % (path, damaged, len(lines), kept)
                 )

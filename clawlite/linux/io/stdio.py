@@ -83,7 +83,7 @@ class Wire:
         self._poll = select.poll()
         self._polled = {}  # what the poll watches: descriptor -> events
         if wake is not None:
-            self._about(wake, select.POLLIN)
+            self._set_events(wake, select.POLLIN)
         self._uneasy = True  # the poll waits, or waited, for more than input
         self._waiting = []
         self._size = 0
@@ -113,8 +113,8 @@ class Wire:
         if self.at_end or self._size or self._uneasy:
             if self._stuck:
                 timeout_ms = _AGAIN_MS if timeout_ms is None else min(timeout_ms, _AGAIN_MS)
-            self._about(self._in, 0 if self.at_end or self._size >= FULL else select.POLLIN)
-            self._about(self._out, select.POLLOUT if self._size and not self._stuck else 0)
+            self._set_events(self._in, 0 if self.at_end or self._size >= FULL else select.POLLIN)
+            self._set_events(self._out, select.POLLOUT if self._size and not self._stuck else 0)
             self._uneasy = self.at_end or self._size > 0
         if self.others or self._watched:
             self._watch(list(self.others))
@@ -127,9 +127,9 @@ class Wire:
 
     def wake_by(self, fd: int):
         """End each wait when *fd* is readable, until this process ends. The caller reads *fd*."""
-        self._about(fd, select.POLLIN)
+        self._set_events(fd, select.POLLIN)
 
-    def _about(self, fd: int, events: int):
+    def _set_events(self, fd: int, events: int):
         """Let the poll watch *events* of *fd*; 0 removes *fd* from it."""
         if self._polled.get(fd, 0) != events:
             self._polled[fd] = events
@@ -141,9 +141,9 @@ class Wire:
     def _watch(self, others: list):
         for fd in self._watched:
             if fd not in others:
-                self._about(fd, 0)
+                self._set_events(fd, 0)
         for fd in others:
-            self._about(fd, select.POLLIN)
+            self._set_events(fd, select.POLLIN)
         self._watched = others
 
     def ready(self) -> bytes:

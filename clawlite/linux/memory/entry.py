@@ -35,7 +35,7 @@ def text_of(content, number: int, dumps) -> tuple:
     return text, text is not content
 
 
-def told(store, part: str, entries: list) -> bytes:
+def request_bytes(store, part: str, entries: list) -> bytes:
     """Return the content of a request as bytes.  Four bytes of a digest of it distinguish requests
     with the same id; that detects mistakes, not attacks.
     """

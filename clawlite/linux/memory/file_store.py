@@ -14,14 +14,14 @@ from clawlite.core.image.memories import SUMMARIZE, TRUNCATE
 from clawlite.linux.memory import search
 from clawlite.linux.memory.compaction import REACH, SUMMARY_ENTRIES, SUMMARY_LEAST, WINDOW, notes
 from clawlite.linux.memory.database import failure
-from clawlite.linux.memory.entry import text_of, told
+from clawlite.linux.memory.entry import request_bytes, text_of
 from clawlite.linux.memory.jsonl import (
     FILE,
     MAX_BYTES,
     REQUEST_COUNT,
     JSONLFile,
     Record,
-    known,
+    earlier_request,
 )
 from clawlite.linux.memory.partitions import SET_MS
 from clawlite.linux.memory.reading import MAX_ANSWER
@@ -110,8 +110,8 @@ class FileConversations:
                     "entries[%d].vector: store %s lies in files, and is not "
                     "searched by vectors" % (number, store.name)
                 )
-        mark = crc32(told(store, part, entries))
-        before = known(lines.records, request_id, mark, now) if request_id else None
+        mark = crc32(request_bytes(store, part, entries))
+        before = earlier_request(lines.records, request_id, mark, now) if request_id else None
         if before is not None:
             return _stored(before.n, before.request[REQUEST_COUNT])
         first = lines.last() + 1

@@ -292,7 +292,7 @@ def _is_entry(entry) -> bool:
     )
 
 
-def known(records: list, request_id: str, mark: int, now: int):
+def earlier_request(records: list, request_id: str, mark: int, now: int):
     """Return the ``Record`` of a request that was sent before, or None.  Raises
     ``InvalidParams`` when it had other entries.
     """

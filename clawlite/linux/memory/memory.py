@@ -110,7 +110,7 @@ class Memory:
         """Let the thread finish the waiting requests, and end."""
         if self._runs:
             self._closing = True
-            self._nudge()
+            self._wake_thread()
             if self._gone.acquire(timeout=LEAVE_S):
                 self._gone.release()
 
@@ -125,9 +125,9 @@ class Memory:
                 self._gone.release()
                 raise
             self._runs = True
-        self._nudge()
+        self._wake_thread()
 
-    def _nudge(self):
+    def _wake_thread(self):
         with self._lock:
             if self._work.locked():
                 self._work.release()
@@ -146,7 +146,7 @@ class Memory:
                 with self._lock:
                     self._ended += ended
                 if ended:
-                    self._tell()
+                    self._wake_loop()
             if stores:
                 stores.close()
         except BaseException as e:  # our bug: the requests must still get an outcome
@@ -159,7 +159,7 @@ class Memory:
             self._runs = False
             self._ended += [(job[0], (False, error)) for job in jobs + self._waiting]
             self._waiting = []
-        self._tell()
+        self._wake_loop()
 
     def _open(self):
         from clawlite.linux.memory.stores import Stores
@@ -196,7 +196,7 @@ class Memory:
             return own
         return _Both(own, stores(swarm_folder(swarm.name), None), swarm.shares)
 
-    def _tell(self):
+    def _wake_loop(self):
         try:
             os.write(self._wake, b"\0")
         # the pipe is full, so the loop wakes anyway, or the program is ending

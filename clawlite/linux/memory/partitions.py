@@ -147,7 +147,9 @@ class Partitions:
         if store.max_entries is not None and not DOES >> 4 * store.type & SINGLE:
             floor = max(floor, place.last - store.max_entries + 1)
         if store.max_age_s is not None:
-            place.alive = self.since(place, self.now(now_ms) - store.max_age_s * 1000, place.alive)
+            place.alive = self.since(
+                place, self.time_ms(now_ms) - store.max_age_s * 1000, place.alive
+            )
             if place.alive > floor:
                 row = self._db.row(
                     "SELECT %s FROM entries WHERE id>? AND id<? ORDER BY id DESC LIMIT 1" % COLUMNS,
@@ -158,7 +160,7 @@ class Partitions:
             floor = max(floor, place.alive)
         return floor
 
-    def now(self, now_ms: int) -> int:
+    def time_ms(self, now_ms: int) -> int:
         """Return the time; while nobody has set the clock that of the newest entry of all
         places.
         """

@@ -32,7 +32,7 @@ from clawlite.linux.memory import search
 from clawlite.linux.memory.backfill import Backfill
 from clawlite.linux.memory.compaction import REACH, WINDOW, Compaction
 from clawlite.linux.memory.database import failure, is_full
-from clawlite.linux.memory.entry import insert, is_altered, set_aside, text_of, told
+from clawlite.linux.memory.entry import insert, is_altered, request_bytes, set_aside, text_of
 from clawlite.linux.memory.memory_journal import Journal, fold
 from clawlite.linux.memory.partitions import KEPT, KEPT_MS, Partitions
 from clawlite.linux.memory.reading import Reading
@@ -69,7 +69,7 @@ class Stores:
         self._places = Partitions(db)
         self._journal = Journal(db.folder)
         self._stores = {}  # name -> store, of the jobs that have come
-        self._loads, self._talk = loads, None
+        self._loads, self._conversations = loads, None
         self._reindexed = False  # True after an altered entry was reported, but none was found
         self._seen = None  # result of ``Database.changed`` when it was last called
         lacking = Backfill(db, self._places, clock, boxes)
@@ -89,7 +89,7 @@ class Stores:
         their order.
         """
         ended, group, last = [], [], None
-        ways = [self._way(job) for job in jobs]
+        ways = [self._kind_of_job(job) for job in jobs]
         try:
             self._db.check_place()
             self._journal.lock(_APPENDS in ways)
@@ -98,10 +98,10 @@ class Stores:
         try:
             for job, way in zip(jobs, ways):
                 if way != last:
-                    ended += self._go(last, group)
+                    ended += self._run_jobs(last, group)
                     group, last = [], way
                 group.append(job)
-            return ended + self._go(last, group)
+            return ended + self._run_jobs(last, group)
         finally:
             self._journal.unlock()
 
@@ -110,13 +110,13 @@ class Stores:
         if self._journal.entries:
             try:
                 if self._journal.lock(False):
-                    self._heed(True)
+                    self._refresh(True)
             except Exception:  # the entries stay in the journal
                 self._db.rollback()
         self._journal.close()
         self._db.close()
 
-    def _way(self, job: tuple) -> int:
+    def _kind_of_job(self, job: tuple) -> int:
         store = job[_STORE]
         if store.type == CONVERSATION and store.path is not None:
             return _LINES
@@ -125,26 +125,28 @@ class Stores:
             return _READS if job[_VERB] in ("query", "oldest", "lacking") else _COMMITS
         return _APPENDS if store.saves_wear and not DOES >> 4 * store.type & FILES else _COMMITS
 
-    def _go(self, way, jobs: list) -> list:
+    def _run_jobs(self, way, jobs: list) -> list:
         if not jobs:
             return []
         if way == _LINES:
-            if self._talk is None:
+            if self._conversations is None:
                 from clawlite.linux.memory.file_store import FileConversations
 
-                self._talk = FileConversations(self._files, self._clock, self._dumps, self._loads)
-            return [(job[_NUMBER], self._talk.outcome(job)) for job in jobs]
+                self._conversations = FileConversations(
+                    self._files, self._clock, self._dumps, self._loads
+                )
+            return [(job[_NUMBER], self._conversations.outcome(job)) for job in jobs]
         if way == _READS:
             return [(job[_NUMBER], self._read(job)) for job in jobs]
         return self._append(jobs) if way == _APPENDS else self._write(jobs)
 
     def _read(self, job: tuple) -> tuple:
         try:
-            self._heed(job[_STORE].saves_wear)
+            self._refresh(job[_STORE].saves_wear)
             return True, self._verbs[job[_VERB]](*job[_STORE:])
         except Exception as e:
             if is_full(e) and not self._journal.is_empty():
-                return self._peek(job)
+                return self._read_when_full(job)
             e = self._without_altered(e)
             return self._read(job) if e is None else (False, self._failed(e, True))
 
@@ -163,7 +165,7 @@ class Stores:
             return another
         return None
 
-    def _peek(self, job: tuple) -> tuple:
+    def _read_when_full(self, job: tuple) -> tuple:
         """Read when the disk has no room for the journal's entries: fold them, read, and roll
         back.
         """
@@ -206,7 +208,7 @@ class Stores:
         outcomes, records, now = [], [], self._clock()
         try:
             self._db.check_writable()  # else acknowledged entries could never be folded
-            self._heed(self._journal.is_full())
+            self._refresh(self._journal.is_full())
             if None in [self._places.find(job[_STORE], job[_PART], now) for job in jobs]:
                 return self._write(jobs)  # the first entry of a place is a commit
             for number, _, store, part, details in jobs:
@@ -241,7 +243,7 @@ class Stores:
         """
         if self._is_filled(store, self._places.find(store, part, now), now):
             try:
-                self._heed(True)
+                self._refresh(True)
                 if self._is_full(store, self._places.find(store, part, now), now):
                     stored["is_full"] = True
             except Exception:  # the stored entries are safe in the journal
@@ -250,10 +252,10 @@ class Stores:
     def _begin(self, lasting: bool, folds: bool):
         """Begin a commit, after reading the changes of other processes."""
         self._db.begin(lasting)
-        while self._heed(folds):
+        while self._refresh(folds):
             self._db.begin(lasting)
 
-    def _heed(self, folds: bool) -> bool:
+    def _refresh(self, folds: bool) -> bool:
         """Forget cached data when another process has written.
 
         folds  bool, move the journal's entries into the database
@@ -334,9 +336,9 @@ class Stores:
             for number, (_, content, _, _) in enumerate(entries)
         ]
         mark = (
-            box.mark(told(store, part, entries))
+            box.mark(request_bytes(store, part, entries))
             if box
-            else crc32(told(store, part, entries)).to_bytes(4, "big")
+            else crc32(request_bytes(store, part, entries)).to_bytes(4, "big")
         )
         known = self._known(request_id, mark, now)
         if known is not None:
@@ -345,7 +347,7 @@ class Stores:
             self._files.write(
                 store, part, [(key, text) for (key, *_), (text, _) in zip(entries, texts)]
             )
-        place.at = max(self._places.now(now), place.at)
+        place.at = max(self._places.time_ms(now), place.at)
         request, rows, vectors, id = (
             self._request(request_id, mark, place, len(entries)),
             [],

@@ -88,10 +88,10 @@ class Files:
         base = (
             os.path.expanduser(store.path)
             if store.path
-            else os.path.join(self._folder, _plain(store.name))
+            else os.path.join(self._folder, _folder_name(store.name))
         )
         kind, _, name = part.partition("/")
-        return os.path.join(base, kind, _plain(name)) if part else base
+        return os.path.join(base, kind, _folder_name(name)) if part else base
 
     def _root(self, store, part: str, new: bool) -> int:
         """Return a descriptor of that folder, which its owner may have made a link."""
@@ -137,7 +137,7 @@ def read_below(root: int, steps: list, most: int) -> tuple:
         return file.read(most), status
 
 
-def _plain(name: str) -> str:
+def _folder_name(name: str) -> str:
     """Return *name* as the name of a folder; what could be another's, or lead elsewhere, is
     written as its bytes.
     """
@@ -184,7 +184,7 @@ def _enter(root: int, folders: list, new: bool) -> int:
                     made = False
             below = os.open(name, _FOLDER, dir_fd=fd)
             if new and made:
-                _give(below, fd)
+                _give_to_owner(below, fd)
         finally:
             os.close(fd)
         fd = below
@@ -206,7 +206,7 @@ def _put(root: int, steps: list, data: bytes):
             dir_fd=folder,
         )
         try:
-            _give(fd, folder)
+            _give_to_owner(fd, folder)
             while data:
                 data = data[os.write(fd, data) :]
             os.fdatasync(fd)
@@ -221,7 +221,7 @@ def _put(root: int, steps: list, data: bytes):
         os.close(folder)
 
 
-def _give(fd: int, folder: int):
+def _give_to_owner(fd: int, folder: int):
     """Give what root made to whom *folder* belongs."""
     if os.geteuid() == 0:
         owner = os.fstat(folder)

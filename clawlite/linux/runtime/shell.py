@@ -447,7 +447,7 @@ class Shell:
         if self.people:
             self.people.settled()
         if self.channels:
-            self.channels.settled()
+            self.channels.announce_changes()
 
     def step_handlers(self) -> bool:
         """Step the handlers that are due; return whether there are results or effects."""

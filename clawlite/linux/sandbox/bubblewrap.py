@@ -47,8 +47,8 @@ MAX_SAID = 4096  # bytes of bwrap's output that are read
 ROOT = "the agent is root, and bwrap cannot run tools as another user"
 
 
-def look(uid, program: str) -> dict:
-    """Return the same as ``probe.look``, for profile N with bubblewrap.
+def run_probe(uid, program: str) -> dict:
+    """Return the same as ``run_probe`` of probe.py, for profile N with bubblewrap.
 
     program  path of bwrap, "" when it is not installed
     """
@@ -142,7 +142,7 @@ def main():
     for fd in sorted(hello["fds"]) + [os.sysconf("SC_OPEN_MAX")]:
         os.closerange(last + 1, fd)
         last = fd
-    supervisor.bring(hello)
+    supervisor.import_modules(hello)
     namespaces.base(os.getuid(), os.getgid(), hello["python"])
     syscalls.drop_bounding()
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)

@@ -301,7 +301,7 @@ class Engine:
             if fd in self._lines:
                 self._read(*self._lines[fd])
             elif server is not None and server is self._server and fd == server[_SOCKET].fileno():
-                self._hear()
+                self._read_probe()
         for call in list(self._calls.values()):
             if call.late_ms is not None and now_ms >= call.late_ms:
                 self._end(
@@ -517,7 +517,7 @@ class Engine:
 
     def _denied(self, profile, reason: str, missing, hint: str) -> SandboxDenied:
         if self._found is None and self._server is not None:
-            self._hear()  # the server sends its probe before it refuses any call
+            self._read_probe()  # the server sends its probe before it refuses any call
         found = self._found or {}
         data = {
             "sandbox": profile.name,
@@ -529,7 +529,7 @@ class Engine:
         }
         return SandboxDenied("sandbox %s: %s" % (profile.name or "(default)", reason), hint, data)
 
-    def _hear(self):
+    def _read_probe(self):
         """Read the result of the server's probe; a closed socket means that the server is gone."""
         try:
             data = self._server[_SOCKET].recv(MAX_MESSAGE)
@@ -599,7 +599,7 @@ class Engine:
         self.prepare()
         while self._found is None and self._server is not None:
             select.select([self._server[_SOCKET]], [], [], 10)
-            self._hear()
+            self._read_probe()
 
 
 def _not_run(message: str, hint: str):

@@ -23,7 +23,7 @@ NEEDS = {
 }
 
 
-def look(uid) -> dict:
+def run_probe(uid) -> dict:
     """Return {"profile", "missing", "available", "tried", "landlock", "own_users"}.
 
     uid        int, the user that tools run as when the agent is root, or None

@@ -51,17 +51,17 @@ def main():
         signal.signal(number, signal.SIG_IGN)
     os.setsid()
     hello = marshal.loads(control.recv(MAX_MESSAGE))
-    supervisor.bring(hello)
+    supervisor.import_modules(hello)
     wrap = hello["bubblewrap"]
     if wrap is None:
-        found = probe.look(hello["uid"])
+        found = probe.run_probe(hello["uid"])
         groups, why = (
-            cgroups.take(os.getppid(), hello["uid"])
+            cgroups.claim_groups(os.getppid(), hello["uid"])
             if found["profile"]
             else (None, "nothing is confined here")
         )
     else:
-        found = bubblewrap.look(hello["uid"], wrap)
+        found = bubblewrap.run_probe(hello["uid"], wrap)
         groups, why = None, "bubblewrap starts a call in the agent's own group"
     found.update(
         cgroups=groups.controllers if groups else [],
@@ -87,7 +87,7 @@ class _Server:
     """The loop of the server.
 
     hello   the agent's first message
-    found   the result of ``probe.look``
+    found   the result of ``run_probe`` of probe.py
     groups  ``cgroups.Groups`` or None
     One supervisor is always ready, with its child, so that a call waits only for the steps that
     depend on it.
@@ -225,13 +225,15 @@ def _refuse_all(control, found: dict):
     """Refuse every call, because this machine cannot confine a process, until the agent ends."""
     reason = probe.reason(found)
     while True:
-        call = supervisor.take(control)
+        call = supervisor.next_call(control)
         if call is None:
             return
         fds = call[0]
         line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, fds[_LINE])
         line.recv(1)
-        watch.tell(line, b"E" + dumps({"refused": reason, "hint": probe.hint(found)}).encode())
+        watch.send_to_agent(
+            line, b"E" + dumps({"refused": reason, "hint": probe.hint(found)}).encode()
+        )
         line.close()
         for fd in fds[:3]:
             os.close(fd)

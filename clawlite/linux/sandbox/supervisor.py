@@ -38,7 +38,7 @@ from clawlite.linux.sandbox.plan import Refused
 _SCM_DATA = 2  # position in an ancillary message of ``recvmsg``: the descriptors, packed
 
 
-def bring(hello: dict):
+def import_modules(hello: dict):
     """Import the modules that functions need (``hello["modules"]``).  Later, in another root, their
     files have other paths.
     """
@@ -92,7 +92,7 @@ def wait(control: int, taken: int, life: int, found: dict, uid, filters, groups,
         modes.Modes(int.from_bytes(extra[0][_SCM_DATA][:4], sys.byteorder), uid) if extra else None
     )
     calls = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, control)
-    call = take(calls)
+    call = next_call(calls)
     calls.close()
     if call is None:  # the agent has gone
         os._exit(0)
@@ -104,7 +104,7 @@ def wait(control: int, taken: int, life: int, found: dict, uid, filters, groups,
     _run(*call, found, uid, pid, ours, life, group, asks, table)
 
 
-def take(calls):
+def next_call(calls):
     """Read the next call.  Return (descriptors, milliseconds that it may take or None), or None
     when the agent has ended.
 
@@ -174,7 +174,7 @@ def _run(
     except Exception as e:  # a bug of clawlite; the agent reports it as one
         watch.clear(plan)
         end = {"refused": "%s: %s" % (type(e).__name__, e), "hint": "this is a bug in clawlite"}
-    watch.tell(agent, b"E" + dumps(end).encode())
+    watch.send_to_agent(agent, b"E" + dumps(end).encode())
     os._exit(0)
 
 

@@ -295,7 +295,7 @@ def _value(talk, job: dict):
     space = {"__name__": "tools", "__file__": job["path"]}
     exec(job["code"], space)
     name = job["name"]
-    if "/" in name:  # of a tool provider, whose module is imported already (supervisor.bring)
+    if "/" in name:  # of a tool provider, whose module supervisor.py has imported already
         from clawlite.core.mcp.tool_provider import function_of
 
         value = function_of(space, name)(**job["arguments"])

@@ -29,7 +29,7 @@ CPU_MS = 1000  # how often the processor time of a server is added up
 SWEEP_MS, SWEEPS = 2, 2000  # rounds of KILL, for processes that are stuck in the kernel
 
 
-def tell(agent, message: bytes):
+def send_to_agent(agent, message: bytes):
     """Send *message*; ignore it when the agent is gone."""
     try:
         agent.send(message)
@@ -118,7 +118,7 @@ class Watch:
                     kill_at or time.monotonic() + GRACE_MS / 1000,
                 )
                 self._terminate()
-            elif self._over():  # also after TERM: the tree could grow in those 500 ms
+            elif self._exceeds_limit():  # also after TERM: the tree could grow in those 500 ms
                 break
 
     def _step(self, wait_ms: float) -> bool:
@@ -153,7 +153,7 @@ class Watch:
         except ChildProcessError:
             pass
 
-    def _over(self) -> bool:
+    def _exceeds_limit(self) -> bool:
         """Return whether the tree exceeds a limit.  ``_ended`` gets the limit's name unless it has
         a reason already.
         """
@@ -279,7 +279,7 @@ class Watch:
     def _report(self) -> dict:
         for data in self._kept:
             for start in range(0, len(data), PART):
-                tell(self._agent, b"O" + data[start : start + PART])
+                send_to_agent(self._agent, b"O" + data[start : start + PART])
         clear(self._plan)
         if self._group is not None and not self._ended and self._group.is_out_of_memory():
             self._ended = "memory_mb"

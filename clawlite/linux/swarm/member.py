@@ -34,7 +34,7 @@ from clawlite.core.swarm.swarm import (
 from clawlite.core.swarm.swarm_methods import SwarmMethods
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import turn
-from clawlite.linux.channels.channel_turn import TurnOutput, calling, heard
+from clawlite.linux.channels.channel_turn import TurnOutput, calling, run_work
 from clawlite.linux.files.files import swarm_folder, tell_doctor
 from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.io.stdio import now_ms
@@ -399,7 +399,7 @@ class Member:
             if self.swarm.timeout_ms:
                 budget_ms = min(budget_ms, self._left_ms(taken))
             number = agent.begin(
-                heard(work, caller, into, follow, self.sees),
+                run_work(work, caller, into, follow, self.sees),
                 ended,
                 began_ms,
                 budget_ms,

@@ -78,7 +78,7 @@ class Dispatcher:
     wake      descriptor that wakes the loop, by a byte written to it
     now_ms    function -> monotonic ms
     source    (path, source) of tools.py, or None
-    decided   ``workspace.Decided``, where policy saw the paths of calls lead
+    decided   ``workspace.DecidedPaths``, where policy saw the paths of calls lead
     local     section LOCAL of the image: [relaxed, environment, writable, search, credentials,
               buses, namespaces], or None
 

@@ -129,7 +129,7 @@ class Seam:
 def calls_of(tmp_path, image, wake):
     secret = token(tmp_path)
     clock, question = lambda: 0, lambda *about: about
-    opened = inspection.opened(image)
+    opened = inspection.open_image(image)
     return GatewayCalls(opened, wake, clock, lambda: secret, (loads, dumps), Seam, question)
 
 

@@ -9,7 +9,7 @@ import pytest
 from bot_server import BotServer
 from channel_world import World
 
-from clawlite.linux.channels.telegram import MOST, parts
+from clawlite.linux.channels.telegram import MOST, split_message
 
 TOKEN = "123456:AAE-sample_token"
 ALLOWED = {"mode": "allowlist", "allowed_ids": ["7"]}
@@ -281,10 +281,10 @@ def test_a_missing_token_is_said_with_a_next_step(started, monkeypatch):
 
 
 def test_long_answers_are_parted():
-    assert [len(part) for part in parts("x" * (MOST - 1))] == [MOST - 1] and len(
-        parts("x" * MOST)
+    assert [len(part) for part in split_message("x" * (MOST - 1))] == [MOST - 1] and len(
+        split_message("x" * MOST)
     ) == 1
-    assert [len(part) for part in parts("x" * (MOST + 1))] == [MOST, 1]
-    assert parts("a" * 4000 + "\n" + "b" * 4000) == ["a" * 4000, "b" * 4000]
-    assert [len(part) for part in parts("\U0001f331" * MOST)] == [MOST // 2] * 2
-    assert parts("") == [] and parts(" \n ") == []
+    assert [len(part) for part in split_message("x" * (MOST + 1))] == [MOST, 1]
+    assert split_message("a" * 4000 + "\n" + "b" * 4000) == ["a" * 4000, "b" * 4000]
+    assert [len(part) for part in split_message("\U0001f331" * MOST)] == [MOST // 2] * 2
+    assert split_message("") == [] and split_message(" \n ") == []

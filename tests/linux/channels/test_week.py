@@ -275,7 +275,7 @@ class Week:
         self.looked_s = now_s
         self.channels.poll()
         self.settle()
-        self.channels.settled()
+        self.channels.announce_changes()
 
     def move(self, ms: int):
         until = self.ms + ms

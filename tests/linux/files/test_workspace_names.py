@@ -92,9 +92,9 @@ def test_below_another_root(tmp_path):
         )
     )
     made = Table(str(table), "/old")
-    assert made.other_names(["/home/pi"]) == ["/srv/of pi"] and made.others(["/srv/pi2/x"]) == [
-        "/home/pi2/x"
-    ]
+    assert made.other_names(["/home/pi"]) == ["/srv/of pi"] and made.other_names(
+        ["/srv/pi2/x"]
+    ) == ["/home/pi2/x"]
     made.close()
 
 

@@ -694,7 +694,7 @@ def test_a_file_that_is_written_anew_hides_no_call_of_another_process(past, monk
     from clawlite.core.idempotency.idempotency import BEGIN, END
 
     monkeypatch.setattr(past, "MAX_GROWTH", 2000)
-    monkeypatch.setattr(past.Journal, "_lives", lambda self, owner: True)
+    monkeypatch.setattr(past.Journal, "_is_running", lambda self, owner: True)
     one, two = slot(past, 1), slot(past, 2)
     one.keep(BEGIN, UUID % 1, ["f"])
     two.keep(BEGIN, UUID % 2, ["f"])

@@ -371,11 +371,11 @@ class _Nothing:
     """A mount table in which nothing is mounted twice."""
 
     @staticmethod
-    def look():
+    def refresh():
         return True
 
     @staticmethod
-    def others(paths, but=None):
+    def other_names(paths, but=None):
         return []
 
     @staticmethod

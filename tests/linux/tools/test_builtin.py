@@ -85,34 +85,34 @@ def test_what_runs_here_and_what_in_the_sandbox(tmp_path):
 
 def test_file_tools_run_here_at_level_none_with_the_same_checks(tmp_path):
     tools = builtins(tmp_path, level=P.NONE, denied=["/workspace/private"])
-    assert tools.here("write-file", {"path": "a/b", "content": "hello"}) == (
+    assert tools.run_here("write-file", {"path": "a/b", "content": "hello"}) == (
         True,
         "wrote 5 bytes to a/b",
     )
-    assert tools.here("read-file", {"path": "a/b"}) == (True, "hello")
+    assert tools.run_here("read-file", {"path": "a/b"}) == (True, "hello")
     assert (tmp_path / "state/workspace/a/b").read_text() == "hello"
     for path in ("private/x", "/etc/passwd", "../MEMORY.md", str(tmp_path / "state/MEMORY.md")):
-        done, error = tools.here("write-file", {"path": path, "content": ""})
+        done, error = tools.run_here("write-file", {"path": path, "content": ""})
         assert not done and isinstance(error, SandboxDenied), path
-    done, error = tools.here("read-file", {"path": "nope"})
+    done, error = tools.run_here("read-file", {"path": "nope"})
     assert not done and type(error) is ClawError
 
 
 def test_the_agents_state_is_hidden_where_everything_is_open(tmp_path):
     tools = builtins(tmp_path, level=P.NONE, files=P.FULL, mounts=())
     assert (
-        tools.here("memory-write", {"content": "mine"})[0]
-        and tools.here("write-file", {"path": "x", "content": "y"})[0]
+        tools.run_here("memory-write", {"content": "mine"})[0]
+        and tools.run_here("write-file", {"path": "x", "content": "y"})[0]
     )
     assert isinstance(
-        tools.here("read-file", {"path": str(tmp_path / "state/MEMORY.md")})[1], SandboxDenied
+        tools.run_here("read-file", {"path": str(tmp_path / "state/MEMORY.md")})[1], SandboxDenied
     )
-    assert tools.here("read-file", {"path": str(tmp_path / "state/workspace/x")}) == (True, "y")
+    assert tools.run_here("read-file", {"path": str(tmp_path / "state/workspace/x")}) == (True, "y")
 
 
 @pytest.mark.parametrize("name", ["exec-shell", "spawn"])
 def test_no_command_runs_at_level_none(tmp_path, name):
-    done, error = builtins(tmp_path, level=P.NONE).here(name, {"command": "true"})
+    done, error = builtins(tmp_path, level=P.NONE).run_here(name, {"command": "true"})
     assert (
         not done
         and isinstance(error, SandboxDenied)
@@ -247,7 +247,7 @@ def test_so_many_programs_run_at_once(tmp_path, over):
             tools.job(5, "spawn", {"command": "sleep"})
         assert "wait until one" in e.value.message
         tools.job(6, "exec-shell", {"command": "true"})  # those are not counted
-        tools.ended(100)
+        tools.note_end(100)
     tools.job(7, "spawn", {"command": "sleep"})
 
 
@@ -307,7 +307,7 @@ def test_what_was_read_in_part_says_the_whole_size(tmp_path):
     tools = builtins(tmp_path, level=P.NONE)
     os.makedirs(tmp_path / "state/workspace")
     (tmp_path / "state/workspace/big").write_bytes(b"x" * (file_tools.MAX_READ + 10))
-    result = result_of(Tool(64), tools.here("read-file", {"path": "big"}), Image, {})
+    result = result_of(Tool(64), tools.run_here("read-file", {"path": "big"}), Image, {})
     assert (len(result.text), result.original_bytes) == (64, file_tools.MAX_READ + 10)
     error = SandboxDenied("no")
     assert tools.outcome("exec-shell", (False, error)) == (False, error)
