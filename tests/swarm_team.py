@@ -186,7 +186,7 @@ def swarm(tmp_path, *words) -> tuple:
     """Run ``clawlite swarm``; return (exit code, stdout, stderr).  Tests ask many times what a task
     has come to, so those verbs are forked.
     """
-    if words[0] in ("status", "trace", "dead"):
+    if words and words[0] in ("status", "trace", "dead"):
         args = ["swarm", *map(str, words)]
         ended = warm.run(args, tmp_path, b"", environment(tmp_path), ENDS_S)
         if ended:
