@@ -1,6 +1,7 @@
 """Agents whose tools an MCP server answers (tests/mcp_server.py, or one of others)."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -112,6 +113,17 @@ def write(
 def build(folder: Path, *args, **named) -> str:
     """Write and build such an agent; return its image."""
     return build_beside(str(write(folder, *args, **named)))
+
+
+def hold(folder: Path):
+    """Make the servers below *folder* that wait for ``go`` wait for it."""
+    os.mkfifo(folder / "marks/go")
+    os.chmod(folder / "marks/go", 0o666)  # a server may be another user's
+
+
+def go(folder: Path):
+    """Let a server that waits for it go on; return when it does."""
+    open(folder / "marks/go", "w").close()
 
 
 def methods(folder: Path) -> list:

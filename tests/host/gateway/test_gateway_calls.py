@@ -4,6 +4,7 @@ cancellations go up while others wait, and a result that no device can read is r
 
 import json
 import os
+from contextlib import contextmanager
 
 import mcp_agents
 import pytest
@@ -76,8 +77,9 @@ def test_an_answer_and_a_cancellation_go_up_at_once(tmp_path, state, port, wire)
     assert wire.seen.count(b"claw.gateway.hello") == 1
 
 
-def test_the_last_call_is_cancelled_at_once_too(tmp_path, state, port, wire):
-    """Nothing else needs the connection afterwards, and it ends."""
+@contextmanager
+def sleeping(tmp_path, state, port, wire):
+    """A gateway and a device with one call, number 1, that its server does not answer."""
     image = served(tmp_path, wire)
     with gateway(tmp_path, image, "--listen", f"127.0.0.1:{port}") as running:
         assert says(running, "listens on")
@@ -85,41 +87,39 @@ def test_the_last_call_is_cancelled_at_once_too(tmp_path, state, port, wire):
             shed.call("initialize", CLIENT, 0)
             shed.line(called("sleep", 1))
             eventually(lambda: "tools/call" in mcp_agents.methods(tmp_path))
-            shed.line(rpc("notifications/cancelled", {"requestId": 1}))
-            eventually(lambda: "notifications/cancelled" in mcp_agents.methods(tmp_path))
-            assert says(running, "shed: the connection has ended")
+            yield running, shed
+
+
+def is_cancelled(tmp_path) -> bool:
+    return "notifications/cancelled" in mcp_agents.methods(tmp_path)
+
+
+def test_the_last_call_is_cancelled_at_once_too(tmp_path, state, port, wire):
+    """Nothing else needs the connection afterwards, and it ends."""
+    with sleeping(tmp_path, state, port, wire) as (running, shed):
+        shed.line(rpc("notifications/cancelled", {"requestId": 1}))
+        eventually(lambda: is_cancelled(tmp_path))
+        assert says(running, "shed: the connection has ended")
 
 
 def test_an_agent_that_ends_cancels_its_calls(tmp_path, state, port, wire):
-    image = served(tmp_path, wire)
-    with gateway(tmp_path, image, "--listen", f"127.0.0.1:{port}") as running:
-        assert says(running, "listens on")
-        with linux_shed(tmp_path, state, "mcp", "serve", image) as shed:
-            shed.call("initialize", CLIENT, 0)
-            shed.line(called("sleep", 1))
-            eventually(lambda: "tools/call" in mcp_agents.methods(tmp_path))
-            shed.end()
-            shed.wait()
-            eventually(lambda: "notifications/cancelled" in mcp_agents.methods(tmp_path))
+    with sleeping(tmp_path, state, port, wire) as (_, shed):
+        shed.end()
+        shed.wait()
+        eventually(lambda: is_cancelled(tmp_path))
     assert b"claw.gateway.cancel" in wire.seen
 
 
 def test_a_cancellation_that_finds_no_connection_is_told_at_the_next(tmp_path, state, port, wire):
-    image = served(tmp_path, wire)
-    with gateway(tmp_path, image, "--listen", f"127.0.0.1:{port}") as running:
-        assert says(running, "listens on")
-        with linux_shed(tmp_path, state, "mcp", "serve", image) as shed:
-            shed.call("initialize", CLIENT, 0)
-            shed.line(called("sleep", 1))
-            eventually(lambda: "tools/call" in mcp_agents.methods(tmp_path))
-            wire.is_mute = True
-            wire.cut()
-            shed.line(rpc("notifications/cancelled", {"requestId": 1}))
-            shed.call("ping", {}, 2)
-            assert "notifications/cancelled" not in mcp_agents.methods(tmp_path)
-            wire.is_mute = False
-            wire.cut()
-            eventually(lambda: "notifications/cancelled" in mcp_agents.methods(tmp_path))
+    with sleeping(tmp_path, state, port, wire) as (_, shed):
+        wire.is_mute = True
+        wire.cut()
+        shed.line(rpc("notifications/cancelled", {"requestId": 1}))
+        shed.call("ping", {}, 2)
+        assert not is_cancelled(tmp_path)
+        wire.is_mute = False
+        wire.cut()
+        eventually(lambda: is_cancelled(tmp_path))
 
 
 class Seam:

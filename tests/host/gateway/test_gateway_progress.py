@@ -3,7 +3,6 @@
 """
 
 import json
-import os
 import re
 
 import mcp_agents
@@ -24,14 +23,8 @@ def telling(tmp_path, wire) -> str:
     """Return the image of an agent whose tool echo tells how it goes on, and waits for ``go``."""
     tools = [mcp_agents.tool("echo", "echo")]
     agent = mcp_agents.write(tmp_path, ("progress",), "board", tools=tools)
-    os.mkfifo(tmp_path / "marks/go")
-    os.chmod(tmp_path / "marks/go", 0o666)
+    mcp_agents.hold(tmp_path)
     return mediated(agent, wire)
-
-
-def go(tmp_path):
-    """Let the call come to its end."""
-    open(tmp_path / "marks/go", "w").close()
 
 
 def test_a_person_sees_it_at_the_device(tmp_path, state, port, wire):
@@ -45,7 +38,7 @@ def test_a_person_sees_it_at_the_device(tmp_path, state, port, wire):
             shed.line("say hello")
             shed.expect("3000 of 3000 ")  # the end of the row alone is drawn anew
             shed.expect('"step\\n\\u001b[2Jhello"')
-            go(tmp_path)
+            mcp_agents.go(tmp_path)
             shed.expect('{"data":"hello","ok":true}')
             assert b"\x1b[2J" not in shed.seen
     assert b'"watches":true' in wire.seen
@@ -59,7 +52,7 @@ def test_where_nobody_watches_the_server_is_not_asked_for_it(tmp_path, state, po
         assert says(running, "listens on")
         with linux_shed(tmp_path, state, "run", image) as shed:
             shed.line("say hello")
-            go(tmp_path)
+            mcp_agents.go(tmp_path)
             shed.expect('{"data":"hello","ok":true}')
     assert b"watches" not in wire.seen and b"claw.gateway.progress" not in wire.seen
 
@@ -78,7 +71,7 @@ def test_a_wire_that_breaks_loses_nothing_but_the_past(tmp_path, state, port, wi
             greeted = wire.seen.count(b'"again":true')
             wire.cut()
             eventually(lambda: wire.seen.count(b'"again":true') > greeted, 30)
-            go(tmp_path)
+            mcp_agents.go(tmp_path)
             shed.expect('{"data":"hello","ok":true}')
     assert mcp_agents.methods(tmp_path).count("tools/call") == 1
 
@@ -102,7 +95,7 @@ def test_a_client_of_the_device_is_told(tmp_path, state, port, wire):
         assert says(running, "listens on")
         with linux_shed(tmp_path, state, "mcp", "serve", image) as shed:
             heard = call(shed, "echo")
-            go(tmp_path)
+            mcp_agents.go(tmp_path)
             answer = shed.message()
     assert {one["method"] for one in heard} == {"notifications/progress"}
     told = {"progressToken": "p", "progress": 3000, "total": 3000, "message": "step\n\x1b[2Ja"}

@@ -105,13 +105,8 @@ def test_a_device_where_nobody_can_be_asked(tmp_path, state, port, wire):
 def leaving(tmp_path, wire):
     """The image of an agent whose server ends in a question, once it is let ``go``."""
     agent = asking(tmp_path, FORM, how=["leaves"])
-    os.mkfifo(tmp_path / "marks/go")
-    os.chmod(tmp_path / "marks/go", 0o666)
+    mcp_agents.hold(tmp_path)
     return mediated(agent, wire)
-
-
-def go(tmp_path):
-    open(tmp_path / "marks/go", "w").close()
 
 
 def test_a_question_is_withdrawn_when_its_server_ends(tmp_path, state, port, leaving):
@@ -123,7 +118,7 @@ def test_a_question_is_withdrawn_when_its_server_ends(tmp_path, state, port, lea
             shed.expect("> ")
             shed.line("say go")
             shed.expect('1 of 1: "name"')
-            go(tmp_path)
+            mcp_agents.go(tmp_path)
             shed.expect(WITHDRAWN)
             shed.expect("the MCP server t failed during the call: it ended")
             shed.expect("> ")
@@ -139,7 +134,7 @@ def test_a_question_of_a_client_is_withdrawn_when_its_server_ends(tmp_path, stat
             shed.line(rpc("tools/call", {"name": "echo", "arguments": {"text": "a"}}, id=1))
             asked = shed.message()
             assert asked["method"] == "elicitation/create"
-            go(tmp_path)
+            mcp_agents.go(tmp_path)
             note = shed.message()
             assert note["method"] == "notifications/cancelled", note
             assert note["params"]["requestId"] == asked["id"]

@@ -3,7 +3,6 @@ client of ``clawlite mcp serve``.
 """
 
 import json
-import os
 
 import mcp_agents
 from agents import Agent, linux
@@ -14,13 +13,8 @@ from clawlite.host.build.build import build_beside
 def telling(tmp_path) -> str:
     """Return the image of an agent whose tool echo tells how it goes on, and waits for ``go``."""
     agent = mcp_agents.write(tmp_path, ("progress",), tools=[mcp_agents.tool("echo", "echo")])
-    os.mkfifo(tmp_path / "marks/go")
+    mcp_agents.hold(tmp_path)
     return build_beside(str(agent))
-
-
-def go(tmp_path):
-    """Let the call come to its end."""
-    open(tmp_path / "marks/go", "w").close()
 
 
 def test_a_person_sees_it_in_one_line_that_is_overwritten(tmp_path):
@@ -32,7 +26,7 @@ def test_a_person_sees_it_in_one_line_that_is_overwritten(tmp_path):
         agent.expect("echo: ")
         agent.expect("3000 of 3000 ")  # the end of the row alone is drawn anew
         agent.expect('"step\\n\\u001b[2Jhello"')
-        go(tmp_path)
+        mcp_agents.go(tmp_path)
         agent.expect("hello")
         shown = agent.seen.count(b" of 3000 ")
         assert shown < 1000, "most of a flood is passed over"
@@ -43,7 +37,7 @@ def test_without_a_terminal_nobody_asks_for_it(tmp_path):
     image = telling(tmp_path)
     with Agent(linux("run", image), tmp_path) as agent:
         agent.line("say hello")
-        go(tmp_path)
+        mcp_agents.go(tmp_path)
         agent.expect("hello")
         assert "3000" not in agent.text()
 
@@ -71,7 +65,7 @@ def test_a_client_that_wants_it_is_told(tmp_path):
                 assert {one["total"] for one in heard} == {3000}
                 numbers = [one["progress"] for one in heard]
                 assert numbers == sorted(set(numbers)) and len(numbers) < 1000
-            go(tmp_path)
+            mcp_agents.go(tmp_path)
             answer = agent.message()
             assert answer["id"] == number and answer["result"]["content"][0]["text"] == "a"
 
@@ -79,7 +73,7 @@ def test_a_client_that_wants_it_is_told(tmp_path):
 def test_a_secret_in_it_is_redacted(tmp_path):
     """A server tells what it was given; a result is looked at, and so is the way to it."""
     agent = mcp_agents.write(tmp_path, ("progress",), tools=[mcp_agents.tool("echo", "echo")])
-    os.mkfifo(tmp_path / "marks/go")
+    mcp_agents.hold(tmp_path)
     manifest = agent / "claw.yaml"
     scanned = "name: p, secret_scanning: { enabled: true, scope: output }, rules"
     manifest.write_text(manifest.read_text().replace("name: p, rules", scanned))
@@ -97,6 +91,6 @@ def test_a_secret_in_it_is_redacted(tmp_path):
         agent.line(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}))
         heard = agent.message()["params"]
         assert heard["message"].endswith("[REDACTED: known]"), heard
-        go(tmp_path)
+        mcp_agents.go(tmp_path)
         agent.expect('"id":2')
         assert env["SOME_TOKEN"] not in agent.text()

@@ -448,11 +448,11 @@ def on_telegram(tmp_path, url: str) -> Agent:
 def test_a_question_to_an_admin_is_withdrawn_when_its_server_ends(tmp_path):
     agent = mcp_agents.write(tmp_path, ("asks", "leaves"), tools=[mcp_agents.tool("echo", "echo")])
     (agent.parent / "marks/asks").write_text(json.dumps([question(name={"type": "string"})]))
-    os.mkfifo(tmp_path / "marks/go")
+    mcp_agents.hold(tmp_path)
     with BotServer(TOKEN) as server, on_telegram(tmp_path, server.url):
         server.message(7, "say go")
         eventually(lambda: said_to(server, 1))
-        open(tmp_path / "marks/go", "w").close()
+        mcp_agents.go(tmp_path)
         eventually(lambda: len(said_to(server, 1)) > 1)
         assert said_to(server, 1)[1] == (
             "The question of the MCP server t is withdrawn, because its call has ended: "
