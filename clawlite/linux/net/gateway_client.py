@@ -13,7 +13,7 @@ device's side of the protocol, over TCP or TLS.
 6. The connection stands while a person is asked, too: the answer goes up at once, and a call that
    ends first takes its question back.
 7. The gateway is told at once of a call that nobody waits for any more.  Where it cannot be
-   reached, that is tried for ``_CANCEL_MS``.
+   reached, that is tried for ``_CANCEL_MS``, and told when another call connects.
 8. The gateway takes ``_AT_ONCE`` calls of one device at once; others wait here.
 """
 
@@ -41,6 +41,8 @@ WAIT_MS = 6000  # time to reach the gateway before a call is refused
 _AGAIN_MS = 500  # pause after a connection broke
 _AT_ONCE = 4  # calls; a gateway refuses a fifth
 _CANCEL_MS = 60000  # afterwards the gateway has ended the calls of a device that is away
+_MOST_GIVEN_UP = 64  # calls of which the gateway could not be told; older ones are forgotten
+_SILENT_S = 20  # after which a gateway that acknowledges nothing counts as gone
 _PART_S = 1.0  # at the end of the agent, for what the gateway is still to be told
 _MAX_RECORD = 65536
 _MAX_ANSWER = _MAX_RECORD - 512  # bytes; the gateway drops a record that is longer
@@ -201,8 +203,14 @@ class GatewayCalls:
         with self._lock:
             call = self._calls.pop(task, None)
             if call is not None and call.outcome is None and (call.sent or call.id in self._sent):
-                self._given_up[call.id] = self._now_ms() + _CANCEL_MS
+                self._give_up(call)
             self._wake_thread_if_any()
+
+    def _give_up(self, call: _Call):
+        """Note that the gateway is to end *call*.  The lock is held."""
+        self._given_up[call.id] = self._now_ms() + _CANCEL_MS
+        if len(self._given_up) > _MOST_GIVEN_UP:
+            del self._given_up[next(iter(self._given_up))]
 
     def _wake_thread_if_any(self):
         if self._connection is not None:
@@ -256,14 +264,17 @@ class GatewayCalls:
                 for call in self._calls.values():
                     if call.outcome is None:
                         call.outcome = _failed(call, *said)
-                self._given_up.clear()
+                        if call.sent:
+                            self._give_up(call)
+                self._nudge_loop()
                 self._end(connection)
-            self._nudge_loop()
 
     def _has_work(self, connection) -> bool:
         """Return whether a connection is needed; otherwise the thread ends."""
         with self._lock:
-            is_needed = bool(self._given_up or self._in_turn())
+            now_ms = self._now_ms()
+            is_needed = any(until_ms > now_ms for until_ms in self._given_up.values())
+            is_needed = bool(self._in_turn()) or is_needed
             if not is_needed:
                 self._end(connection)
             return is_needed
@@ -282,6 +293,9 @@ class GatewayCalls:
         return calls
 
     def _nudge_loop(self):
+        """Let ``poll`` be called.  The lock is held."""
+        if self._connection is None or self._connection.cancelled:
+            return  # the agent has ended, and its pipe may be closed
         try:
             os.write(self._wake, b"\0")
         except OSError:  # full: it is readable then
@@ -305,21 +319,19 @@ class GatewayCalls:
             pass
 
     def _broke(self, why: str):
-        """Refuse the calls that waited for the gateway long enough, and forget old ones."""
+        """Refuse the calls that waited for the gateway long enough."""
         with self._lock:
             now_ms = self._now_ms()
             for call in self._in_turn():
                 if not call.sent and now_ms >= call.come_ms:
                     call.outcome = False, self._nobody(why)
                     self._nudge_loop()
-            for id, until_ms in list(self._given_up.items()):
-                if now_ms >= until_ms:
-                    del self._given_up[id]
 
     def _talk(self, stream: Stream):
         """Talk to the gateway.  Raises ``Failure``, ``OSError``: the connection ended."""
         token = self._token()
         stream.connect(self._host, self._port)
+        stream.watch(_SILENT_S)
         if self._is_tls:
             from clawlite.linux.net import tls
 
@@ -341,24 +353,42 @@ class GatewayCalls:
         """Send what is to be sent; return whether something more may come."""
         if stream.due is not None:  # it has not said hello yet
             return True
-        for id in list(self._given_up):
-            self._send(stream, _note("cancel", {"id": id}))
+        has_sent = True
+        # What comes while something is sent may nudge nobody: the wait for room takes the nudge.
+        while has_sent:
             with self._lock:
-                del self._given_up[id]
-        with self._lock:
-            calls = self._in_turn()
-            others = [call for call in calls if call.id not in self._sent]
-            self._sent.update([(call.id, call.answer) for call in others])
-        for call in others:
-            for record in _records(call):
-                self._send(stream, record)
-                call.sent = True
-        for call in calls:
-            answer = call.answer
-            if answer is not None and answer is not self._sent[call.id]:
-                self._sent[call.id] = answer
-                self._send(stream, _note("answer", answer))
+                gone, calls = list(self._given_up), self._in_turn()
+            for id in gone:
+                self._send(stream, _note("cancel", {"id": id}))
+                with self._lock:
+                    self._given_up.pop(id, None)
+            has_sent = bool(gone)
+            for call in calls:
+                for record in self._due_records(call):
+                    has_sent = True
+                    self._send(stream, record)
         return bool(calls)
+
+    def _due_records(self, call: _Call):
+        """Yield the records of *call* that the gateway has not had over this connection, as long
+        as somebody waits for the call.
+        """
+        with self._lock:
+            answer, is_new = call.answer, call.id not in self._sent
+            if not self._is_wanted(call) or not is_new and answer in (None, self._sent[call.id]):
+                return
+            self._sent[call.id] = answer
+        for record in _records(call, answer) if is_new else [_note("answer", answer)]:
+            with self._lock:
+                if not self._is_wanted(call):
+                    return
+                # the last of a call: the gateway may begin it
+                call.sent = call.sent or "id" in record
+            yield record
+
+    def _is_wanted(self, call: _Call) -> bool:
+        """Return whether somebody waits for *call*.  The lock is held."""
+        return call.outcome is None and call in self._calls.values()
 
     def _take(self, stream: Stream, token: str, message: dict):
         """Take one record."""
@@ -484,7 +514,7 @@ def _note(name: str, params: dict) -> dict:
     return {"jsonrpc": "2.0", "method": "claw.gateway." + name, "params": params}
 
 
-def _records(call: _Call):
+def _records(call: _Call, answer):
     """Yield the records of a request: the arguments in pieces, then the call."""
     again = call.sent
     params = {"id": call.id, "role": "tool", "text": call.text[:_PIECE]}
@@ -497,6 +527,6 @@ def _records(call: _Call):
         params["watches"] = True
     if call.asks:
         params["asks"] = True
-    if call.answer is not None:
-        yield _note("answer", call.answer)
+    if answer is not None:
+        yield _note("answer", answer)
     yield {"jsonrpc": "2.0", "id": call.id, "method": "claw.gateway.tool", "params": params}

@@ -147,6 +147,19 @@ class Stream:
             raise OSError(code, os.strerror(code))
         self.sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
 
+    def watch(self, seconds: int):
+        """Let TCP end the connection, as far as this system can, when nothing is acknowledged for
+        *seconds*, or nothing comes for so long and the peer does not answer three questions then.
+        """
+        import socket
+
+        self.sock.setsockopt(SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        values = seconds, max(1, seconds // 3), 3, seconds * 1000
+        for name, value in zip(("KEEPIDLE", "KEEPINTVL", "KEEPCNT", "USER_TIMEOUT"), values):
+            option = getattr(socket, "TCP_" + name, None)
+            if option is not None:
+                self.sock.setsockopt(IPPROTO_TCP, option, value)
+
     def _look_up(self, host: str, port: int) -> list:
         """Return the addresses of *host*, as ``getaddrinfo`` does."""
         # bytes: for a str, getaddrinfo would load the IDNA codec and its tables
@@ -156,6 +169,7 @@ class Stream:
         except gaierror:
             pass  # it is a name, not an address
         connection = self.connection
+        connection.found = None  # of an earlier look-up
         try:
             _thread.start_new_thread(_find, (connection, self._lock, name, port))
         except RuntimeError as e:
