@@ -443,7 +443,7 @@ class Device:
     def _tidy(self) -> None:
         """Forget answers that nobody asks for any more."""
         now = asyncio.get_running_loop().time()
-        done = [job for job in self._jobs.values() if job.is_done]
+        done = sorted((job for job in self._jobs.values() if job.is_done), key=_ended_s)
         for old in done[:-KEPT] + [job for job in done[-KEPT:] if now - job.ended_s >= KEPT_S]:
             self._jobs.pop(old.id)
             self._sent.pop(old.id, None)
@@ -457,6 +457,10 @@ class Device:
             job.cancel()
             job.outcome = "cancelled: nobody waits for it"
             (self._gateway.called if isinstance(job, ToolJob) else self._gateway.ended)(self, job)
+
+
+def _ended_s(job) -> float:
+    return job.ended_s
 
 
 def _history(messages: list) -> History:

@@ -2,6 +2,7 @@
 cancellations go up while others wait, and a result that no device can read is refused.
 """
 
+import asyncio
 import json
 import os
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ from agents import eventually
 from gateways import gateway, says
 from lan_boards import linux_shed, mediated, token
 
+from clawlite.host.gateway.device import KEPT, Device
+from clawlite.host.gateway.service_calls import ToolJob
 from clawlite.host.image import inspection
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.net.gateway_client import _AT_ONCE, GatewayCalls
@@ -179,3 +182,51 @@ def test_a_result_of_an_older_gateway_that_cannot_be_read(tmp_path, state, wire,
     assert "the gateway's result cannot be read: it sent" in result["error"]["message"]
     for fd in wake:
         os.close(fd)
+
+
+class Link:
+    """Takes what the gateway sends to a device."""
+
+    waiting = 0
+
+    def __init__(self):
+        self.sent = []
+
+    def send(self, record: bytes):
+        self.sent.append(json.loads(record))
+
+
+class Members:
+    away = staticmethod(lambda name: None)
+
+
+class Gateway:
+    members, called = Members, staticmethod(lambda device, job: None)
+
+
+async def _ended_calls(device: Device, names: list):
+    """Make the device's calls *names* begin in this order; the first one ends last."""
+    jobs = []
+    for name in names:
+        job = ToolJob(name, {"tool": "t"}, device._moved, lambda record: None, 65536)
+        device._jobs[name] = job
+        jobs.append(job)
+    for job in jobs[1:] + jobs[:1]:
+        job._keep({"jsonrpc": "2.0", "id": job.id, "result": {}})
+        job.ended_s = asyncio.get_running_loop().time()
+        device._end(job)
+
+
+def test_the_results_that_are_kept_are_those_that_ended_last():
+    """A long call, which began before others, ends while the device is away."""
+
+    async def scene():
+        device, link = Device("shed", Gateway), Link()
+        device._image, device._record = object(), 65536
+        await _ended_calls(device, ["long", *("short-%d" % number for number in range(KEPT))])
+        device.up(link)
+        device._is_greeted = True
+        device._request("long", {"tool": "t", "seen": 0, "again": True}, device._call)
+        assert link.sent[1:] == [{"jsonrpc": "2.0", "id": "long", "result": {}}]
+
+    asyncio.run(scene())
