@@ -13,8 +13,16 @@ MAX_ANSWER = 16384  # bytes
 MAX_TOKEN = 8192
 LIFE_S = 300  # of a token without a lifetime
 _EARLY_S = 60  # a token is not used any more so long before it expires
-# the server refuses the client, its secret or what it asks for (RFC 6749, 5.2)
-_NEVER = (400, 401, 403, 404)
+# in the answer of a server that refuses the client or what it asks for (RFC 6749, 5.2); others,
+# such as temporarily_unavailable, may be gone the next time
+_REFUSALS = (
+    b'"invalid_client"',
+    b'"invalid_grant"',
+    b'"invalid_scope"',
+    b'"invalid_request"',
+    b'"unauthorized_client"',
+    b'"unsupported_grant_type"',
+)
 _MEND = "clawlite secrets set NAME for the client's secret, or mend client_id, scope or endpoint"
 _PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 
@@ -52,7 +60,7 @@ def token(row: list, secret: str, codec, meter, resource: str = ""):
         )
         if status != 200:
             e = refused(status, headers, codec.error(status, without(secret, body)), meter.now_s())
-            if status in _NEVER:
+            if status in (401, 404) or any([word in body for word in _REFUSALS]):
                 e.never, e.hint = True, _MEND
             raise e
         answer = codec.parse(without(secret, body))

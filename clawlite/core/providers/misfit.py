@@ -20,15 +20,16 @@ def explain(provider, error, status: int, key: str):
     status    400, 401, 403 or 404
     key       the key that was sent, "" for none
     """
+    said = error.message.lower()
     # Google's API refuses a key with 400
-    if status == 401 or status == 403 or "api key" in error.message.lower():
+    if status == 401 or status == 403 or status == 400 and "api key" in said:
         error.never = True
         error.hint = (
             "clawlite secrets set %s" % provider.secret
             if key
             else "name its key in the manifest: auth.secret_ref"
         )
-    elif status == 404 or "model" in error.message.lower():
+    elif status == 404 or "model" in said:
         error.never = True
         names = yield from _models(provider, key)
         error.hint = "change the model, %s; " % provider.model if provider.model else ""

@@ -179,6 +179,19 @@ def test_a_client_that_is_refused_is_told_with_what_to_do_and_ask_fails(world, s
         assert "clawlite secrets set NAME" in told and "next: reflex" in told
 
 
+@pytest.mark.parametrize(
+    "status, said", [(400, "temporarily_unavailable"), (403, "a page of the proxy")]
+)
+def test_a_refusal_that_may_be_gone_the_next_time_is_an_outage(world, status, said):
+    refusal = {"status": status, "body": {"error": said}}
+    with Server([refusal]) as tokens, Server([say("No.")]) as server:
+        rule = '[[rule]]\nwhen = "hello"\nsay = "By the rules."\n'
+        world.build(oauth2(server), settings=settings(tokens), reflex=rule)
+        code, answer, told = world.ask("hello")
+    assert (code, answer) == (0, "By the rules.\n")
+    assert "HTTP %d: %s" % (status, said) in told
+
+
 def test_a_server_of_tokens_that_is_busy_or_away_is_asked_again(world):
     with Server([FAULTS["overloaded"], token()]) as tokens, Server([say("Fine.")]) as server:
         world.build(oauth2(server, retry=AT_ONCE), settings=settings(tokens))
