@@ -41,6 +41,7 @@ AHEAD = 2048  # bytes that wait for the link before more records go to it
 MAX_ASKED = 1 << 20  # bytes of a request's conversation
 # bytes of an answer that a provider holds; what the device remembers of it is its own
 _KEEP = 65536
+_STOP_READ_S = 60.0  # until a device is told again of a swarm's stop that is not read yet
 _RECORD = (1024, 1 << 20)  # how long a record it may take
 _PREFIX = "claw.gateway."
 _OF_MEMBERS = [_PREFIX + name for name in ("member", "begins", "report", "swarm")]
@@ -209,8 +210,7 @@ class Device:
         self._boot, self._digest, self._calls_itself = boot, digest[:64], str(told.get("agent"))
         self._identify()
         if self._image and self._image.size_of(SWARM) and self._stop_of and not told.get("joins"):
-            name = self._stop_of
-            self._gateway.members.expect(self.name, lambda: self.tell_stop(name))
+            self._expect_member(self._stop_of)
         self._gateway.greeted(self, self._digest, None if self._image else self._refusal())
 
     def _anew(self) -> None:
@@ -250,13 +250,19 @@ class Device:
             self._link.send(record)
         return ""
 
+    def _expect_member(self, swarm: str, *pause_s: float) -> None:
+        self._gateway.members.expect(self.name, lambda: self.tell_stop(swarm), *pause_s)
+
     def _of_member(self, method: str, params: dict) -> None:
         """Take what the device says as a member of its swarm."""
         members, id = self._gateway.members, params.get("id")
         if self._image is None or not self._image.size_of(SWARM):
             return
         if method == _PREFIX + "member":
-            members.there(self.name, self._digest)
+            if self._stop_of is None or self._gateway.stops.is_read(self._stop_of):
+                members.there(self.name, self._digest)
+            else:  # it would refuse its first task, and says so again once it is told more
+                self._expect_member(self._stop_of, _STOP_READ_S)
         elif isinstance(id, str) and method == _PREFIX + "begins":
             members.begins(self.name, id)
         elif isinstance(id, str) and method == _PREFIX + "swarm":

@@ -44,9 +44,15 @@ class Stops:
         swarm *name*; ("", "", True) when it goes on.
         """
         if name not in self._statuses:
-            self._statuses[name] = _unknown(name, "it has not been read yet")
+            self._statuses[name] = _not_read(name)
             self._followers.append(asyncio.create_task(self._follow(name)))
         return self._statuses[name]
+
+    def is_read(self, name: str) -> bool:
+        """Return whether ``status`` of the swarm *name* says what came of reading it; ``changed``
+        is called once it does.
+        """
+        return self.status(name) != _not_read(name)
 
     async def close(self) -> None:
         for follower in self._followers:
@@ -114,6 +120,10 @@ def _status_of(name: str, stopped) -> tuple:
     if stopped is None:
         return "", "", True
     return f"the swarm {name} was stopped by {stopped['by']} at {stopped['time']}", _RESUME, True
+
+
+def _not_read(name: str) -> tuple:
+    return _unknown(name, "it has not been read yet")
 
 
 def _unknown(name: str, why: str, hint: str = _LOOK) -> tuple:

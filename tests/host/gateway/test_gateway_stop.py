@@ -2,6 +2,7 @@
 the swarm that the person stops.
 """
 
+import asyncio
 import contextlib
 import json
 import os
@@ -18,6 +19,8 @@ from swarm_team import project as member
 from swarm_world import server_of, settings
 
 from clawlite.host.build.build import build_beside
+from clawlite.host.gateway.device import Device
+from clawlite.host.gateway_swarm.stops import Stops
 from clawlite.host.sim.sim import Sim
 
 pytestmark = [needs_micropython, needs_mpy_cross]
@@ -253,3 +256,44 @@ def test_watch_tells_each_change_and_ends_with_its_input(tmp_path):
 def test_linux_has_no_gateway_that_could_tell_it(tmp_path, image):
     with Agent(linux("ask", "look", image), tmp_path) as one:
         assert one.wait() == 2 and "stop-of-swarm" in one.errors(), one.errors()
+
+
+class Members(list):
+    """What a gateway is told of its members: [(what, device), ...]."""
+
+    def there(self, device, digest):
+        self.append(("there", device))
+
+    def expect(self, device, tell, pause_s):
+        self.append(("expected", device))
+
+
+class Image:
+    size_of = staticmethod(lambda section: 1)
+
+
+class Images:
+    places = staticmethod(lambda: [])
+
+
+class Gateway:
+    def __init__(self, changed):
+        self.members, self.stops = Members(), Stops(Images, changed, lambda text: None)
+
+
+def test_a_board_is_no_member_before_the_stop_of_its_swarm_has_been_read():
+    """Its first task would be refused, because nobody could know whether the swarm is stopped."""
+
+    async def scene():
+        changed = asyncio.get_running_loop().create_future()
+        gateway = Gateway(changed.set_result)
+        device = Device("shed", gateway)
+        device._image, device._stop_of = Image, "team"
+        device._of_member("claw.gateway.member", {})
+        assert gateway.members == [("expected", "shed")]
+        assert await changed == "team"  # the board is told, and answers again
+        device._of_member("claw.gateway.member", {})
+        assert gateway.members[1:] == [("there", "shed")]
+        await gateway.stops.close()
+
+    asyncio.run(scene())
