@@ -13,8 +13,8 @@ MAX_ANSWER = 16384  # bytes
 MAX_TOKEN = 8192
 LIFE_S = 300  # of a token without a lifetime
 _EARLY_S = 60  # a token is not used any more so long before it expires
-# in the answer of a server that refuses the client or what it asks for (RFC 6749, 5.2); others,
-# such as temporarily_unavailable, may be gone the next time
+# Errors of a token endpoint (RFC 6749, 5.2) that it would answer to the same request each time.
+# Others, such as temporarily_unavailable, may have passed when it is asked again.
 _REFUSALS = (
     b'"invalid_client"',
     b'"invalid_grant"',

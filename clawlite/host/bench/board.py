@@ -19,7 +19,7 @@ from clawlite.host.firmware import firmware
 
 TURNS = 10000  # in one run
 ASKED = 1000  # turns in a short run with a remote provider; a long run has TURNS
-EARLY = 100  # turns before those: then the heap has run in
+EARLY = 100  # turns that come before those: afterwards the heap should not grow any more
 _CALLS = 1000
 _SHORT = "The garden is green. " * 10
 _LINE, _NESTED, _ANSWER = 200000, 100000, 1 << 20  # bytes of input that must be refused

@@ -41,7 +41,8 @@ AHEAD = 2048  # bytes that wait for the link before more records go to it
 MAX_ASKED = 1 << 20  # bytes of a request's conversation
 # bytes of an answer that a provider holds; what the device remembers of it is its own
 _KEEP = 65536
-_STOP_READ_S = 60.0  # until a device is told again of a swarm's stop that is not read yet
+# after which a device is told again that nobody has read yet whether its swarm is stopped
+_STOP_READ_S = 60.0
 _RECORD = (1024, 1 << 20)  # how long a record it may take
 _PREFIX = "claw.gateway."
 _OF_MEMBERS = [_PREFIX + name for name in ("member", "begins", "report", "swarm")]
@@ -261,7 +262,7 @@ class Device:
         if method == _PREFIX + "member":
             if self._stop_of is None or self._gateway.stops.is_read(self._stop_of):
                 members.there(self.name, self._digest)
-            else:  # it would refuse its first task, and says so again once it is told more
+            else:  # It would refuse its first task.  It answers again when the state is known.
                 self._expect_member(self._stop_of, _STOP_READ_S)
         elif isinstance(id, str) and method == _PREFIX + "begins":
             members.begins(self.name, id)

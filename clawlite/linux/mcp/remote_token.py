@@ -57,7 +57,7 @@ class Tokens:
         self._work: object = None  # the generator that asks
         self._now_ms = 0
         self._used = ""  # the refresh token that was shown last
-        self.retry_ms: int | None = None  # another process renews: it is looked at again then
+        self.retry_ms: int | None = None  # when to look again, while another process renews it
         self._unkept = ""  # one that could not be written: it counts as long as this process lives
 
     @property

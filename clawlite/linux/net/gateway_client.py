@@ -40,10 +40,10 @@ GREET_MS = 10000  # time for authentication and the gateway's hello
 WAIT_MS = 6000  # time to reach the gateway before a call is refused
 _AGAIN_MS = 500  # pause after a connection broke
 _AT_ONCE = 4  # calls; a gateway refuses a fifth
-_CANCEL_MS = 60000  # afterwards the gateway has ended the calls of a device that is away
+_CANCEL_MS = 60000  # how long a cancellation is tried; then the gateway ends the call by itself
 _MOST_GIVEN_UP = 64  # calls of which the gateway could not be told; older ones are forgotten
 _SILENT_S = 20  # after which a gateway that acknowledges nothing counts as gone
-_PART_S = 1.0  # at the end of the agent, for what the gateway is still to be told
+_PART_S = 1.0  # how long an agent that ends waits until the gateway has its cancellations
 _MAX_RECORD = 65536
 _MAX_ANSWER = _MAX_RECORD - 512  # bytes; the gateway drops a record that is longer
 _PIECE = 512  # characters of a text in one record
@@ -295,7 +295,7 @@ class GatewayCalls:
     def _nudge_loop(self):
         """Let ``poll`` be called.  The lock is held."""
         if self._connection is None or self._connection.cancelled:
-            return  # the agent has ended, and its pipe may be closed
+            return  # the agent has ended, and may have closed the pipe that would be written to
         try:
             os.write(self._wake, b"\0")
         except OSError:  # full: it is readable then
@@ -354,7 +354,8 @@ class GatewayCalls:
         if stream.due is not None:  # it has not said hello yet
             return True
         has_sent = True
-        # What comes while something is sent may nudge nobody: the wait for room takes the nudge.
+        # A send that waits for room in the socket reads the nudges that come meanwhile, so nothing
+        # would wake this thread for them: it looks again until there is nothing left to send.
         while has_sent:
             with self._lock:
                 gone, calls = list(self._given_up), self._in_turn()

@@ -110,23 +110,30 @@ def is_under_way(line, task: int) -> bool:
     return line.calls._calls[task].id in line.calls._sent
 
 
-def test_a_call_that_begins_while_another_is_sent_goes_up_next(wake):
-    """The wait for room takes its nudge."""
+@contextmanager
+def full_line(wake, *more):
+    """A line on which the thread waits for room, in the middle of the call 1; *more* are the
+    arguments of calls that wait behind it.
+    """
     with line(wake) as device:
         device.calls.start(1, "big", BIG, LATER_MS)
+        for arguments in more:
+            device.calls.start(*arguments)
         device.begin()
         eventually(lambda: is_under_way(device, 1))
+        yield device
+
+
+def test_a_call_that_begins_while_another_is_sent_goes_up_next(wake):
+    """The wait for room reads the nudge that was meant for the thread."""
+    with full_line(wake) as device:
         device.calls.start(2, "small", {}, LATER_MS)
         eventually(lambda: ("tool", "small") in device.records())
         assert device.records() == [("tool", "big"), ("tool", "small")]
 
 
 def test_a_call_that_was_refused_as_not_called_is_never_sent(wake):
-    with line(wake) as device:
-        device.calls.start(1, "big", BIG, LATER_MS)
-        device.calls.start(2, "pump", {}, LATE_MS)
-        device.begin()
-        eventually(lambda: is_under_way(device, 1))
+    with full_line(wake, (2, "pump", {}, LATE_MS)) as device:
         ((task, (has_run, why)),) = device.calls.poll()
         assert (task, has_run) == (2, False) and "nothing was called" in why.message
         device.calls.start(3, "last", {}, LATER_MS)
@@ -136,10 +143,7 @@ def test_a_call_that_was_refused_as_not_called_is_never_sent(wake):
 
 def test_a_call_that_is_cancelled_half_sent_is_not_begun(wake):
     """The gateway is told to forget the pieces that it has."""
-    with line(wake) as device:
-        device.calls.start(1, "big", BIG, LATER_MS)
-        device.begin()
-        eventually(lambda: is_under_way(device, 1))
+    with full_line(wake) as device:
         id = device.calls._calls[1].id
         device.calls.cancel(1)
         eventually(lambda: ("cancel", id) in device.records())
