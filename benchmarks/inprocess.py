@@ -23,10 +23,12 @@ import types
 from timing import blocks
 
 from clawlite.core.formats import cbor
+from clawlite.core.image.image import RULE_ID
 from clawlite.core.policy import policy
 from clawlite.linux.files import files
 from clawlite.linux.io import logline, signals
 from clawlite.linux.io.jsontext import dumps, loads, request
+from clawlite.linux.runtime.fast_schema import prepare
 from clawlite.linux.runtime.shell import Shell
 
 CLEANED = 32  # paths of one block
@@ -126,23 +128,26 @@ def decision(images: list, rounds: int) -> dict:
     functions = []
     for path in images:
         image = files.open_image(path)
+        image.prepare = prepare  # as a shell has it
         with open(path + ".requests") as file:
             requests = [
                 (image.tool(name), arguments, wanted) for name, arguments, wanted in json.load(file)
             ]
         for tool, arguments, wanted in requests:
             decided = policy.decide(image, tool.entry, policy.paths_of(tool.paths, arguments))
-            assert decided.rule[0] == wanted, (tool.name, decided.rule, wanted)
+            rule = decided[policy.DECISION_RULE]
+            assert rule[RULE_ID] == wanted, (tool.name, rule, wanted)
+            assert tool.decision in (None, decided), tool.name
         functions += [decider(image, requests), whole(image, requests)]
         if path == images[0]:
             first = image
             kinds = [
                 [one for one in requests if bool(one[0].paths) == has] for has in (False, True)
             ]
-    functions += [decider(first, kinds[0]), decider(first, kinds[1])] + empty(requests)
+    functions += [kept(kinds[0]), decider(first, kinds[1])] + empty(requests)
     functions.append(cleaner())
     exact = [one for one in requests if one[2].startswith("exact-")]
-    functions += [whole(image, exact)] + by_name(image, images[-1], len(exact))
+    functions += [asked(image, exact)] + by_name(image, images[-1], len(exact))
     counts = [len(requests)] * (2 * len(images))
     counts += [len(kinds[0]), len(kinds[1]), len(requests), len(requests), CLEANED]
     counts += [len(exact), len(exact), 1]
@@ -190,7 +195,8 @@ def by_name(image, path: str, count: int) -> list:
     names = names[:: len(names) // count][:count]
     named, decide = Named(flat), policy.decide
     for name in names:
-        assert decide(image, named.entry(name), []).rule[0] == rules[name].rule.id, name
+        rule = decide(image, named.entry(name), [])[policy.DECISION_RULE]
+        assert rule[RULE_ID] == rules[name].rule.id, name
 
     def run():
         for name in names:
@@ -221,13 +227,38 @@ def decider(image, requests: list):
     return run
 
 
+def kept(requests: list):
+    """Return what a call of a constant tool does instead of deciding: its tool has the decision."""
+    work = [(tool, tool.entry) for tool, _, _ in requests]
+    assert all(tool.decision for tool, _ in work)
+
+    def run():
+        for tool, _entry in work:
+            tool.decision  # noqa: B018
+
+    return run
+
+
 def whole(image, requests: list):
+    """Return what calls do, from the name of a tool to the decision."""
     work = [(tool.name, arguments) for tool, arguments, _ in requests]
 
     def run():
         for name, arguments in work:
             tool = image.tool(name)
-            policy.decide(image, tool.entry, policy.paths_of(tool.paths, arguments))
+            if not tool.decision:
+                policy.decide(image, tool.entry, policy.paths_of(tool.paths, arguments))
+
+    return run
+
+
+def asked(image, requests: list):
+    """Return what a question about known tools does, beside one about others (``by_name``)."""
+    work = [tool.name for tool, _, _ in requests]
+
+    def run():
+        for name in work:
+            policy.decide(image, image.tool(name).entry, [])
 
     return run
 

@@ -6,6 +6,10 @@ from clawlite.core.policy.policy import (
     ALLOW,
     APPROVE,
     AUDIT,
+    DECISION_ACTION,
+    DECISION_RESTS,
+    DECISION_RULE,
+    DECISION_TRACE,
     DENY,
     applies,
     decide,
@@ -38,17 +42,13 @@ class Rules:
 def test_no_rule_is_deny():
     """5.8 "Validation Rules", 3: when no rule matches, the call is denied."""
     decision = decide(Rules([]), None, [])
-    assert (decision.action, decision.rule, decision.trace) == (DENY, None, [])
+    assert decision == (DENY, None, [], False)
 
 
 def test_a_constant_entry_is_its_rule():
     decision = decide(Rules([(DENY, None), (ALLOW, None)]), 1, [])
-    assert (
-        decision.action == ALLOW
-        and decision.rule[0] == "r1"
-        and decision.trace == [[1, True]]
-        and not decision.rests
-    )
+    assert decision[DECISION_RULE][0] == "r1"
+    assert decision == (ALLOW, decision[DECISION_RULE], [[1, True]], False)
 
 
 def test_first_match_wins_and_later_rules_are_not_looked_at():
@@ -56,31 +56,27 @@ def test_first_match_wins_and_later_rules_are_not_looked_at():
     evaluated.
     """
     rules = Rules([(ALLOW, "/a"), (DENY, "/a"), (ALLOW, None)])
-    assert decide(rules, [0, 1, 2], ["/a/x"]).rule[0] == "r0"
+    assert decide(rules, [0, 1, 2], ["/a/x"])[DECISION_RULE][0] == "r0"
     assert rules.asked == [0]
 
 
 def test_what_no_condition_admits_is_denied():
     decision = decide(Rules([(ALLOW, "/a"), (APPROVE, "/b")]), [0, 1], ["/c"])
-    assert (
-        decision.action == DENY
-        and decision.rule is None
-        and decision.trace == [[0, False], [1, False]]
-    )
+    assert decision == (DENY, None, [[0, False], [1, False]], False)
 
 
 def test_a_permission_that_rests_on_a_path_says_so():
     rules = Rules([(ALLOW, "/a"), (ALLOW, None)])
-    assert decide(rules, [0, 1], ["/a/x"]).rests
-    assert not decide(rules, [0, 1], ["/b"]).rests
+    assert decide(rules, [0, 1], ["/a/x"])[DECISION_RESTS]
+    assert not decide(rules, [0, 1], ["/b"])[DECISION_RESTS]
 
 
 def test_a_permission_rests_on_a_stricter_rule_that_a_path_kept_from_matching():
     """A link into /etc must not slip past a rule that denies it, or asks first there."""
     for strict in (DENY, APPROVE, AUDIT):
         decision = decide(Rules([(strict, "/etc"), (ALLOW, None)]), [0, 1], ["/tmp/link"])
-        assert decision.action == ALLOW and decision.rests
-    assert not decide(Rules([(ALLOW, "/a"), (APPROVE, None)]), [0, 1], ["/b"]).rests
+        assert decision[DECISION_ACTION] == ALLOW and decision[DECISION_RESTS]
+    assert not decide(Rules([(ALLOW, "/a"), (APPROVE, None)]), [0, 1], ["/b"])[DECISION_RESTS]
 
 
 def test_a_root_that_is_a_link_means_where_it_leads():
@@ -90,11 +86,11 @@ def test_a_root_that_is_a_link_means_where_it_leads():
     rules = Rules([(DENY, "/var/run"), (ALLOW, None)])
     assert roots_of(rules, [[0, 1], 1, None, [0]]) == ["/var/run"]
     assert (
-        decide(rules, [0, 1], ["/run/x"]).action == ALLOW
-        and decide(rules, [0, 1], ["/run/x"]).rests
+        decide(rules, [0, 1], ["/run/x"])[DECISION_ACTION] == ALLOW
+        and decide(rules, [0, 1], ["/run/x"])[DECISION_RESTS]
     )
-    assert decide(rules, [0, 1], ["/run/x"], None, {"/var/run": "/run"}).action == DENY
-    assert decide(rules, [0, 1], ["/runner"], None, {"/var/run": "/run"}).action == ALLOW
+    assert decide(rules, [0, 1], ["/run/x"], None, {"/var/run": "/run"})[DECISION_ACTION] == DENY
+    assert decide(rules, [0, 1], ["/runner"], None, {"/var/run": "/run"})[DECISION_ACTION] == ALLOW
 
 
 def test_a_rate_limit_on_a_denial_denies_only_what_exceeds_it():
@@ -111,8 +107,10 @@ def test_a_rate_limit_on_a_denial_denies_only_what_exceeds_it():
         (None, DENY),
     ):
         decision = decide(rules, [0, 1], [], used)
-        assert decision.action == expected, used
-        assert decision.trace == ([[0, True]] if expected == DENY else [[0, False], [1, True]])
+        assert decision[DECISION_ACTION] == expected, used
+        assert decision[DECISION_TRACE] == (
+            [[0, True]] if expected == DENY else [[0, False], [1, True]]
+        )
 
 
 def test_a_rate_limit_on_a_permission_holds_until_the_day_is_spent():
@@ -120,15 +118,15 @@ def test_a_rate_limit_on_a_permission_holds_until_the_day_is_spent():
     for action in (APPROVE, AUDIT, ALLOW):
         rules = Rules([(action, None), (DENY, None)], [[1000, None], None])
         for used, number in (((999, 10**12), 0), ((1000, 0), 1), ((1001, 0), 1), (None, 1)):
-            assert decide(rules, [0, 1], [], used).rule[0] == "r%d" % number, used
+            assert decide(rules, [0, 1], [], used)[DECISION_RULE][0] == "r%d" % number, used
 
 
 def test_a_rate_limit_and_a_path_must_both_hold():
     rules = Rules([(DENY, "/a"), (ALLOW, None)], [[10, None], None])
-    assert decide(rules, [0, 1], ["/a/x"], (10, 0)).action == DENY
-    assert decide(rules, [0, 1], ["/a/x"], (9, 0)).action == ALLOW
-    assert decide(rules, [0, 1], ["/b"], (10, 0)).action == ALLOW
-    assert not decide(rules, [0, 1], ["/b"], (9, 0)).rests, (
+    assert decide(rules, [0, 1], ["/a/x"], (10, 0))[DECISION_ACTION] == DENY
+    assert decide(rules, [0, 1], ["/a/x"], (9, 0))[DECISION_ACTION] == ALLOW
+    assert decide(rules, [0, 1], ["/b"], (10, 0))[DECISION_ACTION] == ALLOW
+    assert not decide(rules, [0, 1], ["/b"], (9, 0))[DECISION_RESTS], (
         "wherever the path leads, the day is not spent"
     )
 
@@ -157,8 +155,8 @@ def test_the_strictest_of_several_decisions_wins():
     for strict in range(4):
         for other in range(strict):
             pair = [decide(rules, other, []), decide(rules, strict, [])]
-            assert strictest(pair).rule[0] == "r%d" % strict
-            assert strictest([pair[1], pair[0]]).rule[0] == "r%d" % strict
+            assert strictest(pair)[DECISION_RULE][0] == "r%d" % strict
+            assert strictest([pair[1], pair[0]])[DECISION_RULE][0] == "r%d" % strict
 
 
 def test_within_goes_by_components():

@@ -5,7 +5,7 @@ with the decision goes out.
 import json
 import sys
 
-from clawlite.core.policy.policy import decide, paths_of
+from clawlite.core.policy.policy import DECISION_ACTION, DECISION_TRACE, decide, paths_of
 
 
 class Rules:
@@ -20,4 +20,4 @@ def main():
     for line in sys.stdin:
         rules, entry, names, arguments, used = json.loads(line)
         found = decide(Rules(rules), entry, paths_of(names, arguments), used)
-        print(json.dumps([found.action, found.trace]))
+        print(json.dumps([found[DECISION_ACTION], found[DECISION_TRACE]]))

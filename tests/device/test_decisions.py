@@ -180,7 +180,7 @@ def read(case: tuple) -> tuple:
 def decided(module, rules: list, entry, names: list, arguments: dict, used) -> tuple:
     """Return (action, trace)."""
     found = module.decide(Rules(rules), entry, module.paths_of(names, arguments), used)
-    return found.action, found.trace
+    return found[module.DECISION_ACTION], found[module.DECISION_TRACE]
 
 
 def agree(case: tuple) -> tuple:

@@ -103,7 +103,7 @@ class Tool:
     Two are set by a shell with room for them (``Image.prepare``):
     fits         function(arguments) -> bool, True only when they fit ``schema``; when it is False,
                  ``check`` decides
-    decision     ``policy.Decision`` of a constant tool
+    decision     of a constant tool, as ``policy.decide`` returns it
     settled      bool, see core/turns/gates.py
     """
 

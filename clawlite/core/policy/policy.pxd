@@ -2,25 +2,19 @@
 import cython
 
 cdef Py_ssize_t RULE_ACTION, RULE_RATE, RULE_ROOT
-
-cdef class Decision:
-    cdef public int action
-    cdef public object rule
-    cdef public list trace
-    cdef public bint rests
+cdef Py_ssize_t DECISION_ACTION, DECISION_RULE, DECISION_TRACE, DECISION_RESTS
 
 @cython.locals(number=int, rule=list, trace=list, matched=bint, action=int, passed=int)
-cpdef Decision decide(image, entry, list paths, used=*, roots=*)
+cpdef tuple decide(image, entry, list paths, used=*, roots=*)
 
-cpdef Decision decide_all(image, list entries, paths, used=*, roots=*)
+cpdef tuple decide_all(image, list entries, paths, used=*, roots=*)
 
 @cython.locals(found=list, number=int)
 cpdef list roots_of(image, list entries)
 
-@cython.locals(winner=Decision, decision=Decision, rests=bint)
-cpdef Decision strictest(list decisions)
+@cython.locals(other=tuple, action=int, rests=bint)
+cpdef tuple strictest(list decisions)
 
-@cython.locals(inside=bint)
 cpdef bint holds(str root, list paths, int action)
 
 @cython.locals(at=int, spent=bint)

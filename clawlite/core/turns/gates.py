@@ -19,7 +19,7 @@ from clawlite.core.image.image import (
     SKILL,
 )
 from clawlite.core.image.scan_config import ScanConfig
-from clawlite.core.policy.policy import ALLOW, AUDIT
+from clawlite.core.policy.policy import ALLOW, AUDIT, DECISION_ACTION
 
 
 def _arguments(image, tool):
@@ -43,7 +43,7 @@ def _autonomy(image, tool):
 
 
 def _policy(image, tool):
-    return tool.constant and tool.decision.action in (ALLOW, AUDIT)
+    return tool.constant and tool.decision[DECISION_ACTION] in (ALLOW, AUDIT)
 
 
 def _limit(image, tool):

@@ -158,16 +158,15 @@ def _gated(image, tool, arguments, override, event, once, within):
         )
     # gate policy
     if event["caller"].startswith(PERSON) and tool.handler[HANDLER_KIND] == SKILL:
-        decision = policy.Decision(policy.ALLOW, None, [], False)
+        decision = policy.ALLOW, None, [], False
     elif tool.constant and override is None:
         decision = tool.decision or policy.decide(image, tool.entry, [])
     else:
         decision = yield from _decide(image, tool, arguments, override)
-    rule = decision.rule
-    event["action"] = policy.ACTIONS[decision.action]
+    action, rule = decision[policy.DECISION_ACTION], decision[policy.DECISION_RULE]
+    event["action"] = policy.ACTIONS[action]
     event["rule_id"] = rule[RULE_ID] if rule else None
-    event["trace"] = decision.trace
-    action = decision.action
+    event["trace"] = decision[policy.DECISION_TRACE]
     decision = None  # frees memory: many calls may wait for a person
     # gate policy
     if action == policy.DENY:
@@ -261,7 +260,7 @@ def _decide(image, tool, arguments, override):
         done, used = yield (STORE, [])
         used = used if done else None
     decision = policy.decide_all(image, entries, paths, used)
-    if decision.rests and decision.action != policy.DENY:
+    if decision[policy.DECISION_RESTS] and decision[policy.DECISION_ACTION] != policy.DENY:
         # The text of the path allows it, but the place where its links lead decides (a link out of
         # the root is the oldest trick).  A root may be a link too: a rule about /var/run also means
         # /run.  This can only tighten: it never allows more than the text of a root does.

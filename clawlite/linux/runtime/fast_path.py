@@ -106,8 +106,7 @@ class FastPath:
         ):
             return False
         request.admit(tool)
-        decision = tool.decision
-        rule = decision.rule
+        action, rule, trace, _ = tool.decision
         event = {
             "event": "tool.call",
             "tool": tool.name,
@@ -115,9 +114,9 @@ class FastPath:
             "arguments": arguments,
             "image": image.id,
             "request_id": request.id,
-            "action": ACTIONS[decision.action],
+            "action": ACTIONS[action],
             "rule_id": rule[RULE_ID],
-            "trace": decision.trace,
+            "trace": trace,
         }
         outcome, now_ms = self.start(0, tool, arguments, None)
         result = error = None
