@@ -41,7 +41,6 @@ from clawlite.host.tools.credentials import Credential
 from clawlite.host.tools.search_settings import Search
 
 FILE = "clawlite.toml"
-MAX_TEXT = 256 * 1024  # bytes of a reflex or replay file
 NOT_BUILT = ("logs",)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
@@ -472,7 +471,7 @@ def load(sources: Sources, problems: Problems) -> Settings:
     if not sources.exists(FILE):
         return Settings(place=LinePlace(file_name))
     try:
-        document = TOMLDocument(sources.read(FILE, MAX_TEXT), file_name)
+        document = TOMLDocument(sources.read(FILE), file_name)
     except Refused as e:
         problems.add(LinePlace(file_name), (), e.args[0], hint=e.args[1])
         return Settings(place=LinePlace(file_name))
@@ -590,7 +589,7 @@ def _text(sources: Sources, name: str, place: Place, problems: Problems) -> str:
         if is_glob(name) and not sources.exists(name):
             raise Refused("one file stands here, not a glob", "name the file in full")
         sources.expand(name)
-        return decode(sources.read(name, MAX_TEXT), sources.shown(name))
+        return decode(sources.read(name), sources.shown(name))
     except Refused as e:
         problems.add(place, (), e.args[0], hint=e.args[1])
     except ManifestErrors as e:

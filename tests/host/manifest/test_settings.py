@@ -5,6 +5,7 @@ import re
 import pytest
 from agents import ROOT
 
+from clawlite.host.base.document import MAX_BYTES
 from clawlite.host.base.problems import ManifestErrors, Problems
 from clawlite.host.base.toml_text import TOMLDocument
 from clawlite.host.documents.sources import Sources
@@ -233,15 +234,16 @@ def test_all_mistakes_at_once(tmp_path):
     assert len(said) == 8, said
 
 
-def test_the_size_of_a_named_file_is_bounded(tmp_path):
-    for size, fits in (
-        (settings.MAX_TEXT - 1, True),
-        (settings.MAX_TEXT, True),
-        (settings.MAX_TEXT + 1, False),
-    ):
+def test_files_may_be_as_large_as_a_manifest(tmp_path, monkeypatch):
+    assert Sources.read.__defaults__ == (MAX_BYTES,)
+    limit = 1 << 16  # not 64 MiB: a test has little memory
+    monkeypatch.setattr(Sources.read, "__defaults__", (limit,))
+    for size in (limit - 1, limit, limit + 1):
+        fits = size <= limit
         (tmp_path / "r.toml").write_bytes(b"#" * size)
         found, problems = load(tmp_path, 'reflex = "r.toml"')
         assert (problems == []) == fits == (found.reflex_text is not None)
+        assert (load(tmp_path, "#" * size)[1] == []) == fits
 
 
 def test_lines_of_keys():
