@@ -81,24 +81,12 @@ class Builtins:
                         "required": ["process"],
                     },
                 )
+            from clawlite.linux.files.file_scope import Scope
             from clawlite.linux.tools.file_tools import run
 
             os.makedirs(self._workspace, 0o700, exist_ok=True)
-            return self.outcome(
-                name,
-                (
-                    True,
-                    run(
-                        name,
-                        arguments,
-                        self._profile,
-                        self._workspace,
-                        self._hidden,
-                        decided,
-                        self._most,
-                    ),
-                ),
-            )
+            scope = Scope(self._profile, self._workspace, self._hidden, decided, self._most)
+            return self.outcome(name, (True, run(name, arguments, scope)))
         except ClawError as e:
             return False, e
         except OSError as e:

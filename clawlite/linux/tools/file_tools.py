@@ -12,7 +12,6 @@ import stat
 
 from clawlite.core.base.errors import ClawError, SandboxDenied
 from clawlite.core.base.text import decode_utf8
-from clawlite.linux.files import mounts
 from clawlite.linux.files.file_scope import Scope
 from clawlite.linux.files.path_walk import printable_path, read_only
 
@@ -22,24 +21,14 @@ MAX_FILE = 1048576
 MAX_ENTRIES = 10000  # entries of a folder that are shown
 
 
-def run(
-    name: str,
-    arguments: dict,
-    profile,
-    workspace: str,
-    hidden: list = (),
-    decided=None,
-    most=None,
-    table=mounts.own_table,
-) -> dict:
-    """Run the file tool *name*; return {"text"} or, of what was not read to its end, {"text",
-    "original_bytes"}.
+def run(name: str, arguments: dict, scope: Scope) -> dict:
+    """Run the file tool *name* within *scope*; return {"text"} or, of what was not read to its end,
+    {"text", "original_bytes"}.
 
-    profile, workspace, hidden, decided, most, table  see ``file_scope.Scope``
     Raises ``SandboxDenied`` for what the sandbox refuses, ``ClawError`` for what cannot be done.
     """
     try:
-        return _HANDLERS[name](Scope(profile, workspace, hidden, decided, most, table), **arguments)
+        return _HANDLERS[name](scope, **arguments)
     except OSError as e:
         raise ClawError("%s: %s" % (printable_path(arguments["path"]), e.strerror)) from None
 
@@ -50,18 +39,10 @@ def run_inside(
     """Run the file tool *name* in a child of the sandbox, which says in $WORKSPACE where the
     workspace is there.
 
-    files  [mode, mounts, denied] of the profile;  hidden, decided, most  see ``run``
+    files  [mode, mounts, denied] of the profile;  hidden, decided, most  see ``file_scope.Scope``
     """
-    return run(
-        name,
-        arguments,
-        _Files(*files),
-        os.environ.get("WORKSPACE", "/workspace"),
-        hidden,
-        decided,
-        most,
-        None,
-    )
+    workspace = os.environ.get("WORKSPACE", "/workspace")
+    return run(name, arguments, Scope(_Files(*files), workspace, hidden, decided, most, None))
 
 
 class _Files:

@@ -13,6 +13,7 @@ from agents import UUID, Agent, linux, tool_call
 from clawlite.core.base.errors import SandboxDenied
 from clawlite.core.image.profile import Profile
 from clawlite.host.build.build import build_beside
+from clawlite.linux.files.file_scope import Scope
 from clawlite.linux.files.workspace import DecidedPaths
 from clawlite.linux.tools.file_tools import run
 from clawlite.linux.tools.precheck import check
@@ -239,7 +240,7 @@ def test_a_function_of_tools_py_is_refused_too_when_a_link_has_changed(tmp_path)
     )
     before = os.listdir("/proc/self/fd")
     with pytest.raises(SandboxDenied):
-        run("read-file", {"path": "door"}, profile, str(tmp_path), [], "/workspace/a")
+        run("read-file", {"path": "door"}, Scope(profile, str(tmp_path), [], "/workspace/a"))
     assert os.listdir("/proc/self/fd") == before
 
 

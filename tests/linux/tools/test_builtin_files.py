@@ -16,6 +16,7 @@ from clawlite.core.base.errors import ClawError, SandboxDenied
 from clawlite.core.image import profile as P
 from clawlite.core.image.profile import Profile
 from clawlite.linux.files import file_scope, mounts, path_walk
+from clawlite.linux.files.file_scope import Scope
 from clawlite.linux.files.mounts import Table
 from clawlite.linux.tools import file_tools
 from clawlite.linux.tools.file_tools import run
@@ -66,8 +67,11 @@ class World:
     def text(self, name: str) -> str:
         return (self.root / name).read_text()
 
+    def scope(self) -> Scope:
+        return Scope(self.profile, self.ws, self.hidden, table=self.table)
+
     def __call__(self, name: str, **arguments) -> str:
-        return run(name, arguments, self.profile, self.ws, self.hidden, table=self.table)["text"]
+        return run(name, arguments, self.scope())["text"]
 
     def read(self, path: str) -> str:
         return self("read-file", path=path)
@@ -118,7 +122,7 @@ def test_two_dots_in_a_name_are_no_traversal(world):
 def test_read_file_is_bounded_and_says_the_size(world, over):
     size = file_tools.MAX_READ + over
     world.write("ws/big", "x" * size)
-    result = run("read-file", {"path": "big"}, world.profile, world.ws)
+    result = run("read-file", {"path": "big"}, world.scope())
     assert len(result["text"]) == min(size, file_tools.MAX_READ)
     assert result.get("original_bytes") == (size if over > 0 else None)
 
@@ -637,7 +641,7 @@ def test_a_file_that_is_nearly_all_hole(world):
     with open(world.ws + "/hole", "wb") as file:
         file.write(b"begin")
         file.truncate(1 << 40)
-    result = run("read-file", {"path": "hole"}, world.profile, world.ws)
+    result = run("read-file", {"path": "hole"}, world.scope())
     assert result["original_bytes"] == 1 << 40 and result["text"] == "begin" + "\0" * (
         file_tools.MAX_READ - 5
     )
@@ -849,7 +853,7 @@ def test_a_file_that_changes_while_it_is_read(world):
 
     def work():
         for _ in range(300):
-            result = run("read-file", {"path": "log"}, world.profile, world.ws)
+            result = run("read-file", {"path": "log"}, world.scope())
             assert result.get("original_bytes", 1 << 40) > file_tools.MAX_READ >= len(
                 result["text"]
             ) and set(result["text"]) <= set("begin\nx")
