@@ -234,7 +234,7 @@ def kept(requests: list):
 
     def run():
         for tool, _entry in work:
-            tool.decision  # noqa: B018
+            tool.decision
 
     return run
 

@@ -1,12 +1,14 @@
 """What a newcomer meets first, and what must not be in the repository."""
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from later import Later
 
 ROOT = Path(__file__).resolve().parents[1]
 ADR_WORDS = 1000
@@ -288,3 +290,10 @@ def test_no_test_loads_an_sdk_before_it_is_played():
         seen |= names
         left += [helper for helper in helpers if helper.is_file()]
     assert found == []
+
+
+def test_what_pytest_asks_of_each_object_imports_nothing():
+    module = Later("a module that is nowhere")
+    assert getattr(module, "_mock_name", None) is None and inspect.unwrap(module) is module
+    with pytest.raises(ModuleNotFoundError):
+        module.client
