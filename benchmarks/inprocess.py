@@ -144,12 +144,12 @@ def decision(images: list, rounds: int) -> dict:
             kinds = [
                 [one for one in requests if bool(one[0].paths) == has] for has in (False, True)
             ]
-    functions += [kept(kinds[0]), decider(first, kinds[1])] + empty(requests)
-    functions.append(cleaner())
+    functions += [decider(first, kinds[0]), decider(first, kinds[1])] + empty(requests)
+    functions += [cleaner(), kept(kinds[0])]
     exact = [one for one in requests if one[2].startswith("exact-")]
-    functions += [asked(image, exact)] + by_name(image, images[-1], len(exact))
+    functions += [whole(image, exact)] + by_name(image, images[-1], len(exact))
     counts = [len(requests)] * (2 * len(images))
-    counts += [len(kinds[0]), len(kinds[1]), len(requests), len(requests), CLEANED]
+    counts += [len(kinds[0]), len(kinds[1]), len(requests), len(requests), CLEANED, len(kinds[0])]
     counts += [len(exact), len(exact), 1]
     found = [[ns / count for ns in case] for case, count in zip(blocks(functions, rounds), counts)]
     names = [os.path.basename(path).partition(".")[0] for path in images]
@@ -158,6 +158,7 @@ def decision(images: list, rounds: int) -> dict:
         cases["decide, " + names[at] + " rules"] = found[2 * at]
         cases["tool, paths, decide, " + names[at] + " rules"] = found[2 * at + 1]
     more = ("constant entry", "path condition", "empty call", "empty loop", "a path made clean")
+    more += ("constant entry, kept with its tool",)
     more += ("tool, decide, exact names", "by name, asked before", "by name, first time")
     cases.update(zip(more, found[2 * len(names) :]))
     return cases
@@ -240,25 +241,12 @@ def kept(requests: list):
 
 
 def whole(image, requests: list):
-    """Return what calls do, from the name of a tool to the decision."""
     work = [(tool.name, arguments) for tool, arguments, _ in requests]
 
     def run():
         for name, arguments in work:
             tool = image.tool(name)
-            if not tool.decision:
-                policy.decide(image, tool.entry, policy.paths_of(tool.paths, arguments))
-
-    return run
-
-
-def asked(image, requests: list):
-    """Return what a question about known tools does, beside one about others (``by_name``)."""
-    work = [tool.name for tool, _, _ in requests]
-
-    def run():
-        for name in work:
-            policy.decide(image, image.tool(name).entry, [])
+            policy.decide(image, tool.entry, policy.paths_of(tool.paths, arguments))
 
     return run
 

@@ -36,17 +36,13 @@ def clawlite(case: dict, path: str):
     from clawlite.core.image.image import RULE_ID
     from clawlite.core.policy import policy
     from clawlite.linux.files import files
-    from clawlite.linux.runtime.fast_schema import prepare
 
     image = files.open_image(path.removesuffix(".json"))
-    image.prepare = prepare  # as a shell has it
     actions = {rule["id"]: rule["action"] for rule in case["rules"]}
 
     def one(name, arguments):
         tool = image.tool(name)
-        return tool.decision or policy.decide(
-            image, tool.entry, policy.paths_of(tool.paths, arguments)
-        )
+        return policy.decide(image, tool.entry, policy.paths_of(tool.paths, arguments))
 
     for name, category, where, _ in case["requests"]:
         arguments = {"path": where} if where else {"text": "x"}
