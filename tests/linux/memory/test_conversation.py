@@ -221,7 +221,7 @@ def test_a_summary_comes_before_a_long_conversation_too(world, backend):
         assert (
             said[0] == ("user", "What was said before, in short: summary")
             and said[2][0] == "user"
-            and len(turn.raw) <= 12288
+            and len(turn.raw) <= 12000
         )
 
 
