@@ -121,9 +121,9 @@ def rows(bench: Bench, python: str, rounds: int, sizes=suites.SIZES):
                 for engine in made:
                     found[engine.name].append(engine.block(number))
             for name, ns in found.items():
-                yield bench.row(
-                    "peers", f"decide, {size:,} rules, {name}", "ns", ns, note="32 requests"
-                )
+                core = "cython" if name.endswith(" cython") else "pure"
+                case = f"decide, {size:,} rules, {name}"
+                yield bench.row("peers", case, "ns", ns, note="32 requests", core=core)
             peer = fastest(found)
             for name in ours:
                 yield bench.row(
