@@ -6,10 +6,13 @@
 
 A login for all members needs these names alone (docs/swarm-machines.md).  Redis knows who may
 write the stream, and not who wrote an entry.
+
+The package is imported in the engine's own thread: the agent's loop does not wait for that.
 """
 
 import queue
 import threading
+from importlib.util import find_spec
 from typing import Any
 
 from clawlite.linux.swarm.engine import (
@@ -49,12 +52,9 @@ class RedisEngine(Engine):
     name = NAMES[REDIS]
 
     def __init__(self, *given):
-        import redis
-        from redis.backoff import NoBackoff
-        from redis.retry import Retry
-
-        # what follows a failure must not overtake it
-        self._package, self._retry = redis, Retry(NoBackoff(), 0)
+        if find_spec("redis") is None:
+            raise ImportError("redis")
+        self._package: Any = None
         super().__init__(*given)
         key = "claw:{%s}:" % self.swarm
         self._log, self._snapshot, self._here = key + "log", key + "snapshot", key + "here:"
@@ -78,7 +78,11 @@ class RedisEngine(Engine):
 
     def _run(self):
         secure, host, port, user, password = self.place
-        redis = self._package
+        import redis
+        from redis.backoff import NoBackoff
+        from redis.retry import Retry
+
+        self._package = redis
         made = redis.SSLConnection if secure else redis.Connection
         self._pool = redis.ConnectionPool(
             connection_class=made,
@@ -89,7 +93,7 @@ class RedisEngine(Engine):
             socket_connect_timeout=TOLD_S,
             socket_timeout=BLOCK_MS / 1000 + TOLD_S,
             socket_keepalive=True,
-            retry=self._retry,
+            retry=Retry(NoBackoff(), 0),  # what follows a failure must not overtake it
         )
         writer = None
         try:
