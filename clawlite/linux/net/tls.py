@@ -62,6 +62,26 @@ def wrap(stream: Stream, settings: ssl.SSLContext, host: str):
         raise
 
 
+def why_refused(error, host: str):
+    """Return (sentence, next step) when *error*, or what it came of, is a certificate of *host*
+    that is refused, else None.  For clients that do the handshake themselves.
+    """
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    if error is None:
+        return None
+    code = error.verify_code
+    if code in _OTHER_HOST:
+        hint = "use the name that is in its certificate, or give it a certificate for %s" % host
+    elif code in _NOBODY:
+        hint = "set SSL_CERT_FILE to the certificate of the CA that signed it"
+    elif code == _NOT_YET:
+        hint = "set this machine's clock"
+    else:
+        hint = "give it a new certificate"
+    return _refusal(error, host), hint
+
+
 def _refusal(error: ssl.SSLCertVerificationError, host: str) -> str:
     code = error.verify_code
     if code == _EXPIRED:

@@ -166,6 +166,13 @@ class Engine(ABC):
         """Wake the threads: they are to end."""
 
     def _why(self, error) -> tuple:
+        secure, host, *_ = self.place
+        if secure:
+            from clawlite.linux.net.tls import why_refused
+
+            found = why_refused(error, host)
+            if found:
+                return found
         said = str(error) or type(error).__name__
         return said[:200], "start it, or mend [swarm] address in clawlite.toml"
 

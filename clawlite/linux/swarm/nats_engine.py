@@ -34,6 +34,14 @@ PING_S = 15  # of the connection: two without an answer end it
 # JSInsufficientResourcesErr, JSStorageResourcesExceededErr, JSAccountResourcesExceededErr,
 # JSStreamStoreFailedF (a limit of the stream): server/errors.json of nats-server
 _FULL = (10023, 10047, 10002, 10077)
+_NO_TLS = (
+    "it does not offer TLS, so it was told no password",
+    "give it a certificate (tls of its configuration), or write nats:// in [swarm] address",
+)
+_UNKNOWN = (
+    "this version of nats-py cannot be held to TLS",
+    "install another one: pip install 'nats-py==2.16.*'",
+)
 _TOKEN = re.compile("[A-Za-z0-9_-]+")  # of a subject
 _STATE = "state"
 
@@ -112,8 +120,13 @@ class NATSEngine(Engine):
 
         secure, host, port, user, password = self.place
         more: dict = {"user": user, "password": password} if user or password else {}
+        client = self._package.NATS()
+        if secure:
+            from clawlite.linux.net.tls import context
+
+            client, more["tls"] = _secure(self._package.NATS)(), context()
         try:
-            client = await self._package.connect(
+            await client.connect(
                 "%s://%s:%d" % ("tls" if secure else "nats", host, port),
                 allow_reconnect=False,
                 # else it tries for two minutes, and nobody hears that the engine is away
@@ -275,6 +288,24 @@ class NATSEngine(Engine):
                 "it refuses to store this: %s" % said[:160], "look at its limits and disk"
             )
         return Refused(*self._why(error))
+
+
+def _secure(client):
+    """Return *client*, a class of nats-py, such that it logs in over TLS alone.
+
+    A server of NATS says in plain words whether it wants TLS.  The package takes its word, also
+    with tls://, so whoever sits between could ask for the password.
+    """
+
+    def command(self):
+        if not self._server_info.get("tls_required"):
+            self._transport.close()
+            raise Refused(*_NO_TLS)
+        return client._connect_command(self)
+
+    if not hasattr(client, "_connect_command"):
+        raise Refused(*_UNKNOWN)
+    return type("Secure", (client,), {"_connect_command": command})
 
 
 def inbox(user: str, swarm: str) -> str:

@@ -83,7 +83,13 @@ class RedisEngine(Engine):
         from redis.retry import Retry
 
         self._package = redis
-        made = redis.SSLConnection if secure else redis.Connection
+        made: Any = redis.Connection
+        more: dict = {}
+        # Said in full: before 6.0 the package does not look at the host name.  TLS 1.2 is the least
+        # that ssl's own settings admit, which it takes.
+        if secure:
+            made = redis.SSLConnection
+            more = {"ssl_cert_reqs": "required", "ssl_check_hostname": True}
         self._pool = redis.ConnectionPool(
             connection_class=made,
             host=host,
@@ -94,6 +100,7 @@ class RedisEngine(Engine):
             socket_timeout=BLOCK_MS / 1000 + TOLD_S,
             socket_keepalive=True,
             retry=Retry(NoBackoff(), 0),  # what follows a failure must not overtake it
+            **more,
         )
         writer = None
         try:
