@@ -30,6 +30,8 @@ FILE, LOCK = "log.db", "log.lock"
 BUSY_S = 10
 PIECE = 262144  # bytes of a message beside one entry
 MOST = 524288  # bytes of an entry, as replicated_bus.py has it
+_UPDATE = "update clawlite on every machine"
+_ACL = "set the broker's logins as clawlite swarm acl mqtt prints them"
 _SCHEMA = """
 create table if not exists log (
     position integer primary key, at_ms int, sender text, data blob);
@@ -236,9 +238,12 @@ class Keeper(Owner):
         if birth != self._birth.encode():
             # of a connection that has ended comes again; a stranger knows no birth
             if len(birth) != len(self._birth):
-                self._tell("%s: no entry of a member" % topic[:200])
+                self._tell("%s: no entry of a member - %s" % (topic[:200], _ACL))
         elif len(entry) > MOST:
-            self._tell("%s: an entry of %d bytes, expected at most %d" % (topic, len(entry), MOST))
+            self._tell(
+                "%s: an entry of %d bytes, expected at most %d - %s"
+                % (topic, len(entry), MOST, _UPDATE)
+            )
         else:
             self._batch.append((rest, entry))
 
@@ -261,7 +266,7 @@ class Keeper(Owner):
             asked, _ = unpacked(data)
             since, number = int(asked["since"]), int(asked["ask"])
         except (ValueError, TypeError, KeyError, ClawError):
-            self._tell("ask/%s: no question of this version" % who[:100])
+            self._tell("ask/%s: no question of this version - %s" % (who[:100], _UPDATE))
             return
         topic, head = self._base + "say/" + who, {"ask": number}
         if since < self._log.cut:

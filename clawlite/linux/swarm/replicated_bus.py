@@ -54,6 +54,9 @@ REPORTS = "reports"  # end of the names of files
 ACK_MS = 10000  # that an entry may take to come back before its caller is told
 _SILENT = "it does not answer", "check whether it is overloaded"
 _NOT_KEPT = "it has not acknowledged this", "send it again: a task_id runs only once"
+# what helps against entries that are refused
+_UPDATE = "update clawlite on every machine"
+_BUILD = "build all agents from one Swarm; clawlite swarm acl ENGINE prints who may speak"
 LOOK_MS = 1000  # between looks for processes that are gone
 GRACE_MS = 3000  # a process that comes back by then was never gone
 LEAVE_MS = 2000  # for the last entries of a process that ends
@@ -411,11 +414,13 @@ class ReplicatedBus:
             entry = loads(data)
             version, process, number, identity, name, values = entry
             if version != VERSION:
-                raise ValueError("version %s of entries, and this is %d" % (version, VERSION))
+                raise ValueError(
+                    "version %s of entries, and this is %d - %s" % (version, VERSION, _UPDATE)
+                )
             if _CHANGES.get(name) != len(values) or type(number) is not int:
-                raise ValueError("not a change that this version knows")
+                raise ValueError("not a change that this version knows - " + _UPDATE)
             if identity not in self._known:
-                raise ValueError("%s is not in the swarm" % str(identity)[:63])
+                raise ValueError("%s is not in the swarm - %s" % (str(identity)[:63], _BUILD))
             if name in _OF_PERSONS and identity != OPERATOR:
                 raise ValueError("%s: only a person may %s" % (identity, _OF_PERSONS[name]))
             if sender not in (None, identity or OPERATOR):
@@ -427,7 +432,7 @@ class ReplicatedBus:
                 values[4] = tuple(values[4])
             return str(process), number, name, values
         except (ValueError, TypeError, LookupError, ClawError) as e:
-            self.refused("an entry of the log: %s" % str(e)[:200])
+            self.refused("an entry of the log: %s" % str(e)[:300])
             return None
 
     def _check_names(self, process: str, identity: str, name: str, values: list):

@@ -184,6 +184,21 @@ def test_a_task_given_back_waits_again_and_nothing_begins_without_it(any_world):
     assert lead.state(IDS[0]) == WAITING, "a report of who is not at it ends nothing"
 
 
+def test_an_agent_whose_last_tasks_have_failed_takes_nothing_and_another_one_does(any_world):
+    world, breaker = any_world, (2, HOUR_MS)
+    lead, hand, other = world.bus("lead", 0), world.bus("hand"), world.bus("other")
+    for number in range(3):
+        assert world.done(lead.put(task(number)))
+    for number in range(2):
+        taken = world.until(lambda: hand.take("hand", True, None, None, breaker))
+        assert taken.id == IDS[number]
+        hand.report(IDS[number], FAILED, {}, None, 1, "hand", True)
+        world.until(lambda number=number: hand.state(IDS[number]) == FAILED)
+    assert world.takes_nothing(hand, "hand", True, None, None, breaker)
+    taken = world.until(lambda: other.take("other", True, None, None, breaker))
+    assert taken.id == IDS[2], "it waited for who has not failed"
+
+
 # -- what is said to all, and what one is asked
 
 
@@ -590,10 +605,10 @@ def test_entries_of_strangers_and_what_is_no_entry_change_nothing(engine):
     engine.until(lambda: hand.present() == {"lead": [False], "hand": [True]})
     said = "\n".join(engine.refused)
     for why in (
-        "stranger is not in the swarm",
-        "version 2",
-        "version 0",
-        "not a change that this version knows",
+        "stranger is not in the swarm - build all agents from one Swarm; clawlite swarm acl",
+        "version 2 of entries, and this is 1 - update clawlite on every machine",
+        "version 0 of entries, and this is 1 - update clawlite on every machine",
+        "not a change that this version knows - update clawlite on every machine",
     ):
         assert why in said, said
 

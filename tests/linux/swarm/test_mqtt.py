@@ -195,7 +195,9 @@ def test_a_stranger_s_message_is_refused_and_audited(world, tmp_path, monkeypatc
         log = tmp_path / "state/lead/log.jsonl"
         eventually(lambda: log.exists() and log.read_text().count("stranger is not in") == 8)
         peer.tell("claw/v1/team/log/lead", b"\xff no birth")
-        eventually(lambda: "log/lead: no entry of a member" in log.read_text())
+        eventually(
+            lambda: "log/lead: no entry of a member - set the broker's logins" in log.read_text()
+        )
         peer.close()
     shown = subprocess.run(
         [sys.executable, "-m", "clawlite", "audit", image, "--json"],
