@@ -57,3 +57,37 @@ def test_a_fault_is_told_once_and_again_after_it_was_mended(tmp_path):
     asked = [text.removesuffix(ROW) for (text,) in rows(path, "SELECT asked FROM history")]
     assert asked == ["first", "again"]
     assert rows(path, "PRAGMA integrity_check") == [("ok",)]
+
+
+def test_a_flush_is_on_the_disk_when_it_returns(tmp_path):
+    """Also after a fault, whose transaction may be open still; other writes are not synced."""
+    path, notes, said = tmp_path / "gateway.db", [], []
+    hidden = "SELECT anchor, messages FROM hidden ORDER BY id"
+
+    async def play():
+        store = await Store.open(str(path), notes.append)
+        await store._db.set_trace_callback(said.append)
+        store.hide("r", "a", "", "[1]")
+        await store.flush()
+        assert rows(path, hidden) == [("a", "[1]")]
+        store.unhide("r", "a")
+        store.hide("r", "a", "", "[2]")
+        both = store.flush(), store.flush()
+        await asyncio.gather(*both)
+        assert rows(path, hidden) == [("a", "[2]")]
+        await limit(store, 1)
+        store.hide("r", "b", "", ROW)
+        await store.flush()
+        assert len(notes) == 1
+        await limit(store, 1000)
+        store.hide("r", "c", "", "[3]")
+        await store.flush()
+        ((level,),) = await store._db.execute_fetchall("PRAGMA synchronous")
+        assert level == 1, "NORMAL"
+        await store.close()
+
+    asyncio.run(play())
+    assert rows(path, hidden) == [("a", "[2]"), ("c", "[3]")]
+    steps = [one for one in said if one.startswith(("PRAGMA sync", "INSERT INTO hidden", "COMMIT"))]
+    full, normal = "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL"
+    assert steps[0] == full and steps[1].startswith("INSERT") and steps[2:4] == ["COMMIT", normal]
