@@ -5,13 +5,18 @@ are kept beside the answer that followed them, and put before that answer whenev
 
 1. An answer with tool calls is known by their ids.  One without is known by its text and by what
    the person had said, around which a runner may have put other words.
-2. A request that failed after tools had run leaves its rounds under the conversation as it stood:
-   the same request goes on from there, and nothing runs twice.
-3. Of each runner the last ``KEPT`` entries stay, ``KEPT_BYTES`` in all.
+2. The rounds of a request lie under the conversation as it stood from before its first call until
+   its answer has been written.  When it fails, or the process ends, the same request goes on from
+   there, and nothing runs twice.
+3. Requests of one runner with the same conversation are answered one after the other (``alone``):
+   what comes while another is under way may be that one again, whose connection broke.
+4. Of each runner the last ``KEPT`` entries stay, ``KEPT_BYTES`` in all.
 """
 
+import asyncio
 import hashlib
 import json
+import weakref
 
 from clawlite.host.proxy.dialect import dumped
 
@@ -31,6 +36,7 @@ class Continuity:
     def __init__(self, rows=(), keep=None, drop=None):
         self._keep, self._drop = keep, drop
         self._entries = {}  # runner -> [(anchor, asked, json), ...]
+        self._locks = weakref.WeakValueDictionary()  # (runner, anchor) -> asyncio.Lock
         for runner, *entry in rows:
             self._add(runner, tuple(entry))
 
@@ -62,17 +68,28 @@ class Continuity:
         _, calls, text, asked = dialect.anchors([*messages, final])[-1]
         self._store(runner, _anchor(dialect, calls, text), asked, hidden)
 
-    # -- requests that failed
+    # -- requests without an answer
+
+    def alone(self, runner: str, dialect, messages: list) -> asyncio.Lock:
+        """Return what a request with this very conversation holds until it has ended."""
+        place = runner, _conversation_anchor(dialect, messages)
+        lock = self._locks.get(place)
+        if lock is None:
+            lock = self._locks[place] = asyncio.Lock()
+        return lock
 
     def pending_rounds(self, runner: str, dialect, messages: list) -> list:
-        """Return the rounds that ran for this very conversation before its request failed."""
+        """Return the rounds that ran for this very conversation before its request ended without
+        an answer.
+        """
         anchor = _conversation_anchor(dialect, messages)
         for entry in reversed(self._entries.get(runner, ())):
             if entry[0] == anchor:
                 return json.loads(entry[2])
         return []
 
-    def note_failure(self, runner: str, dialect, messages: list, hidden: list) -> None:
+    def note_pending(self, runner: str, dialect, messages: list, hidden: list) -> None:
+        """Keep *hidden* for the same request in place of what was kept for it before."""
         self.forget(runner, dialect, messages)
         if hidden:
             self._store(runner, _conversation_anchor(dialect, messages), "", hidden)

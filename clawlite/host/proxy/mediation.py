@@ -10,6 +10,8 @@ runner (Clawdapus ADR-020, "Mediated execution").
 1. A tool that nobody declared fails closed: the model gets an error, and nothing runs.
 2. Whatever a call comes to is a result for the model, never an error of the request.
 3. Rounds stay in ``hidden`` also when the request fails: what has run must not run again.
+4. Before each call the round is kept as one in which that call may have run: the process can end
+   in any moment after that.
 """
 
 import asyncio
@@ -25,6 +27,8 @@ TOOL_MS = 30000
 TOTAL_MS = 120000
 MAX_RESULT = 16384
 _TRACED = 4096  # bytes of a result that the history keeps
+_MAY_HAVE_RUN = failure("interrupted", "it was interrupted; it may have run")
+_NOT_RUN = failure("interrupted", "it was not run")
 _ORDER = (
     "Nothing was run: this answer mixes tools of services with other tools in an order that cannot "
     "be kept. Call the tools of services first (%s), and the other tools in a later answer."
@@ -69,13 +73,16 @@ class Mediation:
     call     coroutine function(tool, arguments) -> result ({"ok": ...})
     ask      coroutine function(body) -> answer of the provider, a dict
     loads    function(bytes) -> value of JSON, raises ``ParseError``
+    keep     coroutine function(messages, is_lasting): the hidden ones, if the request ends now;
+             is_lasting: they outlive the process when it returns
     Public, to be read: ``hidden`` (messages of hidden rounds), ``trace`` (as the history has it),
     ``usage`` (of all answers), ``rounds`` (answers of the provider), ``has_run`` (a tool was
     called).
     """
 
-    def __init__(self, dialect, tools: list, call, ask, loads, budget: Budget, hidden=()):
+    def __init__(self, dialect, tools: list, call, ask, loads, budget: Budget, keep, hidden=()):
         self._dialect, self._call, self._ask, self._loads = dialect, call, ask, loads
+        self._keep = keep
         self._tools = {tool.alias: tool for tool in tools}
         self._budget = budget
         self.hidden, self.trace, self.usage = list(hidden), [], None
@@ -160,25 +167,29 @@ class Mediation:
         for call in calls:
             begun = time.monotonic()
             if refusal or over:
-                result = refusal or failure("interrupted", "it was not run")
+                result = refusal or _NOT_RUN
             else:
+                left = [_NOT_RUN] * (len(calls) - len(results) - 1)
+                so_far = self._dialect.with_round(answer, calls, [*results, _MAY_HAVE_RUN, *left])
                 try:
-                    result = await self._result(call)
+                    result = await self._result(call, self.hidden + so_far)
                 except BaseException as e:  # also a bug: what has run must be known
-                    over = e
-                    result = failure("interrupted", "it was interrupted; it may have run")
+                    over, result = e, _MAY_HAVE_RUN
             results.append(result)
             entries.append(self._traced(call, result, time.monotonic() - begun))
         self.hidden += self._dialect.with_round(answer, calls, results)
         if over:
             raise over
+        await self._keep(self.hidden, False)
 
-    async def _result(self, call) -> dict:
+    async def _result(self, call, if_it_ends: list) -> dict:
+        """Return what *call* comes to; *if_it_ends*: the hidden messages if nobody learns that."""
         tool = self._tools.get(call.name)
         if tool is None:
             return failure("unknown_tool", f"there is no tool {call.name}")
         if call.arguments is None:
             return failure("bad_argument", "expected arguments that are a JSON object")
+        await self._keep(if_it_ends, True)
         self.has_run = True
         try:
             async with asyncio.timeout(self._budget.tool_ms / 1000):

@@ -9,6 +9,7 @@ providers of an agent, and its service tools run here.
 """
 
 import asyncio
+import contextlib
 import time
 
 from clawlite.core.base.errors import ClawError, ParseError, ProviderError
@@ -273,40 +274,53 @@ class Proxy:
         return out
 
     async def _mediated(self, turn: "Turn"):
-        """Run the hidden rounds, and answer with what comes after them."""
-        from aiohttp import web
+        """Run the hidden rounds, and answer with what comes after them.  Until all of the answer
+        has been written, the same request goes on from these rounds.
+        """
+        talk = turn.runner.name, turn.dialect, turn.body["messages"]
+        async with contextlib.AsyncExitStack() as alone:
+            try:
+                out = await _written(turn, await self._answer(turn, alone))
+            except BaseException:
+                if turn.mediation:
+                    self._continuity.note_pending(*talk, turn.mediation.hidden)
+                raise
+            self._continuity.forget(*talk)
+        return out
 
-        task = asyncio.create_task(self._rounds(turn))
-        out = None
+    async def _answer(self, turn: "Turn", alone) -> dict:
+        """Return the answer for the runner, whose stream is kept alive meanwhile."""
+        task = asyncio.create_task(self._rounds(turn, alone))
         try:
             if turn.body.get("stream"):
                 wait_s = self.first_s
                 while not (await asyncio.wait({task}, timeout=wait_s))[0]:
                     wait_s = self.keep_alive_s
-                    if out is None:
-                        out = await _begun(turn)
-                    await out.write(b": working\n\n")
-            answer = await task
+                    if turn.out is None:
+                        await _begun(turn)
+                    await turn.out.write(b": working\n\n")
+            return await task
         finally:
             if not task.done():
                 task.cancel()
                 await asyncio.wait({task})
-        if not turn.body.get("stream"):
-            turn.outcome = "ok"
-            return web.json_response(answer, dumps=dumped)
-        out = out or await _begun(turn)
-        for event in turn.dialect.stream(answer, turn.body):
-            await out.write(event)
-        turn.outcome = "ok"
-        await out.write_eof()
-        return out
 
-    async def _rounds(self, turn: "Turn") -> dict:
+    async def _rounds(self, turn: "Turn", alone) -> dict:
+        """Return the answer after the hidden rounds; *alone* (an exit stack) ends the hold on the
+        conversation.
+        """
         runner, dialect = turn.runner, turn.dialect
         tools, call, budget, _ = runner.managed
         visible = turn.body["messages"]
-        restored = self._continuity.restored(runner.name, dialect, visible)
-        begun = self._continuity.pending_rounds(runner.name, dialect, visible)
+        talk = runner.name, dialect, visible
+        await alone.enter_async_context(self._continuity.alone(*talk))
+        restored = self._continuity.restored(*talk)
+
+        async def keep(messages: list, is_lasting: bool) -> None:
+            self._continuity.note_pending(*talk, messages)
+            if is_lasting:
+                await self._store.flush()
+
         turn.mediation = mediation = Mediation(
             dialect,
             tools,
@@ -314,19 +328,14 @@ class Proxy:
             lambda body: self._asked(turn, body),
             self._codecs[0],
             budget,
-            begun,
+            keep,
+            self._continuity.pending_rounds(*talk),
         )
-        try:
-            answer = await mediation.run(turn.in_context({**turn.body, "messages": restored}))
-        except BaseException:
-            self._continuity.note_failure(runner.name, dialect, visible, mediation.hidden)
-            raise
+        answer = await mediation.run(turn.in_context({**turn.body, "messages": restored}))
         turn.said = dialect.said(answer)[:MAX_SAID]
         answer = dialect.shown(answer, turn.body, mediation.usage)
-        self._continuity.forget(runner.name, dialect, visible)
-        self._continuity.note_answer(
-            runner.name, dialect, visible, dialect.final(answer), mediation.hidden
-        )
+        # before it is written: a runner that has read all of it may go, or ask on, at once
+        self._continuity.note_answer(*talk, dialect.final(answer), mediation.hidden)
         return answer
 
     async def _asked(self, turn: "Turn", body: dict) -> dict:
@@ -476,6 +485,22 @@ class Turn:
     def in_context(self, body: dict) -> dict:
         """Return *body* with what feeds say."""
         return self.dialect.in_context(body, self.context) if self.context else body
+
+
+async def _written(turn: Turn, answer: dict):
+    """Return the response with *answer* when all of it has been written."""
+    from aiohttp import web
+
+    if turn.body.get("stream"):
+        out = turn.out or await _begun(turn)
+        for event in turn.dialect.stream(answer, turn.body):
+            await out.write(event)
+    else:
+        out = web.json_response(answer, dumps=dumped)
+        await out.prepare(turn.request)
+    turn.outcome = "ok"
+    await out.write_eof()
+    return out
 
 
 async def _begun(turn: Turn):
