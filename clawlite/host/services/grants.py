@@ -97,6 +97,7 @@ class Service:
     spec      descriptor.Descriptor
     tools     [Primitive] that are granted;  feeds: [descriptor.Feed]
     text      what of its skill belongs into the context: "" where the skill is a Skill
+    document  the place of its descriptor
     """
 
     name: str
@@ -107,6 +108,7 @@ class Service:
     spec: descriptor.Descriptor
     tools: list
     feeds: list
+    document: object
     text: str = ""
 
 
@@ -143,6 +145,7 @@ def bind(settings, sources, problems, version: str) -> tuple:
             described[name].spec,
             [_tool(name, own, described[name], index, version) for index in granted.get(name, ())],
             fed.get(name, []),
+            described[name].place,
         )
         services.append(service)
         found += service.tools + _skill(service, own, sources, problems, version)

@@ -12,7 +12,7 @@ from clawlite.host.base.problems import quoted
 from clawlite.host.mcp.orders import gives_orders
 from clawlite.host.services.descriptor import SERVER_WANTED, is_server
 from clawlite.host.services.grants import NAME
-from clawlite.host.tools import sandboxes
+from clawlite.host.tools import sandboxes, skills
 
 MAX_ALIAS = 64  # characters of a name before a provider
 
@@ -84,13 +84,29 @@ def refuse(manifest) -> None:
     """Add a problem for each service that could not be called, and each tool of one that could not
     be offered to a model.
     """
+    others = {
+        skills.called(tool): tool
+        for tool in manifest.tools + skills.as_tools(manifest)
+        if not tool.service
+    }
     for service in manifest.services:
         if service.tools or service.feeds:
             _reach(manifest, service, *service.url[:2])
         if any(tool.served for tool in service.tools):
             _server(manifest, service)
+        if service.spec.tools is None:
+            _described(manifest, service)
+        if service.mode == MEDIATED and not service.spec.tools and not service.spec.feeds:
+            _problem(
+                manifest,
+                service,
+                "mode",
+                "a gateway would have nothing to call: the descriptor has neither tools nor feeds",
+                "leave mode out, or complete the descriptor",
+            )
         for tool in service.tools:
             _tool(manifest, tool)
+            _called_alike(manifest, tool, others)
     names = [service.name for service in manifest.services]
     for tool in manifest.tools:
         if tool.served and tool.served.server.is_mediated and not tool.service:
@@ -167,6 +183,39 @@ def _mediated(manifest, tool, services: list) -> None:
     else:
         return
     manifest.problem(tool, path, what, hint=mend)
+
+
+def _described(manifest, service) -> None:
+    """Check what a model reads of a service without tools (context.py)."""
+    said: list = [(("description",), "itself", service.spec.description or "")]
+    for index, one in enumerate(service.spec.endpoints or ()):
+        about = f"{one.method} {one.path}"
+        said.append((("endpoints", index), about, f"{about} {one.description or ''}"))
+    for path, about, text in said:
+        if gives_orders(text):
+            manifest.problems.add(
+                service.document,
+                path,
+                f"what the service says of {about[:100]} gives orders to a model",
+                hint="describe what it does, and nothing else",
+            )
+
+
+def _called_alike(manifest, tool, others: dict) -> None:
+    """Refuse *tool* where a provider's call of it could mean one of *others*, {name: primitive}
+    (``Image.tool``).
+    """
+    name = alias(tool.name)
+    other = others.get(name) or others.get(name.replace("_", "-"))
+    if other:
+        file, line = other.where()
+        manifest.problem(
+            tool,
+            ("name",),
+            f"a model calls {tool.name} {quoted(name)}, which already means the {other.kind} "
+            f"{quoted(other.name)} ({file}:{line})",
+            hint="give the service, or the other one, another name",
+        )
 
 
 def _tool(manifest, tool) -> None:
