@@ -10,9 +10,10 @@ import ssl
 import aiohttp
 import pytest
 import trustme
+from agents import clawlite
 from gateways import KEY, project
-from llm_server import FAULTS, HTML, MODEL, Server, error, say
-from proxies import Proxied, run
+from llm_server import FAULTS, HTML, MODEL, Server, calls, error, say
+from proxies import Desk, Proxied, run
 
 from clawlite.core.base.errors import ClawError
 
@@ -186,6 +187,20 @@ def test_a_refusal_of_the_provider_is_the_runners_as_it_is(tmp_path):
         run(play, tmp_path, server)
 
 
+def test_what_failed_is_an_error_of_the_history(tmp_path, state):
+    async def play(it):
+        assert (await it.post(CHAT, asked()))[0] == 400
+        assert (await it.post(CHAT, asked()))[0] == 200
+
+    with Server([error(400, "context_length_exceeded"), say("Hi.")]) as server:
+        run(play, tmp_path, server)
+    done = clawlite("gateway", "history", "--json", cwd=tmp_path, CLAWLITE_STATE=state)
+    failed, answered = json.loads(done.stdout)
+    assert (failed["status"], answered["status"]) == ("error", "ok")
+    assert "context_length_exceeded" in failed["outcome"] and answered["outcome"] == "ok"
+    assert failed["tool_trace"] == [] and failed["usage"]["prompt_tokens"] == 0
+
+
 def test_a_refusal_of_the_gateways_key_is_not_the_runners(tmp_path):
     async def play(it):
         status, _, body = await it.post(CHAT, asked())
@@ -259,6 +274,43 @@ def test_the_next_provider_of_the_chain_is_asked(tmp_path, fault):
 
     with Server([FAULTS[fault]]) as first, Server([say("By the second.")]) as second:
         asyncio.run(inside(first, second))
+
+
+def test_the_next_provider_of_the_chain_serves_all_rounds(tmp_path):
+    """A turn stays with the provider that answered its first round."""
+
+    async def inside(first, second):
+        two_providers(tmp_path / "garden", first.endpoint, second.endpoint)
+        async with Proxied(tmp_path / "garden", desk=Desk()) as it:
+            status, _, body = await it.post(CHAT, asked(model="one"))
+            assert status == 200 and b"By the second." in body
+            ((usage, *row),) = await it.rows("SELECT usage, provider, model FROM history")
+            assert row == ["second", "two"] and json.loads(usage)["total_rounds"] == 2
+            assert it.desk.calls == [("desk.market", {})]
+        assert len(first.requests) == 1
+        assert [request.body["model"] for request in second.requests] == ["two", "two"]
+
+    script = [calls(("desk__market", {})), say("By the second.")]
+    with Server([FAULTS["failed"]]) as first, Server(script) as second:
+        asyncio.run(inside(first, second))
+
+
+def test_hidden_rounds_reach_a_limit_of_tokens(tmp_path):
+    """Each round is counted before the next is asked for: the first takes 460 tokens."""
+
+    async def inside(server):
+        limits = "limits: { tokens_per_day: 500 },"
+        two_providers(tmp_path / "garden", server.endpoint, "http://127.0.0.1:9/v1", limits)
+        async with Proxied(tmp_path / "garden", desk=Desk()) as it:
+            status, _, said = await it.post(CHAT, asked(model="one"))
+            assert status == 502 and "provider second: no connection" in message(said)
+            assert any("tokens_per_day is 500" in note for note in it.notes)
+            assert it.desk.calls == [("desk.market", {})] and len(server.requests) == 1
+            ((meters,),) = await it.rows("SELECT meters FROM spent")
+            assert sum(count for _, count in json.loads(meters).values()) == 460
+
+    with Server([calls(("desk__market", {}), read=400, written=60), say("Hm.")]) as server:
+        asyncio.run(inside(server))
 
 
 def test_a_limit_of_tokens_counts_for_each_runner_and_lasts(tmp_path):

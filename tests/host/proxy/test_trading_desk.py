@@ -153,6 +153,21 @@ def test_policy_decides_here_too(tmp_path):
     assert "a person must approve it" in told(requests[1])[0]
 
 
+def test_a_limit_of_calls_holds_here_too(tmp_path):
+    async def talk(it, ask):
+        assert await ask("executor") == "Hm."
+        rows = await it.rows("SELECT detail FROM audit WHERE event = 'tool.called' ORDER BY id")
+        assert [json.loads(detail)["status"] for (detail,) in rows] == ["ok", "refused"]
+
+    limit = "rate_limits: { tool_calls_per_minute: 1 }, "
+    script = [calls(CONTEXT, TRADE), say("Hm.")]
+    requests, desk = play(tmp_path, script, talk, policy=limit)
+    first, second = told(requests[1])
+    assert '"ok":true' in first
+    assert '"denied"' in second and "tool_calls_per_minute" in second
+    assert [request[0] for request in desk.requests] == ["GET"]
+
+
 def test_a_credential_of_the_runner_comes_before_that_of_the_service(tmp_path):
     def own(agent: str, name: str) -> str:
         return "t-of-executor" if name == "TRADING_API_TOKEN.executor" else secret(agent, name)
