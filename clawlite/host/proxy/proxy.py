@@ -415,16 +415,15 @@ class Proxy:
 
     async def _record(self, turn: "Turn") -> None:
         """Write the row of the history, and count what an answer used that passed through."""
-        usage, trace = None, []
+        (read_tokens, written), trace = (0, 0), []
         if turn.tally:
             turn.tally.end()
-            usage, turn.said = turn.tally.usage, turn.tally.said
-            tokens = turn.tally.tokens(len(turn.raw) // 4)
-            await self._spend(turn, *tokens)
+            turn.said = turn.tally.said
+            read_tokens, written = turn.tally.tokens(len(turn.raw) // 4)
+            await self._spend(turn, read_tokens, written)
         elif turn.mediation:
-            usage, trace = turn.mediation.usage, turn.mediation.trace
-            turn.rounds = turn.mediation.rounds
-        read_tokens, written = turn.dialect.tokens(usage)
+            read_tokens, written = turn.dialect.tokens(turn.mediation.usage)
+            trace, turn.rounds = turn.mediation.trace, turn.mediation.rounds
         self._store.event(
             turn.runner.name,
             "request.ended",
