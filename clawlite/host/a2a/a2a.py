@@ -23,7 +23,7 @@ from clawlite.host.a2a.agent_process import AgentProcess, AgentRefused
 from clawlite.host.a2a.card import card_of
 from clawlite.host.a2a.dialects import DIALECTS
 from clawlite.host.manifest import manifest
-from clawlite.host.proxy.door import Door, TooLarge, body_of
+from clawlite.host.proxy.door import Door, Unread, body_of
 
 OPTION = "--a2a"
 CARD = "/.well-known/agent-card.json"
@@ -148,8 +148,8 @@ class A2A:
                 await _streamed(stream, number, first, events)
                 return stream
             return web.json_response(_result(number, await call.result()))
-        except TooLarge as e:
-            return web.json_response({"error": e.message}, status=413)
+        except Unread as e:
+            return web.json_response({"error": e.message}, status=e.status)
         except (Refused, ClawError) as e:
             answer = _error(number, *self._told(name, e))
         if stream is None:

@@ -114,7 +114,7 @@ class Door:
 
 
 async def body_of(request) -> bytes:
-    """Return the whole body of *request*.  Raises ``ClawError``."""
+    """Return the whole body of *request*.  Raises ``Unread``."""
     from aiohttp import web
 
     try:
@@ -125,8 +125,18 @@ async def body_of(request) -> bytes:
             f"expected a body of at most {MAX_BODY} bytes", "send less of the conversation"
         ) from None
     except TimeoutError:
-        raise ClawError(f"the body was not whole after {BODY_S} s", "send it again") from None
+        raise TooSlow(f"the body was not whole after {BODY_S} s", "send it again") from None
 
 
-class TooLarge(ClawError):
-    """A body that nobody reads."""
+class Unread(ClawError):
+    """A body that nobody reads.  ``status``: what HTTP calls it."""
+
+    status: int
+
+
+class TooLarge(Unread):
+    status = 413
+
+
+class TooSlow(Unread):
+    status = 408

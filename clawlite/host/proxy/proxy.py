@@ -19,7 +19,7 @@ from clawlite.core.providers.provider import Provider
 from clawlite.host.proxy.anthropic import Anthropic
 from clawlite.host.proxy.continuity import Continuity
 from clawlite.host.proxy.dialect import Refused, dumped
-from clawlite.host.proxy.door import Door, TooLarge, body_of
+from clawlite.host.proxy.door import Door, Unread, body_of
 from clawlite.host.proxy.mediation import Managed, Mediation
 from clawlite.host.proxy.openai import OpenAI
 from clawlite.host.proxy.tally import MAX_SAID, Tally
@@ -386,8 +386,8 @@ class Proxy:
         status, body, headers = 502, None, {}
         if isinstance(e, (Refused, Failed)):
             status, body = e.status, getattr(e, "body", None)
-        elif isinstance(e, TooLarge):
-            status = 413
+        elif isinstance(e, Unread):
+            status = e.status
         elif not isinstance(e, ClawError):
             self._note(f"a request failed: {type(e).__name__}: {e}")
             e = ClawError("the proxy failed at this request", "its gateway says why")

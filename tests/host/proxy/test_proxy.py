@@ -16,6 +16,7 @@ from llm_server import FAULTS, HTML, MODEL, Server, calls, error, say
 from proxies import Desk, Proxied, run
 
 from clawlite.core.base.errors import ClawError
+from clawlite.host.proxy import door
 
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
 APIS = [("openai-compatible", "openai", CHAT), ("anthropic-native", "anthropic", MESSAGES)]
@@ -148,6 +149,24 @@ def test_a_body_that_is_none(tmp_path, path, body, words):
 
     with Server([], api="openai" if path == CHAT else "anthropic") as server:
         run(play, tmp_path, server, APIS[path == MESSAGES][0])
+
+
+def test_a_body_that_does_not_come(tmp_path, monkeypatch):
+    monkeypatch.setattr(door, "BODY_S", 0.01)
+
+    async def play(it):
+        async def half():
+            yield b'{"model": '
+            await asyncio.Event().wait()
+
+        headers = {"Authorization": "Bearer " + it.token()}
+        async with it.http.post(it.url + CHAT, data=half(), headers=headers) as response:
+            assert response.status == 408
+            said = message(await response.read())
+        assert said == "the body was not whole after 0.01 s - send it again"
+
+    with Server([]) as server:
+        run(play, tmp_path, server)
 
 
 def test_a_body_that_is_too_long(tmp_path):
