@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from urllib.parse import urlsplit
 
 import mcp_agents
 import pytest
@@ -21,6 +22,7 @@ from clawlite.host.a2a.card import INPUT_SCHEMA
 from clawlite.host.gateway import gateway as gateways
 from clawlite.host.gateway.images import Images
 from clawlite.host.gateway.store import Store
+from clawlite.host.proxy import door
 
 httpx, client_api, errors = Later("httpx"), Later("a2a.client"), Later("a2a.utils.errors")
 json_format = Later("google.protobuf.json_format")
@@ -527,6 +529,23 @@ async def stream(it, http, number: int):
     body["params"] = {"message": message}
     async with http.stream("POST", it.url, json=body) as answer:
         yield answer, answer.aiter_lines()
+
+
+def test_a_body_that_does_not_come(folder, monkeypatch):
+    monkeypatch.setattr(door, "BODY_S", 0.01)
+
+    async def play(it):
+        place = urlsplit(it.url)
+        reader, writer = await asyncio.open_connection(place.hostname, place.port)
+        bearer = it.http().headers["Authorization"]
+        writer.write(
+            f"POST {place.path or '/'} HTTP/1.1\r\nHost: it\r\nAuthorization: {bearer}\r\n"
+            "Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{".encode()
+        )
+        assert (await reader.readline()).startswith(b"HTTP/1.1 408 ")
+        writer.close()
+
+    run(play, folder)
 
 
 def test_who_asks_too_much_at_once_is_told_so_and_others_are_answered(folder):
