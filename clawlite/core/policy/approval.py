@@ -3,8 +3,8 @@ for the first approval.
 
 It is put to a person elsewhere: at the console by ``Console._put_approval`` of
 core/protocol/console.py, to the admins of a channel by ``Channel.announce`` of
-linux/channels/channel.py, and to an MCP client by ``Offer._look`` of linux/mcp/offer.py.  An
-operator answers by a method of core/protocol/calls.py.
+linux/channels/channel.py, and to an MCP client by ``Offer._put_approvals`` of
+linux/mcp/offer.py.  An operator answers by a method of core/protocol/calls.py.
 
 Each approval belongs to one task, and so to one call of one caller.  Its first answer uses it up.
 It is on record while it waits (KEEP), so that no restart forgets it silently.

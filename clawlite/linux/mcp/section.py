@@ -8,7 +8,8 @@ from clawlite.core.image.image import MCP
 _PLACE = (bool, str, int, str)
 _TOKENS = [None, (*_PLACE, str, str, str, str, [None, (*_PLACE, str)])]
 _RULES = ([None, [str]], int, int, int)
-_LIFE = [_RULES, (*_RULES, [(str, bool)])]  # the folders are a gateway's (tools/gateway_server.py)
+# the folders are a gateway's (linux/tools/gateway_server.py)
+_LIFE = [_RULES, (*_RULES, [(str, bool)])]
 _ROWS = [(str, [str], [str], bool, [(str, bytes)], [(str, str)], _TOKENS, _LIFE)]
 
 
