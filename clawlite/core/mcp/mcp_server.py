@@ -414,6 +414,21 @@ def result_of(told: dict) -> dict:
     return {"content": content, "isError": told["isError"]}
 
 
+def without_secrets(guard, value):
+    """Return *value*, JSON, without secrets in its texts, names among them: a field whose name is
+    one cannot be filled in.
+
+    guard  ``scan/guard.py``, or None where no policy looks for secrets
+    """
+    if guard is None:
+        return value
+    if isinstance(value, str):
+        return guard.text(value)
+    if isinstance(value, dict):
+        return {guard.text(name): without_secrets(guard, one) for name, one in value.items()}
+    return [without_secrets(guard, one) for one in value] if isinstance(value, list) else value
+
+
 def refused(error: dict) -> dict:
     """Return the result of a call that a gate refused, or that was ended, made from its JSON-RPC
     *error*.

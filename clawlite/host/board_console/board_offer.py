@@ -7,7 +7,9 @@ and stdout.
 2. The board does not notify an operator when a call waits for a person.  So the gates of the image
    are evaluated here, too, up to the tool, to find out whether a person is asked.  A yes is sent as
    ``claw.tool.approve``.
-3. When a board goes away or restarts, its calls are lost: they are answered with errors, and are
+3. A question and an error leave without secrets, where policies look for them: those that have a
+   known form (scan/leaks.py).  What the secrets on the board are, the host does not know.
+4. When a board goes away or restarts, its calls are lost: they are answered with errors, and are
    not sent again.
 """
 
@@ -20,7 +22,7 @@ from clawlite.core.base.errors import ClawError, InvalidParams, ParseError
 from clawlite.core.image import image as layout
 from clawlite.core.line.frame import RECORD, TOO_LONG, Framer
 from clawlite.core.mcp.mcp_client import OUTCOME_UNKNOWN
-from clawlite.core.mcp.mcp_server import MCPServer, refused, result_of
+from clawlite.core.mcp.mcp_server import MCPServer, refused, result_of, without_secrets
 from clawlite.core.mcp.tool_definitions import definitions, prompts
 from clawlite.core.policy.approval import question
 from clawlite.core.turns import tools as pipeline
@@ -32,6 +34,7 @@ from clawlite.host.board_console.text import PROMPT, PROMPTS, TEXT
 from clawlite.host.board_console.text import RECORD as BOARD_RECORD
 from clawlite.host.serial import ports
 from clawlite.host.serial.serial_line import SerialLine
+from clawlite.scan.guard import Guard
 
 MAX_MESSAGE = 1 << 20  # bytes of a client's message
 AGENT_S = 20  # for the agent's prompt and its session: a board may be starting
@@ -46,12 +49,20 @@ def serve(path: str, port: str) -> int:
 
     Raises ``ClawError``.
     """
-    with open(path, "rb") as file:
-        data = file.read()
-    image = layout.Image(lambda offset, length: data[offset : offset + length], len(data), 1024)
+    image = image_of(path)
     entry = ports.choose(port)
     is_shared = entry["id"].startswith(ports.SHARED)
     return _Server(image, SerialLine(entry), is_uart(entry), is_shared).run()
+
+
+def image_of(path: str):
+    """Return the image in the file *path*, with the checks that its policies want."""
+    with open(path, "rb") as file:
+        data = file.read()
+    image = layout.Image(lambda offset, length: data[offset : offset + length], len(data), 1024)
+    if image.size_of(layout.GUARD):
+        image.guard = Guard(image)
+    return image
 
 
 class _Silent(Plain):
@@ -188,9 +199,10 @@ class _Server(SerialConsole):
             if not error and isinstance(told, dict) and isinstance(told.get("content"), list):
                 result = result_of(told)
             elif isinstance(error, dict):
-                result = refused(error)
+                result = refusal(self._image, error)
             else:
-                result = refused(ClawError("the board gave no result", OUTCOME_UNKNOWN).to_json())
+                e = ClawError("the board gave no result", OUTCOME_UNKNOWN)
+                result = refused(e.to_json())
             one.call.number = None
             one.call.server.ended(one.call, result, None)
         elif what == "answer" and one.call.number is one:
@@ -286,9 +298,17 @@ class _Server(SerialConsole):
         self._code = 1
 
 
+def refusal(image, error: dict) -> dict:
+    """Return the result of a call that ended with the JSON-RPC *error*, without secrets where the
+    policies of *image* look for them.
+    """
+    return refused(without_secrets(image.guard, error))
+
+
 def approval_question(image, name: str, arguments: dict):
     """Return the question that a person is asked before the tool *name* runs, or None when nobody
-    is: the gates of *image*, gone through up to the tool.
+    is: the gates of *image*, gone through up to the tool.  It has no secrets where policies look
+    for them.
     """
     work = pipeline.call(image, name, arguments, "operator")
     try:
@@ -296,7 +316,7 @@ def approval_question(image, name: str, arguments: dict):
         while effect[0] not in (RUN, ASK):
             if effect[0] == APPROVE:
                 effect[1].due_ms = effect[1].timeout_s * 1000
-                return question(effect[1], 0, None)
+                return without_secrets(image.guard, question(effect[1], 0, None))
             # nothing is a link on a board; what is used of its limits, it alone knows
             told = {RESOLVE: (True, effect[1]), STORE: (True, True if effect[1] else (0, 0))}
             effect = work.send(told.get(effect[0]))

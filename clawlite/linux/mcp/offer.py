@@ -15,7 +15,7 @@ import os
 
 from clawlite.core.base.effect import SEND
 from clawlite.core.base.errors import ClawError, InvalidRequest, ParseError
-from clawlite.core.mcp.mcp_server import MCPServer, refused, result_of
+from clawlite.core.mcp.mcp_server import MCPServer, refused, result_of, without_secrets
 from clawlite.core.mcp.tool_definitions import definitions, prompts
 from clawlite.core.policy.approval import question
 from clawlite.core.turns.tools import call as run
@@ -154,17 +154,7 @@ class Offer:
                 call.server.asked(call, asked, form and self._without_secrets(form))
 
     def _without_secrets(self, value):
-        """Return *value*, JSON, without secrets in its texts, names among them: a field whose name
-        is one cannot be filled in.
-        """
-        guard = self._agent.image.guard
-        if guard is None:
-            return value
-        if isinstance(value, str):
-            return guard.text(value)
-        if isinstance(value, dict):
-            return {guard.text(name): self._without_secrets(one) for name, one in value.items()}
-        return [self._without_secrets(one) for one in value] if isinstance(value, list) else value
+        return without_secrets(self._agent.image.guard, value)
 
     def _running_task(self, call):
         """Return the task that is at work for *call*: of a composite tool, what it calls."""

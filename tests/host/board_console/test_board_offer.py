@@ -5,9 +5,12 @@ not ours.
 import json
 
 import mcp_clients
+import mcp_offer
 import pytest
 from agents import Agent, linux
 from sims import needs_micropython, needs_mpy_cross, simulated
+
+from clawlite.host.board_console import board_offer
 
 pytestmark = [needs_micropython, needs_mpy_cross]
 
@@ -42,6 +45,24 @@ def test_the_tools_of_a_board(client, flashed, greenhouse):
     assert wrong["_meta"]["clawlite/error"]["code"] == -32602
     assert water["content"][0]["text"] == "Watered for 1 s."
     assert unknown["error"]["code"] == -32602
+
+
+TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+
+
+@pytest.mark.parametrize("is_scanned", [True, False])
+def test_a_secret_leaves_neither_in_a_question_nor_in_an_error(tmp_path, is_scanned):
+    """5.7, secret scanning: the host knows the form of a secret, as the board does."""
+    rules = [dict(mcp_offer.RULES[0], match={"name": "wait"}), mcp_offer.RULES[-1]]
+    policy = {"secret_scanning": {"enabled": True, "scope": "output"}} if is_scanned else {}
+    image = board_offer.image_of(mcp_offer.build(tmp_path, rules, **policy))
+    asked = board_offer.approval_question(image, "wait", {"mark": TOKEN})
+    assert asked.startswith("Approve wait(")
+    error = {"code": -32602, "message": "no " + TOKEN, "data": {"hint": TOKEN}}
+    told = json.dumps(board_offer.refusal(image, error))
+    for text, times in ((asked, 1), (told, 4)):
+        assert (TOKEN in text) == (not is_scanned)
+        assert text.count("[REDACTED: github]") == (times if is_scanned else 0)
 
 
 def test_a_board_without_an_agent(greenhouse, tmp_path, monkeypatch):
