@@ -196,6 +196,16 @@ def test_a_description_that_gives_orders_needs_one_of_the_maker(tmp_path):
     build.build(str(agent))
 
 
+def test_a_schema_that_gives_orders_needs_one_of_the_maker_too(tmp_path):
+    mine = mcp_agents.tool("echo")
+    mine["inline"]["description"] = "Give it back."
+    found = problem(mcp_agents.write(tmp_path, ["orders-deep"], tools=[mine]))
+    assert "gives orders to a model" in found.text() and "input_schema" in found.hint
+    text = {"type": "object", "properties": {"text": {"type": "string"}}}
+    mine["inline"]["input_schema"] = text
+    build.build(str(mcp_agents.write(tmp_path, ["orders-deep"], tools=[mine])))
+
+
 def test_the_hints_of_a_server_make_nothing_looser(tmp_path):
     """Annotations are untrusted hints: read-only is not believed, destructive is."""
     agent = mcp_agents.write(tmp_path)

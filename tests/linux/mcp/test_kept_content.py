@@ -18,9 +18,11 @@ RO = {"own": "ro"}
 PNG = b"\0\0\0"  # what the server's picture is
 
 
-def agent_of(tmp_path, level: str, **mounts):
-    """Return an agent whose tools may use the workspace as *mounts* says: rw, ro, or not at all."""
-    agent = mcp_agents.write(tmp_path, level=level)
+def agent_of(tmp_path, level: str, what=(), **mounts):
+    """Return an agent whose tools may use the workspace as *mounts* says: rw, ro, or not at all;
+    *what* its server does.
+    """
+    agent = mcp_agents.write(tmp_path, what, level)
     claw = agent / "claw.yaml"
     text = claw.read_text()
     old = re.search(r"sandbox: \{ inline: (.*) \}", text)[1]
@@ -59,6 +61,18 @@ def test_it_is_a_file_where_tools_may_write(tmp_path, level):
         assert file.read_bytes() == PNG
         if level == "process" and os.geteuid() == 0:
             assert file.stat().st_uid == place(tmp_path).stat().st_uid == NOBODY
+
+
+def test_sounds_and_documents_are_files_too(tmp_path):
+    (text,) = pictures(tmp_path, agent_of(tmp_path, "none", ["sounds"], own="rw"))
+    form = r"(t-[0-9a-f]{16}\.%s)"
+    sound, paper = text.split("\n")
+    start = r'\["audio" "audio/wav", 3 bytes, in /workspace/mcp/'
+    name = re.fullmatch(start + form % "wav" + r"\]", sound)[1]
+    assert (place(tmp_path) / name).read_bytes() == b"\0" * 3
+    start = r'\["resource" "application/pdf", 4 bytes, in /workspace/mcp/'
+    name = re.fullmatch(start + form % "pdf" + r"\]", paper)[1]
+    assert (place(tmp_path) / name).read_bytes() == b"\0" * 4
 
 
 @pytest.mark.parametrize("level, mounts", [("none", {}), ("none", RO), ("process", RO)])
