@@ -197,6 +197,18 @@ def test_a_server_that_dies_in_a_call_is_started_again(tmp_path, level):
         assert mcp_agents.methods(tmp_path).count("tools/call") == 2
 
 
+def test_a_tool_with_retry_is_called_again(tmp_path):
+    """Its maker says that it may run twice.  A retry that comes before the server may be started
+    again is refused, and does not count among the calls that it got.
+    """
+    twice = {"annotations": {"idempotentHint": True}}
+    twice["retry"] = {"max_attempts": 3, "backoff": "constant"}
+    tools = [{"inline": {**mcp_agents.tool("echo")["inline"], **twice}}]
+    with agent_of(tmp_path, ["dies"], tools=tools) as agent:
+        assert called(agent, "echo", "x") == ("x", None)
+        assert mcp_agents.methods(tmp_path).count("tools/call") == 2
+
+
 @pytest.mark.parametrize(
     "what, said",
     [
