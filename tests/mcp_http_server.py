@@ -15,6 +15,8 @@ stranger  it answers a call under another id              expired   it forgets i
 down      it closes each connection, while ``is_down``    new       it speaks the newer era
 changed   another description, once ``changed`` is set
 deaf      it never answers the end of a session
+nostream  its tools change, and a GET is 404, as where only POST has a route
+forgets   it begins a session, and does not know it in the next request
 """
 
 import json
@@ -82,6 +84,10 @@ class Remote:
             self.say(one, 307, b"", [("Location", self.to)])
         elif "moved" in self.what and one.path == "/mcp":
             self.say(one, 307, b"", [("Location", "/mcp/")])
+        elif "forgets" in self.what and "Mcp-Session-Id" in one.headers:
+            self.say(one, 404)
+        elif verb == "GET" and "nostream" in self.what:
+            self.say(one, 404)
         elif verb == "DELETE" and "deaf" in self.what:
             self.gone.wait()
         elif verb != "POST":
@@ -99,7 +105,8 @@ class Remote:
         elif method == "initialize" and "neither" not in self.what:
             self.sessions.append("session-%d" % len(self.sessions))
             headers = [("Mcp-Session-Id", self.sessions[-1])]
-            result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
+            offered = {"tools": {"listChanged": "nostream" in self.what}}
+            result = {"protocolVersion": "2025-11-25", "capabilities": offered, "serverInfo": {}}
         elif method in ("tools/list", "tools/call"):
             if "new" not in self.what and one.headers["Mcp-Session-Id"] != self.sessions[-1]:
                 self.say(one, 400)

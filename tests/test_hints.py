@@ -132,7 +132,7 @@ EXCEPTIONS = {
     CAUGHT: {
         "clawlite/core/line/line.py": "Line.send",
         "clawlite/core/mcp/mcp_client.py": (
-            "MCPClient._count MCPClient._decoded*2 MCPClient._page*4 MCPClient._prepare*3 "
+            "MCPClient._count MCPClient._decoded*2 MCPClient._page*4 MCPClient._prepare*2 "
             "MCPClient._taken MCPClient.feed unanswered"
         ),
         "clawlite/core/mcp/mcp_http.py": (

@@ -5,7 +5,9 @@ import json
 from clawlite.core.base.errors import InvalidParams, ParseError
 from clawlite.core.mcp import mcp_client
 from clawlite.core.mcp.mcp_client import (
+    ASK_ANEW,
     ASKED,
+    COUNT_MS,
     DISCOVER,
     INITIALIZE,
     LIST,
@@ -285,6 +287,8 @@ def test_what_a_result_may_be():
     blocks = [
         {"type": "text", "text": "a"},
         {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+        {"type": "audio", "data": "AAAAAA==", "mimeType": "audio/wav"},
+        {"type": "resource", "resource": {"uri": "x", "blob": "AAA=", "mimeType": 5}},
         {"type": "resource", "resource": {"uri": "x", "text": "inside"}},
         {"type": "resource_link", "uri": "file:///x"},
         7,
@@ -293,6 +297,8 @@ def test_what_a_result_may_be():
     assert done and text.split("\n") == [
         "a",
         '["image" "image/png", 3 bytes, not shown]',
+        '["audio" "audio/wav", 4 bytes, not shown]',
+        '["resource" 5, 2 bytes, not shown]',
         "inside",
         '[resource "file:///x"]',
         "[content of no known form]",
@@ -475,6 +481,64 @@ def test_whoever_breaks_the_protocol_is_told_of():
     for _ in range(MAX_UNASKED):
         one.feed(note)
     assert "answer nothing" in broken(one, note)
+
+
+def test_blank_lines_are_counted():
+    one = ready()
+    one.feed(b" \r\n" * MAX_UNASKED)
+    assert "answer nothing" in broken(one, b"\n")
+
+
+def test_what_answers_nothing_is_counted_anew_each_hour_and_after_an_answer():
+    most, mcp_client.MAX_UNASKED = mcp_client.MAX_UNASKED, 10
+    try:
+        ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+        one = ready()
+        for hour in range(3):
+            one.feed(ping * 10)
+            one.tick(COUNT_MS * (hour + 1))
+        one.feed(ping * 10)
+        sent(one)
+        one.call("a", "echo", {})
+        one.feed(line(sent(one)[0]["id"], {"content": []}))
+        one.feed(ping * 10)
+        one.tick(COUNT_MS * 4 - 1)
+        assert "answer nothing" in broken(one, ping)
+    finally:
+        mcp_client.MAX_UNASKED = most
+
+
+def test_progress_of_a_call_is_not_counted():
+    most, mcp_client.MAX_UNASKED = mcp_client.MAX_UNASKED, 10
+    try:
+        one = ready()
+        one.call("a", "echo", {}, True)
+        number = sent(one)[0]["id"]
+        params = {"progressToken": number, "progress": 1}
+        note = {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
+        note = json.dumps(note).encode() + b"\n"
+        one.feed(note * 11)
+        assert one.feed(line(number, {"content": []})) == [("a", (True, ""))]
+        one.feed(note * 10)
+        assert "answer nothing" in broken(one, note), "it has ended"
+    finally:
+        mcp_client.MAX_UNASKED = most
+
+
+def test_who_refuses_the_handshake_that_it_knew_may_have_been_upgraded():
+    refusal = {"code": -32601, "message": "no"}
+    for is_handshake in (True, False):
+        one, number = client(is_handshake=is_handshake), 0
+        if not is_handshake:
+            one.feed(line(0, None, refusal))
+            number = 1
+        try:
+            one.feed(line(number, None, refusal))
+        except Broken as e:
+            assert "it answers initialize with an error: no" in e.message
+            assert e.hint == (ASK_ANEW if is_handshake else "")
+        else:
+            raise AssertionError("nothing was raised")
 
 
 def test_a_message_without_end():

@@ -3,7 +3,8 @@
 import json
 
 from clawlite.core.base.errors import ClawError, ParseError
-from clawlite.core.mcp.mcp_client import ASKED, READY, STATELESS, Broken
+from clawlite.core.mcp import mcp_client
+from clawlite.core.mcp.mcp_client import ASKED, OUTCOME_UNKNOWN, READY, STATELESS, Broken
 from clawlite.core.mcp.mcp_headers import of_arguments
 from clawlite.core.mcp.mcp_http import HOLD_MS, MAX_AT_ONCE, HTTPClient, SessionEnded
 
@@ -249,6 +250,74 @@ def test_a_session_that_has_ended():
     one.call("a", "echo", {})
     key = asked(one)[0]
     assert raised(SessionEnded, say, one, key, None, [], 404).key == "a"
+
+
+def test_a_get_that_is_not_found_ends_no_session():
+    one = ready("s1", LISTS)
+    key, message, _ = asked(one)
+    assert message is None and say(one, key, None, [], 404) == []
+    assert one.requests(10**9) == [] and not one.is_stale, "it never had a stream"
+    one.call("a", "echo", {})
+    assert raised(SessionEnded, say, one, asked(one)[0], None, [], 404).key == "a"
+
+
+def test_a_call_whose_answer_cannot_be_gone_on_with_is_not_made_again():
+    for status in (404, 405, 500):
+        one = ready("s1")
+        one.call("a", "echo", {})
+        key = asked(one)[0]
+        begin_stream(one, key)
+        one.event(key, ("data", b"id: 7\ndata: \n\n"), 0)
+        one.event(key, ("end",), 0)
+        key, message, _ = asked(one, one.due_ms())
+        ((whose, (done, error)),) = say(one, key, None, [], status)
+        assert message is None and (whose, done) == ("a", False)
+        assert "its rest is HTTP %d" % status in error.message and error.hint == OUTCOME_UNKNOWN
+
+
+def test_a_listening_stream_that_cannot_be_gone_on_with_may_have_missed_a_change():
+    for status in (200, 404, 405):
+        one = ready("s1", LISTS)
+        key = asked(one)[0]
+        begin_stream(one, key)
+        one.event(key, ("data", b"id: 7\ndata: \n\n"), 0)
+        one.event(key, ("end",), 0)
+        assert not one.is_stale, "what is told now comes when it is gone on with"
+        key, _, headers = asked(one, one.due_ms())
+        assert headers["Last-Event-ID"] == "7"
+        say(one, key, None, [], status)
+        assert one.is_stale and one.requests(10**9) == []
+
+
+def test_what_listens_goes_on_after_its_own_events_alone():
+    one = client(True)
+    key, message, _ = asked(one)
+    found = {"protocolVersion": "2025-11-25", "capabilities": LISTS}
+    say(one, key, answer(message, found), [("mcp-session-id", "s1")])
+    key, message, _ = asked(one)
+    assert message["method"] == "notifications/initialized"
+    begin_stream(one, key)
+    one.event(key, ("data", b"id: 7\ndata: \n\n"), 0)
+    one.event(key, ("end",), 0)
+    key, message, _ = asked(one)
+    say(one, key, answer(message, {"tools": [ECHO]}))
+    _, message, headers = asked(one)
+    assert message is None and "Last-Event-ID" not in headers
+
+
+def test_events_that_answer_nothing_are_counted_and_comments_are_none():
+    most, mcp_client.MAX_UNASKED = mcp_client.MAX_UNASKED, 10
+    try:
+        for event in (b"event: x\ndata: y\n\n", b"data: \n\n", b"id: 7\ndata\n\n"):
+            one = ready("s1", LISTS)
+            key = asked(one)[0]
+            begin_stream(one, key)
+            one.event(key, ("data", b": I am here\n\n" * 100), 0)
+            one.event(key, ("data", event * 10), 0)
+            e = raised(Broken, one.event, key, ("data", event), 0)
+            assert "10 messages that answer nothing" in e.message
+    finally:
+        mcp_client.MAX_UNASKED = most
 
 
 def test_an_answer_to_a_notification_is_nothing():

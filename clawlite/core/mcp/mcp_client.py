@@ -28,7 +28,8 @@ HANDSHAKE = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 MAX_LINE = 4194304  # bytes of one message
 MAX_TOOLS = 1000
 MAX_PAGES = 100
-MAX_UNASKED = 10000  # messages in a row that answer nothing
+MAX_UNASKED = 10000  # messages in a row that answer nothing, within COUNT_MS
+COUNT_MS = 3600000  # a ping every second ends no server that is not called for days
 MAX_SAID = 2000  # characters of a server's error that are shown
 MAX_KEPT = 8  # files that are made of one result
 MAX_INPUTS = 4  # questions of a server that are shown
@@ -43,6 +44,8 @@ LISTEN = "listen"  # what the client calls its own subscription
 _UNANSWERED = "clawlite answers no questions of a server: give all that it needs in the arguments"
 # the hint of an error after which nobody knows whether a call was carried out
 OUTCOME_UNKNOWN = "what the call did is not known: look before calling it again"
+# of a server that spoke the older era when the agent was built, and refuses it now
+ASK_ANEW = "if it was upgraded, clawlite build --refresh asks which version of MCP it speaks"
 
 
 class Broken(ClawError):
@@ -87,6 +90,8 @@ class MCPClient:
         self._waiting = {}  # id of a request -> what the caller calls it
         self._next = 0
         self._unasked = self._pages = 0
+        self._counted_ms = now_ms  # since when messages are counted that answer nothing
+        self._is_known = is_handshake  # the era was settled before
         self._found = {}
         # what the server asked for last, and the id of the first request that came after that
         self._wanted, self._wanted_before = "", 0
@@ -124,6 +129,8 @@ class MCPClient:
         """
         if self.state == DISCOVER and now_ms >= self._probe_until:
             self._initialize()
+        if now_ms - self._counted_ms >= COUNT_MS:
+            self._unasked, self._counted_ms = 0, now_ms
         self._renew(now_ms)
 
     def _renew(self, now_ms: int):
@@ -207,6 +214,8 @@ class MCPClient:
             line, self._line, start = bytes(self._line).strip(), bytearray(), end + 1
             if line:
                 self._message(line, done)
+            else:
+                self._count()
 
     # -- one message
 
@@ -251,15 +260,17 @@ class MCPClient:
             done.append((key, _outcome(message, wanted, self.asks, self.keep)))
 
     def _asked(self, message: dict, done: list):
-        self._count()
         method = message["method"]
-        if "id" not in message:
+        is_told = "id" not in message
+        if is_told and method == "notifications/progress":
+            if self._heard_of(message.get("params")):
+                return
+        self._count()
+        if is_told:
             if method == "notifications/tools/list_changed":
                 self.is_stale = True
             elif method == "notifications/subscriptions/acknowledged":
                 self.is_stale = self.is_stale or self._pages > 0
-            elif method == "notifications/progress":
-                self._heard_of(message.get("params"))
         elif method == "ping":
             self._send({"id": message["id"], "result": {}})
         elif method == ELICIT and self.asks and self._call_of() is not None:
@@ -270,16 +281,20 @@ class MCPClient:
             error = {"code": -32601, "message": "this client does not offer %s" % self._wanted}
             self._send({"id": message["id"], "error": error})
 
-    def _heard_of(self, params):
-        """Take what a server tells of a call; what is of none, or no progress, is dropped."""
+    def _heard_of(self, params) -> bool:
+        """Take what a server tells of a call, and return True; what is of none, or no progress, is
+        dropped.  It is not counted: the call has a time of its own.
+        """
         params = params if isinstance(params, dict) else {}
         token, number, total = [params.get(name) for name in ("progressToken", "progress", "total")]
         key = self._waiting.get(token) if type(token) is int else None
-        if key is not None and _is_number(number):
+        is_heard = key is not None and key != LISTEN and _is_number(number)
+        if is_heard:
             message = params.get("message")
             total = total if _is_number(total) else None
             message = message if isinstance(message, str) else ""
             self.progress[key] = number, total, message[:MAX_SAID]
+        return is_heard
 
     def _call_of(self):
         """Return the call in which a message came: on one stream for all, the oldest."""
@@ -307,9 +322,11 @@ class MCPClient:
             else:
                 self._initialize()
         elif "error" in message:
-            asked = "initialize" if self.state == INITIALIZE else "tools/list"
+            is_first = self.state == INITIALIZE
+            asked = "initialize" if is_first else "tools/list"
             raise Broken(
-                "it answers %s with an error: %s" % (asked, _error_message(message["error"]))
+                "it answers %s with an error: %s" % (asked, _error_message(message["error"])),
+                ASK_ANEW if is_first and self._is_known else "",
             )
         elif not isinstance(result, dict):
             raise Broken("it sent an answer without a result")

@@ -4,9 +4,10 @@ what to send; ``take`` gets the bytes that come back, or ``event`` the events of
 1. Each message is a POST of its own.  Its answer is JSON, or a stream of events that ends with it.
    Until the tools are known, one request is under way at a time; later at most ``MAX_AT_ONCE``.
 2. In the handshake era a server may assign a session id, which every later request carries.  When
-   the server does not know it any more, ``SessionEnded`` is raised.  A stream that ends before its
-   answer is resumed by a GET with Last-Event-ID, if its events had ids.  The request itself is not
-   sent again.
+   a POST is answered by 404, the server does not know it any more: ``SessionEnded`` is raised.  To
+   a GET the same status says that there is no stream.  A stream that ends before its answer is
+   resumed by a GET with Last-Event-ID, if its events had ids.  The request itself is not sent
+   again.
 3. The client listens to a server that may change its list of tools: by a GET in the handshake era,
    by ``subscriptions/listen`` in the stateless one.  When a person can be asked, the GET brings the
    server's questions, too.  Calls then wait until the GET is answered, at most ``HOLD_MS``.
@@ -350,10 +351,12 @@ class HTTPClient(MCPClient):
             while event is not None and key in self._open:
                 name, text = event
                 one.resumes = 0
-                if one.number is None:
+                if one.message is None and one.number is None:
                     self._listen_from, self._pause_ms = one.events.last, PAUSE_MS
                 if name == "message" and text:
                     self._text(one, text.encode(), done)
+                else:
+                    self._count()
                 if one.number is not None and one.number not in self._waiting:
                     self._close(key)
                 event = one.events.next_event()
@@ -364,6 +367,7 @@ class HTTPClient(MCPClient):
         message = self._decoded(text)
         if "method" not in message:
             if one.message is not None and one.number is None:
+                self._count()
                 return  # some servers answer a notification
             number = message.get("id")
             if number is None and "error" in message:
@@ -390,7 +394,7 @@ class HTTPClient(MCPClient):
             if one.number in self._waiting:
                 self._fail(one, "HTTP %d, and no answer to %s" % (status, method), done)
             elif one.message is None:  # a GET gives events, or nothing
-                self._listens = False
+                self._hears_nothing(one)
         elif (
             status == 401
             and self.renews
@@ -400,17 +404,31 @@ class HTTPClient(MCPClient):
             self._renewed.add(one.number)
             self.is_token_refused = True
             self._queue.insert(0, one.message)
-        elif status == 404 and self._session is not None and method != "initialize":
+        elif (
+            status == 404
+            and self._session is not None
+            and one.message is not None
+            and method != "initialize"
+        ):
             raise SessionEnded(self._waiting.get(one.number))
         elif 300 <= status < 400:
             self._moved(one, done)
         elif one.number is None:
             if one.message is None:
-                self._listens = False
+                self._hears_nothing(one)
             elif self.state != READY and "method" in one.message:
                 raise Broken("it answers %s with HTTP %d" % (method, status))
+        elif one.message is None and one.number in self._waiting:
+            self._fail(one, "its answer was cut off, and its rest is HTTP %d" % status, done)
         else:
             self._refused(one, body, done)
+
+    def _hears_nothing(self, one: _Exchange):
+        """The server gives no stream to listen to.  Where it gave one before, nobody has heard what
+        it told since.
+        """
+        self._listens = False
+        self.is_stale = self.is_stale or one.last is not None
 
     def _refused(self, one: _Exchange, body: bytes, done: list):
         """Take an answer with a status that is no success; some have a JSON-RPC error in them."""

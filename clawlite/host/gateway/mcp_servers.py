@@ -391,6 +391,7 @@ class _Server(abc.ABC):
     _can_ask = False  # whether the server was told that a person can be asked
     _asks = False  # for a token, before which nothing is sent
     _has_warned = False  # that it often ends its subscriptions
+    _is_anew = False  # a session ended, and no call was answered since
 
     def __init__(self, row: list, codecs: tuple, later, warn):
         self.row, self.name, self.pins = row, row[_NAME], dict(row[_PINS])
@@ -549,9 +550,10 @@ class _Server(abc.ABC):
             why = f"has changed the {parts} of its tool {tool}" if parts else ""
         return why and f"the MCP server {self.name} {why} since the agent was built"
 
-    def _took(self, done: list) -> None:
-        """Take what a client makes of what has come."""
-        self._late = 0
+    def _took(self, done: list, is_blank: bool = False) -> None:
+        """Take what a client makes of what has come; blank lines are no sign that it works."""
+        if not is_blank:
+            self._late = 0
         if self._client is not None:
             told, self._client.progress = self._client.progress, {}
             for number in told.keys() & self._calls.keys():
@@ -559,7 +561,7 @@ class _Server(abc.ABC):
         for number, outcome in done:
             call = self._calls.get(number)
             if call is not None and not call.future.done():
-                self._failures = 0
+                self._failures, self._is_anew = 0, False
                 if outcome[IS_OK] is ASKED:
                     self._asked(number, call, *outcome[VALUE])
                 else:
@@ -630,13 +632,21 @@ class _Server(abc.ABC):
         return answer, why
 
     def _broken(self, e: ClawError) -> None:
+        call = None
         if isinstance(e, SessionEnded):
-            self._anew(e.key)
-        else:
-            self._fail(e.message)
+            if not self._is_anew:
+                self._anew(e.key)
+                return
+            call = self._calls.get(e.key)
+        if call is not None:
+            call.is_sent = False  # it was refused
+        self._fail(e.message + (f" - {e.hint}" if e.hint else ""))
 
     def _anew(self, key) -> None:
-        """A session has ended: a call that it refused, or never got, is made in another one."""
+        """A session has ended: a call that it refused, or never got, is made in another one.  When
+        that ends, too, before it has answered any, the server has failed.
+        """
+        self._is_anew = True
         call = self._calls.get(key)
         if call is not None and not call.is_again:
             call.is_sent, call.is_again = False, True
@@ -700,7 +710,7 @@ class _Program(_Server):
             self._program = program
             self._go_on()
             while client is self._client and (data := await program.read()):
-                self._took(client.feed(data))
+                self._took(client.feed(data), data.isspace())
             if client is self._client:
                 self._has_gone = True
                 await program.settled()

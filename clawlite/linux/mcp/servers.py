@@ -40,6 +40,7 @@ START_MS = 20000  # from the start of a server to its list of tools
 WAIT_MS = 1000  # for what is told of its end, once its stream has closed
 FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 1000, 60000
 MAX_UNSENT = 8388608  # bytes that a server has not read
+AGAIN = "send it again"  # the hint of a call that a server never got
 _PIECE = 65536
 
 
@@ -97,6 +98,7 @@ class _Server:
         self.process = self.client = None
         self.calls = {}  # task -> _Call
         self.failures = 0  # in a row
+        self.is_anew = False  # a session ended, and no call was answered since
         self.resume_ms = 0  # not started again before
         self.ready_ms = self.gone_ms = None  # deadlines: READY, and the end of one that has gone
         self.mute_ms = None  # since a call ran out of time, if nothing has come from it since
@@ -320,7 +322,7 @@ class Servers:
             call = server.calls.get(task)
             if call is None:
                 continue
-            server.failures = 0
+            server.failures, server.is_anew = 0, False
             if outcome[IS_OK] is ASKED:
                 self._take_questions(server, task, call, outcome[VALUE], now_ms)
             else:
@@ -439,20 +441,29 @@ class Servers:
             return []
         if data[:1] == b"X" and server.is_silent:
             raise not_started(data[1:])
-        server.is_silent, server.mute_ms = False, None
+        server.is_silent = False
+        if not data.isspace():  # blank lines are no sign that it works
+            server.mute_ms = None
         return server.client.feed(data)
 
     def _end_broken(self, server: _Server, e: ClawError, now_ms: int):
         """The conversation cannot go on."""
         from clawlite.core.mcp.mcp_http import SessionEnded
 
-        if isinstance(e, SessionEnded) and server.calls:
+        has_ended = isinstance(e, SessionEnded)
+        if has_ended and server.calls and not server.is_anew:
+            server.is_anew = True
             self._begin_anew(server, e.key, now_ms)
-        else:
-            self._fail(server, e.message, now_ms, e if isinstance(e, SandboxDenied) else None)
+            return
+        if has_ended and e.key in server.calls:
+            server.calls[e.key].sent_ms = None  # it was refused
+        refusal = e if isinstance(e, SandboxDenied) else None
+        self._fail(server, e.message, now_ms, refusal, e.hint or AGAIN)
 
     def _begin_anew(self, server: _Server, key, now_ms: int):
-        """A session has ended: those calls that it refused, or never got, are made in another."""
+        """A session has ended: those calls that it refused, or never got, are made in another one.
+        When that ends, too, before it has answered any, the server has failed.
+        """
         for task, call in list(server.calls.items()):
             if task == key and not call.is_again:
                 call.sent_ms, call.is_again = None, True
@@ -552,7 +563,7 @@ class Servers:
             if now_ms >= call.due_ms and call.asking_ms is None:
                 self.cancel(task)
                 error = "the MCP server %s did not answer in time" % server.name
-                hint = "send it again" if call.sent_ms is None else OUTCOME_UNKNOWN
+                hint = AGAIN if call.sent_ms is None else OUTCOME_UNKNOWN
                 self._done.append((task, (False, ToolTimeout(error, hint))))
                 if call.sent_ms is None:
                     continue
@@ -580,18 +591,18 @@ class Servers:
         del self._by_fd[server.process.stream.fileno()]
         server.gone_ms = now_ms + WAIT_MS
 
-    def _fail(self, server: _Server, why: str, now_ms: int, refusal=None):
+    def _fail(self, server: _Server, why: str, now_ms: int, refusal=None, hint=AGAIN):
         """End *server*, and the calls that it has; *refusal* is the error of those that it never
-        got, if there is a better one than that.
+        got, if there is a better one than that, and *hint* is what they may do.
         """
         last_words = server.process.errors().strip()
         self._note_failure(
             server, why + (", and said: " + last_words if last_words else ""), now_ms
         )
-        self._end_calls(server, refusal)
+        self._end_calls(server, refusal, hint)
         self._end(server)
 
-    def _end_calls(self, server: _Server, refusal):
+    def _end_calls(self, server: _Server, refusal, hint=AGAIN):
         for task, call in server.calls.items():
             del self._tasks[task]
             if call.sent_ms is not None:
@@ -601,7 +612,8 @@ class Servers:
                 )
             else:
                 error = refusal or _not_run(
-                    "the MCP server %s failed: %s" % (server.name, server.why), "send it again"
+                    "the MCP server %s failed: %s" % (server.name, server.why),
+                    hint,
                 )
             self._done.append((task, (False, error)))
         server.calls.clear()

@@ -125,8 +125,9 @@ def test_a_change_is_heard_of_after_a_subscription_that_the_server_ended(tmp_pat
     run(work())
 
 
-def test_two_calls_in_a_row_without_an_answer_end_it(tmp_path, names):
-    image = program(tmp_path, "mute")
+@pytest.mark.parametrize("what", [("mute",), ("mute", "blank")], ids=["silent", "blank lines"])
+def test_two_calls_in_a_row_without_an_answer_end_it(tmp_path, names, what):
+    image = program(tmp_path, *what)
 
     async def work():
         async with Calls(image, names) as call:
@@ -285,6 +286,54 @@ def test_a_session_that_the_server_forgot_is_begun_again(tmp_path):
 
         run(work())
         assert any(verb == "DELETE" for verb, *_ in server.asked), "its end is said"
+
+
+def test_a_server_without_a_stream_to_listen_to_keeps_its_session(tmp_path):
+    """Many have a route for POST alone, and answer a GET with 404."""
+    with Remote("nostream") as server:
+        image = image_of(mcp_agents.remote(tmp_path, server.url))
+
+        async def work():
+            async with Calls(image) as call:
+                assert (await call())["ok"]
+                while not any(verb == "GET" for verb, *_ in server.asked):
+                    await asyncio.sleep(0.01)
+                assert (await call())["ok"] and (await call())["ok"]
+
+        run(work())
+        assert server.methods().count("initialize") == 2, "of the build, and of the gateway"
+
+
+@pytest.mark.parametrize("what", ["forgets", "404"])
+def test_a_server_that_ends_each_session_has_failed(tmp_path, what):
+    """One other session is begun; when that ends before a call is answered, a pause follows."""
+    with Remote() as server:
+        image = image_of(mcp_agents.remote(tmp_path, server.url))
+        server.what, before = (what,), server.methods().count("initialize")
+
+        async def work():
+            async with Calls(image) as call:
+                text = message(await call(), "unreachable")
+                assert "its session has ended; nothing was called" in text
+                assert server.methods().count("initialize") == before + 2
+                server.what = ()
+                assert (await call.until_ok())["data"] == "hello"
+
+        run(work())
+
+
+def test_a_server_that_takes_no_handshake_any_more(tmp_path):
+    with Remote() as server:
+        image = image_of(mcp_agents.remote(tmp_path, server.url))
+        server.what = ("neither",)
+
+        async def work():
+            async with Calls(image) as call:
+                text = message(await call(), "unreachable")
+                assert "it answers initialize with an error: not found" in text
+                assert "clawlite build --refresh asks which version" in text
+
+        run(work())
 
 
 def test_a_server_that_is_down(tmp_path):

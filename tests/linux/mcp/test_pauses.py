@@ -11,7 +11,7 @@ import pytest
 from clawlite.core.base.effect import IS_OK
 from clawlite.core.base.errors import ClawError
 from clawlite.core.mcp.mcp_client import STATELESS
-from clawlite.linux.mcp.servers import Servers
+from clawlite.linux.mcp.servers import CALL_MS, Servers
 
 PAUSES_S = [1, 2, 4, 8, 16, 32, 60, 60, 60]
 ROW = ["t", ["/bin/t"], [], False, [["echo", b""]], [], None, [None, 0, 0, 0]]
@@ -144,6 +144,18 @@ def test_a_call_that_is_answered_ends_the_row():
     world.answer(7000)
     assert world.hang_up(7000) == []
     assert world.pause_ms(7000, 1) == 1000
+    world.servers.close()
+
+
+def test_a_server_that_sends_blank_lines_alone_hangs():
+    world = World(True)
+    world.answer(0)
+    for now_ms in (0, CALL_MS):
+        assert world.call(now_ms) is None
+        world.process.theirs.sendall(b"\n \n")
+        ((_, (done, error)),) = world.servers.poll(now_ms + CALL_MS)
+        assert not done and "did not answer in time" in error.message
+    assert world.pause_ms(2 * CALL_MS, 1) == 1000
     world.servers.close()
 
 

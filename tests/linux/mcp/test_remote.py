@@ -177,6 +177,45 @@ def test_a_session_that_has_expired_is_begun_anew(tmp_path):
         assert len(server.sessions) == 3, "of the build, and two of the agent"
 
 
+def test_a_server_without_a_stream_to_listen_to_keeps_its_session(tmp_path):
+    """Many have a route for POST alone, and answer a GET with 404."""
+    with Remote("nostream") as server:
+        with running(tmp_path, mcp_agents.remote(tmp_path, server.url)) as one:
+            assert called(one, "echo")[0] == "a"
+            eventually(lambda: any(verb == "GET" for verb, *_ in server.asked))
+            for number in (2, 3):
+                assert called(one, "echo", number=number)[0] == "a"
+        assert server.methods().count("initialize") == 2, "of the build, and of the agent"
+
+
+@pytest.mark.parametrize("what", ["forgets", "404"])
+def test_a_server_that_ends_each_session_has_failed(tmp_path, what):
+    """One other session is begun; when that ends before a call is answered, a pause follows."""
+    with Remote() as server:
+        agent = mcp_agents.remote(tmp_path, server.url)
+        build_beside(str(agent))
+        server.what, before = (what,), server.methods().count("initialize")
+        with running(tmp_path, agent) as one:
+            error = called(one, "echo")[1]
+            assert server.methods().count("initialize") == before + 2
+            assert "the MCP server t failed: its session has ended" in error["message"]
+            assert error["data"] == {"ran": False, "hint": "send it again"}
+            server.what = ()
+            numbers = iter(range(2, 10000))
+            eventually(lambda: called(one, "echo", number=next(numbers))[0] == "a")
+
+
+def test_a_server_that_takes_no_handshake_any_more(tmp_path):
+    with Remote() as server:
+        agent = mcp_agents.remote(tmp_path, server.url)
+        build_beside(str(agent))
+        server.what = ("neither",)
+        with running(tmp_path, agent) as one:
+            error = called(one, "echo")[1]
+        assert "it answers initialize with an error: not found" in error["message"]
+        assert "clawlite build --refresh asks which version" in error["data"]["hint"]
+
+
 def test_a_server_that_is_down_is_asked_again_after_a_pause(tmp_path):
     with Remote("down") as server:
         agent = mcp_agents.remote(tmp_path, server.url)
