@@ -16,6 +16,7 @@ and stdout.
 import json
 import time
 import uuid
+from typing import Any
 
 from clawlite.core.base.effect import APPROVE, ASK, RESOLVE, RUN, STORE
 from clawlite.core.base.errors import ClawError, InvalidParams, ParseError
@@ -59,7 +60,9 @@ def image_of(path: str):
     """Return the image in the file *path*, with the checks that its policies want."""
     with open(path, "rb") as file:
         data = file.read()
-    image = layout.Image(lambda offset, length: data[offset : offset + length], len(data), 1024)
+    image: Any = layout.Image(
+        lambda offset, length: data[offset : offset + length], len(data), 1024
+    )
     if image.size_of(layout.GUARD):
         image.guard = Guard(image)
     return image
