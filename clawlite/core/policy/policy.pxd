@@ -2,7 +2,6 @@
 import cython
 
 cdef Py_ssize_t RULE_ACTION, RULE_RATE, RULE_ROOT
-cdef Py_ssize_t DECISION_ACTION, DECISION_RULE, DECISION_TRACE, DECISION_RESTS
 
 @cython.locals(number=int, rule=list, trace=list, matched=bint, action=int, passed=int)
 cpdef tuple decide(image, entry, list paths, used=*, roots=*)
