@@ -104,8 +104,11 @@ class NATSEngine(Engine):
 
     async def _connected(self):
         asyncio = self._asyncio
-        self._loop, self._out = asyncio.get_running_loop(), asyncio.Queue()
-        self._closed, last = asyncio.Event(), []
+        self._closed, self._out, last = asyncio.Event(), asyncio.Queue(), []
+        self._loop = asyncio.get_running_loop()
+        # ``close`` sets this first, and then looks for the loop: one of both sees the other
+        if self._left.is_set():
+            return
 
         async def closed():
             self._closed.set()

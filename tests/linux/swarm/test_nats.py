@@ -4,6 +4,7 @@ the name of another.
 
 import subprocess
 import sys
+import threading
 
 import pytest
 from engines import SERVERS
@@ -11,6 +12,7 @@ from swarm_world import IDS, World, task
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.swarm import replicated_bus
+from clawlite.linux.swarm.engine import NATS, engine_of
 
 
 def test_a_login_that_is_refused_is_told_with_the_next_step(tmp_path, monkeypatch):
@@ -37,6 +39,22 @@ def test_the_agent_s_own_thread_imports_neither_the_package_nor_asyncio():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_an_engine_that_is_closed_before_it_connects_ends(tmp_path):
+    """Between two connections there is no loop that ``close`` could wake."""
+    server = SERVERS["nats"](tmp_path / "server")
+    try:
+        made = engine_of([NATS, *server.place], "", "team", "p", "lead")
+        made._left.set()  # as close does
+        thread = threading.Thread(target=made._run, daemon=True)
+        thread.start()
+        thread.join(60)
+        assert not thread.is_alive()
+        made._thread = thread
+        made.close()
+    finally:
+        server.kill()
 
 
 def test_who_speaks_in_the_name_of_another_is_not_heard(tmp_path):
