@@ -14,6 +14,7 @@ cpdef list roots_of(image, list entries)
 @cython.locals(other=tuple, action=int, rests=bint)
 cpdef tuple strictest(list decisions)
 
+@cython.locals(path=str)
 cpdef bint holds(str root, list paths, int action)
 
 @cython.locals(at=int, spent=bint)
