@@ -142,8 +142,8 @@ def test_more_calls_than_a_gateway_takes_wait_here(tmp_path, state, port, wire):
         assert says(running, "listens on")
         calls = calls_of(tmp_path, image, wake[1])
         for task in range(1, _AT_ONCE + 1):
-            calls.start(task, "sleep", {"text": "a"}, 1000)
-        calls.start(9, "echo", {"text": "hello"}, 1000)
+            calls.start(task, "sleep", {"text": "a"}, 60000)
+        calls.start(9, "echo", {"text": "hello"}, 60000)
         sent = lambda: wire.seen.count(b'"claw.gateway.tool"')
         eventually(lambda: sent() == _AT_ONCE)
         assert calls.poll() == []
