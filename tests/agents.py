@@ -181,7 +181,7 @@ class Agent:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, error, *_):
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except OSError:
@@ -189,7 +189,9 @@ class Agent:
         self.process.wait()
         for name in ("input", "output", "theirs"):
             self._close(name)
+        errors = self.errors()
         self._stderr.close()
+        assert error or "was never awaited" not in errors, errors
 
     def _close(self, name: str):
         fd = getattr(self, name)

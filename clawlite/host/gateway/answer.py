@@ -38,13 +38,14 @@ class Answer:
             self._task.cancel()
 
     def _begin(self, work, ended) -> None:
-        """Run the coroutine *work*; *ended(self)* is called once at its end, unless it is
+        """Run the coroutine function *work*; *ended(self)* is called once at its end, unless it is
         cancelled.
         """
         self._task = asyncio.get_running_loop().create_task(self._until(work, ended))
 
     async def _until(self, work, ended) -> None:
-        await work
+        # a coroutine made before this began would never be awaited if it is cancelled first
+        await work()
         self.ended_s = asyncio.get_running_loop().time()
         self._moved()
         ended(self)

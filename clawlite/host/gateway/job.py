@@ -3,6 +3,7 @@ comes becomes records (answer.py).
 """
 
 import asyncio
+import functools
 
 from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ClawError, ProviderError, unexpected
@@ -37,7 +38,7 @@ class Job(Answer):
         most     tokens of the answer, or None
         feeds    ``feeds.Feeds``, which come before the conversation
         """
-        self._begin(self._run(history, most, feeds), ended)
+        self._begin(functools.partial(self._run, history, most, feeds), ended)
 
     def cancel(self) -> None:
         """Nobody waits for it any more."""

@@ -146,7 +146,8 @@ class ToolJob(Answer, Caller):
         secret  function(name) -> value; raises ``ClawError``; may block
         """
         self.asked, self.began_s = text, time.monotonic()
-        self._begin(self._run(image, device, text, codecs, servers, secret), ended)
+        work = functools.partial(self._run, image, device, text, codecs, servers, secret)
+        self._begin(work, ended)
 
     async def _run(self, image, device: str, text: str, codecs: tuple, servers, secret) -> None:
         try:

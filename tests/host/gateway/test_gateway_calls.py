@@ -3,6 +3,7 @@ cancellations go up while others wait, and a result that no device can read is r
 """
 
 import asyncio
+import gc
 import json
 import os
 from contextlib import contextmanager
@@ -155,6 +156,22 @@ def test_more_calls_than_a_gateway_takes_wait_here(tmp_path, state, port, wire):
         calls.close()
     for fd in wake:
         os.close(fd)
+
+
+def test_a_call_that_is_cancelled_before_it_begins(recwarn):
+    """It leaves no coroutine that nobody awaited: Python warns of one whenever it collects it, even
+    in the middle of an import, which fails then (python/cpython#106176).
+    """
+
+    async def work():
+        job = ToolJob("1", {"tool": "t.echo"}, lambda: None, lambda record: None, 4096)
+        job.start(None, "shed", "{}", (loads, dumps), None, None, None)
+        job.cancel()
+        await asyncio.sleep(0)
+
+    asyncio.run(work())
+    gc.collect()
+    assert not recwarn.list, recwarn.list[0].message
 
 
 def test_a_result_that_is_nested_too_deep(tmp_path, state, port, wire):
