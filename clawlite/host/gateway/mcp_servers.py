@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 
 from clawlite import __version__
 from clawlite.core.base.effect import IS_OK, VALUE
-from clawlite.core.base.errors import ClawError
+from clawlite.core.base.errors import ClawError, unexpected
 from clawlite.core.base.render import canonical
 from clawlite.core.image.image import LOCAL, MCP, SANDBOX, SERVICES
 from clawlite.core.mcp.mcp_client import (
@@ -720,6 +720,8 @@ class _Program(_Server):
             self._fail(e.message + (f" - {e.hint}" if e.hint else ""))
         except OSError as e:  # its folder, its sandbox or its pipes
             self._fail(f"{e.filename or self.row[_ARGV][0]}: {e.strerror or e}")
+        except Exception as e:  # a bug: its calls are told at once, the gateway goes on
+            self._fail(unexpected(e).message)
         finally:
             if program is not None:
                 self._later(program.end())

@@ -56,7 +56,7 @@ def test_a_server_sees_what_the_sandbox_shows_and_nothing_else(tmp_path):
     secret.write_text("k-1")
     secret.chmod(0o644)
     for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
+        folder.chmod(folder.stat().st_mode | 0o755)
     found = image(tmp_path, "roams")
 
     async def work():
@@ -185,6 +185,19 @@ def test_a_folder_that_cannot_be_made_is_an_error_of_the_call(tmp_path):
             top.touch()
             text = message(await call(), "unreachable")
             assert f"{top}: File exists; nothing was called" in text
+
+    run(work())
+
+
+def test_a_start_that_a_bug_ends_fails_at_once(tmp_path):
+    """The call is told why, and does not wait for the end of START_S."""
+    found = image(tmp_path)
+
+    async def work():
+        async with Calls(found) as call:
+            call.servers._programs.of = lambda *rules: {}["key"]
+            text = message(await call(), "unreachable")
+            assert "the MCP server t failed: KeyError: 'key'; nothing was called" in text
 
     run(work())
 
