@@ -19,6 +19,7 @@ old          it ends at a method that it does not know
 ends         it speaks 2026-07-28, and ends the first subscription at once
 idle         it ends after a call      child     it starts a process that outlives it
 pages        its list has three pages    notify    it says after each call that its list has changed
+endless      its list has no last page   deaf      it reads nothing any more, once a tool is called
 none         it lists no tool          many      it lists 500
 noisy        it writes 50 MB to stderr in each call
 asks         FOLDER/asks is a list of params of elicitation/create: each is asked in a call, which
@@ -39,6 +40,7 @@ odd          its first byte is an X, as of a sandbox that could not start it, on
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -94,6 +96,8 @@ def tools() -> list:
 
 
 def listed(params: dict) -> dict:
+    if "endless" in WHAT:
+        return {"tools": [], "nextCursor": "on"}
     if "pages" not in WHAT:
         return {"tools": tools()}
     at = int(params.get("cursor", "0"))
@@ -230,6 +234,8 @@ def answer(method: str, params: dict):
         }
     if method == "tools/list":
         return listed(params)
+    if method == "tools/call" and "deaf" in WHAT:
+        signal.pause()
     if method == "tools/call":
         return called(params["name"], params.get("arguments", {}), params.get("_meta") or {})
     return None

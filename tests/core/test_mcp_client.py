@@ -551,6 +551,24 @@ def test_a_message_without_end():
         mcp_client.MAX_LINE = most
 
 
+def test_a_list_without_end():
+    """Of tools, or of pages that have none."""
+    most = mcp_client.MAX_TOOLS, mcp_client.MAX_PAGES
+    mcp_client.MAX_TOOLS, mcp_client.MAX_PAGES = 2, 3  # a board has no room for real ones
+    tools = [{"name": "t%d" % number, "inputSchema": {"type": "object"}} for number in range(3)]
+    try:
+        one = client()
+        one.feed(line(0, {"supportedVersions": [STATELESS]}))
+        assert "more than 2 tools, or 3 pages" in broken(one, line(1, {"tools": tools}))
+        one = client()
+        one.feed(line(0, {"supportedVersions": [STATELESS]}))
+        page = {"tools": [], "nextCursor": "on"}
+        said = [broken(one, line(number, page)) for number in range(1, 5)]
+        assert said[:3] == [""] * 3 and "more than 2 tools, or 3 pages" in said[3]
+    finally:
+        mcp_client.MAX_TOOLS, mcp_client.MAX_PAGES = most
+
+
 def test_a_list_that_is_none():
     for tools, said in (
         (None, "is none"),

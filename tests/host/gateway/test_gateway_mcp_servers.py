@@ -64,6 +64,26 @@ def test_a_program_that_breaks_the_protocol(tmp_path, names, what, said):
     run(work())
 
 
+def test_a_program_that_does_not_read(tmp_path, names):
+    """What waits for it is bounded; of calls that were sent nobody knows what they did."""
+    image = program(tmp_path, "deaf")
+
+    async def work():
+        async with Calls(image, names) as call:
+            first = asyncio.create_task(call())
+            await asyncio.to_thread(
+                eventually, lambda: "tools/call" in mcp_agents.methods(tmp_path)
+            )
+            results = await call(text="a" * (2 * mcp_servers.MAX_UNSENT)), await first
+            for result in results:
+                text = message(result, "failed")
+                assert "it has not read 8388608 bytes that it was sent" in text
+                assert "what the call did is not known" in text
+        assert mcp_agents.processes(tmp_path) == []
+
+    run(work())
+
+
 def test_a_program_that_is_not_there_any_more(tmp_path, names):
     (tmp_path / "marks").mkdir()
     link = tmp_path / "marks/python"

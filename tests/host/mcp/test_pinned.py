@@ -120,6 +120,7 @@ def test_check_starts_nothing_and_says_what_is_missing(tmp_path):
         ("neither", "it answers initialize with an error"),
         ("stranger", "it answered a request that was never sent, id 4711"),
         ("twice", 'it lists the tool "echo" twice'),
+        ("endless", "it lists more than 1000 tools, or 100 pages"),
         ("exits", "no licence for this machine"),
     ],
 )

@@ -225,6 +225,21 @@ def test_a_server_that_breaks_the_protocol_is_ended(tmp_path, level, what, said)
     eventually(lambda: mcp_agents.processes(tmp_path) == [])
 
 
+def test_a_server_that_does_not_read_is_ended(tmp_path, level):
+    """What waits for it is bounded, and each call is answered."""
+    with agent_of(tmp_path, ["deaf"], level=level) as agent:
+        agent.line(json.dumps(tool_call("echo", {"text": "a"}, 1)))
+        eventually(lambda: "tools/call" in mcp_agents.methods(tmp_path))
+        for number in range(2, 12):
+            agent.line(json.dumps(tool_call("echo", {"text": "a" * 1000000}, number)))
+        answers = [str(agent.message()) for _ in range(11)]
+        said = "it has not read 8388608 bytes that it was sent"
+        assert sum(said in answer for answer in answers) > 8, answers
+        agent.line('{"jsonrpc": "2.0", "id": 99, "method": "claw.status"}')
+        assert agent.message()["result"]["state"] == "READY"
+    eventually(lambda: mcp_agents.processes(tmp_path) == [])
+
+
 def test_a_server_that_says_nothing_at_start_is_told_of_by_the_first_call(tmp_path):
     """READY waits for no server, and the agent answers others while it waits for this one."""
     image = mcp_agents.build(tmp_path, ["mute"])
