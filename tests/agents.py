@@ -181,7 +181,7 @@ class Agent:
     def __enter__(self):
         return self
 
-    def __exit__(self, error, *_):
+    def __exit__(self, error=None, *_):
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except OSError:
