@@ -6,13 +6,19 @@ program at its other end, which answer each task at once.  Measured are the time
 there, the memory that the process has for each, the time of a status of all, and tasks a second,
 given as fast as they are acknowledged.  A swarm on a file, or on an engine of the tests.
 
+With ``--gateway`` a real ``clawlite gateway`` is in between, and each board is a connection to it
+over TCP, as of a board with Wi-Fi; all of them are one more process of this program.  Its memory is
+then that of the gateway with the process that it starts.
+
 Rows as of clawlite bench, docs in README.md here.
 """
 
 import argparse
+import asyncio
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,7 +29,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from agents import environment  # noqa: E402
+from agents import Agent, environment, eventually, linux  # noqa: E402
+from gateways import Peer  # noqa: E402
 from swarm_team import SWARM, project  # noqa: E402
 from swarm_world import KINDS, World, settings  # noqa: E402
 
@@ -31,15 +38,33 @@ from clawlite.core.image.image import SWARM as SECTION  # noqa: E402
 from clawlite.core.swarm.swarm import Swarm, Task  # noqa: E402
 from clawlite.host.bench.bench import text  # noqa: E402
 from clawlite.host.bench.run import Bench  # noqa: E402
+from clawlite.host.gateway import gateway as gateways  # noqa: E402
+from clawlite.host.gateway.images import Images  # noqa: E402
 from clawlite.linux.files.files import open_image  # noqa: E402
 
 WAIT_S, TASKS = 120, 400
+AT_ONCE = 100  # boards that connect: a gateway takes 256 strangers of one address
+
+
+def memory_kib(pid: int) -> int:
+    """Return the memory of a process, what it shares with others counted in part (Pss)."""
+    with open("/proc/%d/smaps_rollup" % pid) as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
+
+
+def cpu_s(pid: int) -> float:
+    with open("/proc/%d/stat" % pid) as file:
+        words = file.read().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Boards:
-    """The process, and the boards at its other end; *said* is what it said of none of them."""
+    """The process, and the boards at its other end.  ``refused``: what it said of those that are in
+    no swarm.
+    """
 
-    def __init__(self, home: Path):
+    def __init__(self, home: Path, image: str):
+        self._image = image
         words = [sys.executable, "-m", "clawlite", "swarm", "stand-in"]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self._process = subprocess.Popen(words, env=environment(home), **pipes)
@@ -49,6 +74,11 @@ class Boards:
 
     def fileno(self) -> int:
         return self._out
+
+    def join(self, numbers: range):
+        """Let the boards with these *numbers* join the swarm."""
+        for number in numbers:
+            self.tell(device="board%d" % number, join=self._image)
 
     def tell(self, **what):
         self._process.stdin.write(json.dumps(what).encode() + b"\n")
@@ -69,18 +99,84 @@ class Boards:
             elif "refused" in told:
                 self.refused.append(told["refused"])
 
-    def memory_kib(self) -> int:
-        with open("/proc/%d/smaps_rollup" % self._process.pid) as file:
-            return next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
-
-    def cpu_s(self) -> float:
-        with open("/proc/%d/stat" % self._process.pid) as file:
-            words = file.read().rpartition(")")[2].split()
-        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+    def processes(self) -> list:
+        """Return the ids of the processes that are measured."""
+        return [self._process.pid]
 
     def close(self):
         self._process.kill()
         self._process.communicate()
+
+
+class Connected:
+    """A gateway, and boards that are connections to it.  ``refused``: what it noted of boards."""
+
+    def __init__(self, home: Path, image: str):
+        os.environ["CLAWLITE_STATE"] = str(home / "state")
+        digest = next(iter(Images([os.path.dirname(image)], print)._found))
+        words = linux("gateway", os.path.dirname(image), "--listen", "127.0.0.1:0")
+        self._gateway = Agent(words, home, cwd=home, env={"CLAWLITE_STATE": home / "state"})
+        said = lambda: "listens on 127" in self._gateway.errors()
+        eventually(said)
+        address = self._gateway.errors().partition("listens on ")[2].partition(",")[0]
+        words = [sys.executable, __file__, "--play", address, digest]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self._boards = subprocess.Popen(words, **pipes)
+
+    @property
+    def refused(self) -> list:
+        return [line for line in self._gateway.errors().splitlines() if "is in no swarm" in line]
+
+    def fileno(self) -> int:
+        return self._boards.stdout.fileno()
+
+    def join(self, numbers: range):
+        for number in numbers:
+            name = "board%d" % number
+            told = json.dumps([name, gateways.make_token(name)])
+            self._boards.stdin.write(told.encode() + b"\n")
+        self._boards.stdin.flush()
+
+    def heard(self):
+        """The boards answer by themselves."""
+
+    def processes(self) -> list:
+        pid = self._gateway.process.pid
+        with open("/proc/%d/task/%d/children" % (pid, pid)) as file:
+            return [pid, *map(int, file.read().split())]
+
+    def close(self):
+        self._boards.stdin.close()
+        self._boards.wait()
+        self._boards.stdout.close()
+        with self._gateway:  # it ends the process that it started
+            self._gateway.signal(signal.SIGTERM)
+            self._gateway.wait()
+
+
+async def play(address: str, digest: str):
+    """Be the boards whose names and tokens come on stdin, until it ends."""
+    loop, places, boards = asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE), set()
+    lines = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+
+    async def board(name: str, token: str):
+        peer = Peer(name, token, digest)
+        async with places:
+            await peer.connect(address)
+        while line := await peer._reader.readline():
+            message = json.loads(line[1:])
+            if message["method"] == "claw.gateway.stop":
+                peer.note("member")
+            elif message["method"] == "claw.gateway.task":
+                done = {"status": "completed", "text": "Dry.", "error": ""}
+                peer.note("report", id=message["params"]["id"], **done)
+
+    while line := await lines.readline():
+        boards.add(asyncio.create_task(board(*json.loads(line))))
+    for one in boards:
+        one.cancel()
+    await asyncio.gather(*boards, return_exceptions=True)
 
 
 def until(ends: list, fact, seconds: float = WAIT_S) -> float:
@@ -95,8 +191,8 @@ def until(ends: list, fact, seconds: float = WAIT_S) -> float:
     return time.monotonic() - began
 
 
-def measured(kind: str, count: int, folder: Path) -> dict:
-    """Return {what: value} of *count* boards."""
+def measured(kind: str, count: int, folder: Path, make) -> dict:
+    """Return {what: value} of *count* boards; *make*: ``Boards`` or ``Connected``."""
     folder.mkdir(parents=True)
     world, home = World(kind, folder / "bus"), folder / "home"
     home.mkdir()
@@ -106,34 +202,39 @@ def measured(kind: str, count: int, folder: Path) -> dict:
     else:
         world.place = str(home / "state/swarms/team")
     more["coordination"] = dict(SWARM["coordination"], backend=backend, concurrency={})
+    more["toml"] = "[gateway]\n" + more.get("toml", "")
     image = project(home, "hand", **more)
     swarm = Swarm(open_image(image).section(SECTION))
-    boards, found = Boards(home), {}
+    boards, found = make(home, image), {}
     try:
         lead = world.bus("lead", 0)
         ends = [lead, boards]
-        before = boards.memory_kib()
-        for number in range(count):
-            boards.tell(device="board%d" % number, join=image)
 
         def there() -> int:
             return len(lead.present().get("hand", ()))
 
-        found["all there, s"] = until(ends, lambda: there() >= count)
+        boards.join(range(1))  # what it takes for one is not what it takes for each
+        until(ends, lambda: there() >= 1)
+        before = sum(map(memory_kib, boards.processes()))
+        began = time.monotonic()
+        boards.join(range(1, count))
+        until(ends, lambda: there() >= count)
+        found["all there, s"] = time.monotonic() - began
         found["there"] = there()
         found["refused"] = len(boards.refused)
         if found["there"] < count:
             if boards.refused:
                 print(boards.refused[-1], file=sys.stderr)
             return found
-        found["for each, KiB"] = (boards.memory_kib() - before) / count
+        memory = sum(map(memory_kib, boards.processes()))
+        found["for each, KiB"] = (memory - before) / (count - 1)
         times = []
         for _ in range(7):
             began = time.perf_counter()
             swarm.statuses(*lead.there(swarm))
             times.append((time.perf_counter() - began) * 1000)
         found["status, ms"] = sorted(times)[3]
-        began_s = boards.cpu_s()
+        began_s = sum(map(cpu_s, boards.processes()))
         ids = [str(uuid.uuid4()) for _ in range(TASKS)]
         start = time.monotonic()
         for one in ids:
@@ -148,7 +249,8 @@ def measured(kind: str, count: int, folder: Path) -> dict:
         took = time.monotonic() - start
         found["tasks a second"] = (TASKS - len(left)) / took
         found["lost"] = len(left)
-        found["processor for a task, ms"] = (boards.cpu_s() - began_s) * 1000 / TASKS
+        ended_s = sum(map(cpu_s, boards.processes()))
+        found["processor for a task, ms"] = (ended_s - began_s) * 1000 / TASKS
         return found
     finally:
         boards.close()
@@ -170,15 +272,22 @@ def main() -> int:
     parser.add_argument("-o", "--output", help="file that rows are added to, as JSON lines")
     parser.add_argument("--boards", type=int, nargs="*", default=[10, 100, 1000])
     parser.add_argument("--engine", default="sqlite-wal", choices=KINDS)
+    parser.add_argument("--gateway", action="store_true", help="with a gateway in between")
+    parser.add_argument("--play", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.play:
+        asyncio.run(play(*given.play))
+        return 0
+    make = Connected if given.gateway else Boards
     with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:
         bench = Bench(folder, 1)
         for count in given.boards:
-            found = measured(given.engine, count, Path(folder) / str(count) / "run")
+            found = measured(given.engine, count, Path(folder) / str(count) / "run", make)
             for name, unit in UNITS.items():
                 if found.get(name) is None:
                     continue
                 case = "%s, %d boards, %s" % (given.engine, count, name.partition(",")[0])
+                case = "gateway, " * given.gateway + case
                 row = bench.row("swarm", case, unit, [found[name]])
                 print(text(row), flush=True)
                 if given.output:
