@@ -100,7 +100,7 @@ def new(
     if template == TEAM and profile is not None and profile.runtime == "micropython":
         raise ClawError(
             f"the template {TEAM} is for this machine or a Raspberry Pi, and {board} is neither",
-            "leave --board out; docs/swarm-boards.md then puts its gardener on a board",
+            "leave --board out; docs/swarm-boards.md then puts its shed on a board",
         )
     if template == TEAM and len(name) > _LONGEST_TEAM:
         raise ClawError(

@@ -47,7 +47,7 @@ def test_a_swarm_is_made_for_a_board_that_runs_linux_and_refused_for_others(tmp_
         new.new(str(tmp_path / "other"), new.TEAM)
     )
     manifests = [*folder.rglob("claw.yaml")]
-    assert len(manifests) == 2
+    assert len(manifests) == 3
     for manifest in manifests:
         assert board in build.build(str(manifest.parent), board=board)["fits"]
 

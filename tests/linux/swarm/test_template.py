@@ -26,15 +26,15 @@ def test_a_newcomer_has_a_team_at_work(tmp_path):
     assert lines[1:] == ["cd team", "clawlite swarm up"]
     assert clawlite(tmp_path, tmp_path, lines[0])[0] == 0
     team = tmp_path / "team"
-    leader, gardener = (json_of(team / name) for name in ("leader", "gardener"))
-    assert leader == gardener, "the same swarm in both"
+    leader, *workers = (json_of(team / name) for name in ("leader", "gardener", "shed"))
+    assert workers == [leader] * 2, "the same swarm in all"
     with Agent(linux("swarm", "up"), tmp_path, cwd=team) as up:
 
         def is_there():
             _, said = clawlite(team, tmp_path, "clawlite swarm status leader --json")
-            return [one["processes"] for one in json.loads(said)["members"]] == [1, 2]
+            return [one["processes"] for one in json.loads(said)["members"]] == [1, 1, 0]
 
-        for _ in range(3):
+        for _ in range(2):
             up.expect(" is ready")
         eventually(is_there)
         for part in re.split(r"^ {4}\$ ", blocks[1], flags=re.M)[1:]:
