@@ -13,6 +13,7 @@ from pathlib import Path
 from agents import DEADLINE_S
 from engines import BROKERS, SERVERS
 
+from clawlite.core.base.errors import ClawError
 from clawlite.core.protocol.group_session import Later
 from clawlite.core.swarm.swarm import COMPLETED, Swarm, Task
 from clawlite.linux.swarm.bus import Bus
@@ -112,13 +113,20 @@ class World:
             inside = SharedMemory(wall_ms, os.urandom)
             self.place = inside if kind == INSIDE else str(folder / "swarm")
 
-    def bus(self, identity="", at_once=1, **more):
+    def bus(self, identity="", at_once=1, is_patient=False, **more):
+        """Return an end; *is_patient*: the engine may have been started again just now."""
         one = end_of(self.kind, self.place, self.keep, **more)
         one.refused = self.refused.append
         one.join(identity, at_once)
         self.ends.append(one)
-        one.wait()
-        return one
+        end = time.monotonic() + is_patient * DEADLINE_S
+        while True:
+            try:
+                one.wait()
+                return one
+            except ClawError:
+                if time.monotonic() >= end:
+                    raise
 
     def until(self, fact):
         """Return the first true value of *fact*, with all ends hearing what comes."""

@@ -105,7 +105,7 @@ def campaign(tmp_path, seed: int, kills: int, world=None, tasks=0) -> dict:
 
 def _count(tmp_path, acknowledged: list, world, found: dict):
     """Wait until the *acknowledged* tasks have ended, and count them."""
-    bus = world.bus() if world else look_on(tmp_path)
+    bus = world.bus(is_patient=True) if world else look_on(tmp_path)
     if world:
         world.until(lambda: not bus.is_open())
         world.ends.remove(bus)
