@@ -7,8 +7,8 @@ parameters, and a bus performs them.
 3. A broadcast is a notification: nothing answers it, right or wrong.
 4. An operator that declares ``swarm`` among its capabilities is a peer as well: it is sent the
    report of each task that it delegates, as a request that it acknowledges, and each broadcast of
-   the others.  A report that it has not acknowledged is sent again to the next session, or when
-   its task is delegated again.
+   the others.  A report that it has not acknowledged is sent again to the next session, also after
+   a restart of the agent, or when its task is delegated again.
 """
 
 from clawlite.core.base.effect import LOG, SEND
@@ -44,12 +44,15 @@ class SwarmMethods:
            look_again(), called when ``send_reports`` has something to do
            statuses() -> {identity: "ready" | "busy" | "unavailable"}
            Its methods raise ``ClawError`` only.  put and report may return a ``Later``.
+    owed   what of the operator's reports outlives this process, or None
+           left() -> [(task_id, id as the operator wrote it), ...] of processes that ended
+           keep(task_id, written);  done(task_id)
     """
 
     capability, rows = "swarm", ROWS
 
-    def __init__(self, agent, swarm, bus):
-        self._agent, self.swarm, self._bus = agent, swarm, bus
+    def __init__(self, agent, swarm, bus, owed=None):
+        self._agent, self.swarm, self._bus, self._kept = agent, swarm, bus, owed
         self._is_peer = False  # the operator is sent reports and broadcasts
         # id of a task whose report is not acknowledged -> the id as the operator wrote it
         self._owed = {}
@@ -60,6 +63,8 @@ class SwarmMethods:
     def opened(self, is_peer: bool):
         """Begin a session; *is_peer*: its operator declares the capability ``swarm``."""
         self._is_peer = is_peer
+        if is_peer and self._kept:
+            self._owed.update(self._kept.left())
         self._due.update(self._owed)
         self._sent, self._unanswered = set(), set()
         if self.owes:
@@ -142,7 +147,8 @@ class SwarmMethods:
         if isinstance(answer, dict) and answer.get("acknowledged") is True:
             for held in (self._sent, self._due):
                 held.discard(task_id)
-            self._owed.pop(task_id, None)
+            if self._owed.pop(task_id, None) and self._kept:
+                self._kept.done(task_id)
             return
         error = message.get("error")
         said = error.get("message") if isinstance(error, dict) else None
@@ -217,6 +223,8 @@ class SwarmMethods:
             self._log("refused", method=_REPORT, task_id=task_id, reason=reason)
             return
         self._owed[task_id] = written
+        if self._kept:
+            self._kept.keep(task_id, written)
         self._due.add(task_id)
         for held in (self._sent, self._unanswered):
             held.discard(task_id)

@@ -6,8 +6,8 @@ engine has acknowledged them (docs/adr/0208).
     [key, ...]                   one line each, JSON with its CRC-32 (record_log.py)
 
 1. A row that is written survives a kill.  After ``sync`` it survives a power cut, too.
-2. Rows are removed only when all rows of the file are done.  So the next process may also find a
-   row that was done.
+2. Rows are removed when all rows of the file are done, when most of many are, and at the end of
+   their process.  So after a kill the next process may also find a row that was done.
 3. A file that nobody has locked belongs to a process that has ended.
 4. A damaged row is lost.  A message says so on stderr, and the file is kept as ``NAME.damaged``.
 """
@@ -17,6 +17,8 @@ import os
 
 from clawlite.linux.files.files import leads_to_inode, print_to_stderr
 from clawlite.linux.files.record_log import RecordLog, is_sealed, sealed
+
+_MANY = 1000  # rows of a file; when three of four are done, the others move to a new one
 
 
 class InheritedLog:
@@ -35,9 +37,15 @@ class InheritedLog:
         self._folder, self._owner, self._end = folder, owner, "." + end
         self._dumps, self._loads = dumps, loads
         self._what = "the %s of %s" % (end, owner)
-        path = os.path.join(folder, "%s.%s.%s" % (owner, process, end))
-        self._log = RecordLog(path, self._what)
+        self._process, self._moves = process, 0
+        self._log = self._new_log()
         self._keys: set = set()  # keys of the rows that are not done
+        self._rows = 0  # in the file
+
+    def _new_log(self) -> RecordLog:
+        number = "-%d" % self._moves if self._moves else ""
+        name = "%s.%s%s%s" % (self._owner, self._process, number, self._end)
+        return RecordLog(os.path.join(self._folder, name), self._what)
 
     def keep(self, row: list, lasting: bool):
         """Put [key, ...] on record, once.
@@ -49,6 +57,7 @@ class InheritedLog:
         self._open()
         self._log.append(sealed(self._dumps(row).encode()), lasting)
         self._keys.add(row[0])
+        self._rows += 1
 
     def sync(self):
         """Bring the rows to the disk, so that they survive a power cut."""
@@ -58,14 +67,35 @@ class InheritedLog:
     def done(self, key: str):
         """Note that the row with this key is done; when all are, empty the file."""
         self._keys.discard(key)
-        if not self._keys and self._log.fd is not None:
+        if self._log.fd is None:
+            return
+        if not self._keys:
             self._log.cut(0)
+            self._rows = 0
+        elif self._rows >= max(_MANY, 4 * len(self._keys)):
+            self._move()
+
+    def _move(self):
+        """Move the rows that are not done to a file of their own."""
+        old, keys = self._log, self._keys
+        rows = [self._loads(line[:-9]) for line in _parts(old.contents())[0]]
+        self._moves, self._keys, self._rows = self._moves + 1, set(), 0
+        self._log = self._new_log()
+        for row in rows:
+            if row[0] in keys:
+                self.keep(row, True)
+        os.unlink(old.path)
+        old.close()
 
     def close(self):
         """Close the log at the end of this process.  A file with rows that are not done stays."""
         try:
-            if not self._keys and self._log.fd is not None:
+            if self._log.fd is None:
+                return
+            if not self._keys:
                 os.unlink(self._log.path)
+            elif self._rows > len(self._keys):
+                self._move()
         finally:
             self._log.close()
 

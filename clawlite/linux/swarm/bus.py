@@ -99,6 +99,8 @@ class Bus:
     What raises, raises ``ClawError``: the file cannot be used.
     """
 
+    is_synced = True  # it knows all that is on record
+
     def __init__(self, folder, wall_ms, draw):
         self._folder, self._wall_ms = folder, wall_ms
         self.process = draw(8).hex()

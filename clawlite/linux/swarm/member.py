@@ -41,6 +41,7 @@ from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.bus import Bus, TooLong
 from clawlite.linux.swarm.division import Division
+from clawlite.linux.swarm.owed_reports import OwedReports
 from clawlite.linux.swarm.stop_file import StopFile
 from clawlite.linux.swarm.stop_gate import StopGate
 from clawlite.linux.swarm.task_meter import metered
@@ -92,6 +93,7 @@ class Member:
         self._stopped = None  # who stopped the swarm, and when
         self._changes = 0  # how often something has changed
         self.methods: Any = None  # ``SwarmMethods`` of its operator's session
+        self.owed: Any = None  # ``OwedReports`` of its operator, or None
         if swarm.engine:
             self._bus.refused = lambda reason: self._log("refused", reason=reason)
         self._bus.join(self.swarm.own.identity, 0 if self.swarm.leads else self.swarm.at_once)
@@ -142,6 +144,8 @@ class Member:
             except ClawError:  # the others find out that this process has ended
                 break
         self._bus.leave()
+        if self.owed:
+            self.owed.close()
 
     # -- what SwarmMethods asks
 
@@ -240,7 +244,8 @@ class Member:
             who = {"by": stopped[0]} if stopped else {}
             self._log("stopped" if stopped else "resumed", **who)
         self._send_reports()
-        if self.methods and self.methods.owes:
+        # what is not known yet must not be reported as unknown
+        if self.methods and self.methods.owes and bus.is_synced:
             self.methods.send_reports(bus.reported(), self._outcome)
         lost = bus.reclaim(swarm.retries, swarm.keeps_dead)
         if swarm.timeout_ms:
@@ -509,7 +514,12 @@ def member_of(agent, memory=None) -> Member:
     member = Member(agent, swarm, folder, now_ms, wall_ms, os.urandom, bus)
     keep = StopFile(swarm_folder(swarm.name))  # of a swarm in one process, for an agent alone
     agent.image.stop = StopGate(swarm, lambda: member._bus if swarm.is_shared else keep)
-    member.methods = agent.swarm = SwarmMethods(agent, swarm, member)  # for the tool ``delegate``
+    if swarm.is_shared and not memory:
+        told = lambda reason: member._log("refused", reason=reason)
+        place = swarm_folder(swarm.name), swarm.own.identity, member._bus.process
+        member.owed = OwedReports(*place, told)
+    methods = SwarmMethods(agent, swarm, member, member.owed)
+    member.methods = agent.swarm = methods  # for the tool ``delegate``
     return member
 
 

@@ -650,6 +650,10 @@ class ReplicatedBus:
     def is_open(self) -> bool:
         return self._replica.is_open()
 
+    @property
+    def is_synced(self) -> bool:
+        return self._is_synced
+
     def is_known(self) -> bool:
         return self._is_synced or self._was_down
 

@@ -121,6 +121,22 @@ def test_what_cannot_be_moved_is_sent_and_found_again(tmp_path, monkeypatch):
     assert log_of(folder, "hand", "a4").left_behind(pytest.fail) == ROWS[:2]
 
 
+def test_a_file_does_not_grow_without_end(tmp_path):
+    """What is not done moves to a new file when most of many rows are done."""
+    one, last = log_of(str(tmp_path), "hand", "a1"), ["last", "kept"]
+    one.keep(last, False)
+    for number in range(3000):
+        one.keep([str(number)], False)
+        one.done(str(number))
+    (name,) = kept(tmp_path)
+    assert 0 < os.path.getsize(tmp_path / name) < 30000
+    other = log_of(str(tmp_path), "hand", "a2")
+    assert other.left_behind(pytest.fail) == [], "the new file is locked, too"
+    one._log.close()  # as a kill does
+    assert last in other.left_behind(pytest.fail)
+    other.close()
+
+
 def test_what_is_acknowledged_is_not_kept(world):
     lead, hand = world.bus("lead", 0), world.bus("hand")
     world.done(lead.put(task()))
