@@ -189,7 +189,7 @@ class Agent:
         self.process.wait()
         for name in ("input", "output", "theirs"):
             self._close(name)
-        errors = self.errors()
+        errors = "" if self._stderr.closed else self.errors()
         self._stderr.close()
         assert error or "was never awaited" not in errors, errors
 

@@ -27,7 +27,7 @@ from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.runtime import call_journal, meters
 from clawlite.linux.secrets import secrets
 from clawlite.linux.swarm import bus
-from clawlite.linux.swarm.mqtt_log import KeptLog
+from clawlite.linux.swarm_engines.mqtt_log import KeptLog
 
 MUCH = "x" * 40  # a part of each item; half of it is still a part
 

@@ -17,11 +17,11 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.protocol.group_session import Later
 from clawlite.core.swarm.swarm import COMPLETED, Swarm, Task
 from clawlite.linux.swarm.bus import Bus
-from clawlite.linux.swarm.engine import NAMES, engine_of
 from clawlite.linux.swarm.member import Member
 from clawlite.linux.swarm.replicated_bus import ReplicatedBus, keeper_of
 from clawlite.linux.swarm.shared_memory import SharedMemory
 from clawlite.linux.swarm.stop_file import StopFile
+from clawlite.linux.swarm_engines.engine import NAMES, engine_of
 
 ROOT = Path(__file__).resolve().parents[1]
 IDS = ["c1a00000-0000-4000-8000-%012d" % number for number in range(9)]

@@ -21,7 +21,7 @@ SCHEMES = {
 _OPEN = "its password would be sent unencrypted"
 _TLS = "write an address with TLS, or plain = true, where that line is your own"
 MQTT = "mqtt"
-KINDS = ("redis", "nats", MQTT)  # in the order of the numbers in linux/swarm/engine.py
+KINDS = ("redis", "nats", MQTT)  # in the order of the numbers in linux/swarm_engines/engine.py
 BACKENDS = KINDS[:2]  # of a manifest: MQTT is a transport, beside the backend nats
 
 

@@ -25,7 +25,7 @@ SHARED = "shared-memory"
 PASSING = ("queue", "direct", "event-bus", SHARED)
 FAILURES, RESET_MS = 3, 60000  # of a circuit breaker that does not say
 AT_ONCE = 4  # tasks of one process at once, where it need not do one after the other
-OPERATOR = "operator"  # as linux/swarm/engine.py has it
+OPERATOR = "operator"  # as linux/swarm_engines/engine.py has it
 RETRIES = 2  # of a task whose process ended, where the manifest says nothing
 _LATER = "not supported by this version of clawlite"
 
@@ -100,12 +100,8 @@ def shared(manifest) -> list:
 
 def _shared_problems(manifest) -> list:
     """Return the problems of a swarm whose agents share stores."""
-    path = ("coordination", "message_passing")
-    if manifest.swarm.spec.coordination.backend in swarm_settings.BACKENDS:
-        engine = manifest.swarm.spec.coordination.backend
-        message = f'message_passing "{SHARED}" over {engine} is {_LATER}'
-        return [(path, message, 'backend "sqlite-wal" or "in-process", or another message_passing')]
-    if manifest.settings.gateway:
+    path, settings = ("coordination", "message_passing"), manifest.settings
+    if settings.gateway or settings.swarm and settings.swarm.board:
         return [(path, "a board keeps its stores to itself", "another message_passing")]
     stores = [store for _, store in shared(manifest)]
     if not stores:

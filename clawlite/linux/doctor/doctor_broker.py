@@ -14,7 +14,7 @@ from clawlite.linux.doctor.doctor_checks import NONE, NOTE, OK, WRONG
 from clawlite.linux.files import files
 
 DIFFERS = "differs"  # the same name as in linux/swarm/member.py
-BROKER = "broker"  # the same name as in linux/swarm/mqtt_engine.py
+BROKER = "broker"  # the same name as in linux/swarm_engines/mqtt_engine.py
 USUAL = "/etc/mosquitto/mosquitto.conf"
 OWN = "/etc/mosquitto/conf.d/clawlite.conf"
 # setting -> (the value that is needed, mosquitto's default)

@@ -68,35 +68,25 @@ class Memory:
         self._runs = self._closing = False
 
     def carry_out(self, effect: tuple):
-        """Carry out a REMEMBER effect: hand it to the thread."""
+        """Carry out a REMEMBER effect: hand it to the thread.  In the place of the number of the
+        agent's task it may have a function(outcome): another agent of the swarm has asked.
+        """
         job = effect[1:]
         with self._lock:
             is_free = len(self._waiting) < MAX_WAITING
             if is_free:
                 self._waiting.append(job)
         if not is_free:
-            self._agent.done(
-                job[0],
-                (
-                    False,
-                    StoreError(
-                        "%d requests wait for the memory already" % MAX_WAITING,
-                        "send this again later",
-                    ),
-                ),
-                self._now_ms(),
-            )
+            why = "%d requests wait for the memory already" % MAX_WAITING
+            self._end(job[0], (False, StoreError(why, "send this again later")))
             return
         try:
             self._start()
         except RuntimeError as e:  # no thread is left
             with self._lock:
                 self._waiting.remove(job)
-            self._agent.done(
-                job[0],
-                (False, StoreError("the memory cannot start: %s" % e, "send this again later")),
-                self._now_ms(),
-            )
+            why = "the memory cannot start: %s" % e
+            self._end(job[0], (False, StoreError(why, "send this again later")))
 
     def poll(self):
         """Pass the outcomes of requests to the agent."""
@@ -104,7 +94,13 @@ class Memory:
             with self._lock:
                 ended, self._ended = self._ended, []
             for number, outcome in ended:
-                self._agent.done(number, outcome, self._now_ms())
+                self._end(number, outcome)
+
+    def _end(self, number, outcome: tuple):
+        if callable(number):
+            number(outcome)
+        else:
+            self._agent.done(number, outcome, self._now_ms())
 
     def close(self):
         """Let the thread finish the waiting requests, and end."""

@@ -2,6 +2,7 @@
 one, and the memory, which is loaded at its first request."""
 
 import os
+from typing import Any
 
 from clawlite.core.image.image import CONTEXT, MEMORY
 from clawlite.linux.files.files import state_folder
@@ -24,6 +25,7 @@ class Persistence:
         self._agent = agent
         self._now_ms, self._folder = now_ms, folder
         self._journal = self._memory = self._memories = self._embeddings = None
+        self.shared: Any = None  # ``SharedStores`` of a swarm on an engine, or None
         agent.kept = self.records
         if agent.image.size_of(MEMORY):
             agent.memories = self.memories
@@ -92,6 +94,11 @@ class Persistence:
 
     def remember(self, effect: tuple):
         """Carry a REMEMBER effect out."""
+        if self.shared is None or not self.shared.carry_out(effect):
+            self.remember_here(effect)
+
+    def remember_here(self, effect: tuple):
+        """Carry a REMEMBER effect out, on this machine."""
         if self._memory is None:
             from clawlite.linux.io.signals import waker
             from clawlite.linux.memory.memory import Memory

@@ -259,17 +259,21 @@ class Shell:
     def heed_stop(self):
         """Obey a stop of the swarm without joining it, for ``clawlite ask``."""
         if self.agent.image.size_of(SWARM):
+            from clawlite.linux.swarm.member import no_shared_stores
             from clawlite.linux.swarm.stop_gate import Watcher
 
             self.members.append(Watcher(self.agent))
+            self.persistence.shared = no_shared_stores(self.agent)
 
     def _join(self):
         """Join the swarm, and serve the tasks of an operator."""
         groups = []
         if self.agent.image.size_of(SWARM):
-            from clawlite.linux.swarm.member import member_of
+            from clawlite.linux.swarm.member import member_of, share_stores
 
-            groups.append(self.add_member(member_of(self.agent, self.memory)).methods)
+            member = self.add_member(member_of(self.agent, self.memory))
+            groups.append(member.methods)
+            self.persistence.shared = share_stores(member, self.persistence.remember_here)
         groups.append(TaskGroup(self.agent, self.add_member))
         # other kinds of sessions ignore these fields
         self.session.groups, self.session.turns = groups, groups[-1].has

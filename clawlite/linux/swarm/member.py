@@ -94,6 +94,7 @@ class Member:
         self._changes = 0  # how often something has changed
         self.methods: Any = None  # ``SwarmMethods`` of its operator's session
         self.owed: Any = None  # ``OwedReports`` of its operator, or None
+        self.stores: Any = None  # ``SharedStores``, or None
         if swarm.engine:
             self._bus.refused = lambda reason: self._log("refused", reason=reason)
         self._bus.join(self.swarm.own.identity, 0 if self.swarm.leads else self.swarm.at_once)
@@ -113,14 +114,17 @@ class Member:
         """Return the monotonic time of the next ``poll`` that matters, or None."""
         if not self._agent.is_ready:
             return None
-        due = [ms for ms in (self._look_ms, self._bus.deadline()) if ms is not None]
-        return min(due, default=None)
+        due = [self._look_ms, self._bus.deadline(), self.stores and self.stores.deadline()]
+        return min([ms for ms in due if ms is not None], default=None)
 
     def poll(self):
         """Take what has come, begin what may begin, and see to what others left."""
         if not self._agent.is_ready:
             return
-        if not self._bus.heard() and (self._look_ms is None or self._now_ms() < self._look_ms):
+        has_news = self._bus.heard()
+        if self.stores:
+            self.stores.poll()
+        if not has_news and (self._look_ms is None or self._now_ms() < self._look_ms):
             return
         self._changes += 1
         try:
@@ -521,6 +525,34 @@ def member_of(agent, memory=None) -> Member:
     methods = SwarmMethods(agent, swarm, member, member.owed)
     member.methods = agent.swarm = methods  # for the tool ``delegate``
     return member
+
+
+def share_stores(member: Member, carry_out):
+    """Let the agent of *member* use the stores that the agents of its swarm share, where they are
+    on an engine; return what carries out its requests, or None.
+
+    carry_out  as ``SharedStores`` has it
+    """
+    swarm = member.swarm
+    if not (swarm.shares and swarm.engine):
+        return None
+    from clawlite.linux.swarm.shared_stores import SharedStores
+
+    parts = member._agent, swarm, member._bus, carry_out, now_ms, os.urandom
+    member.stores = SharedStores(*parts)
+    return member.stores
+
+
+def no_shared_stores(agent):
+    """Return what refuses requests to stores that are shared over an engine, for an agent that does
+    not join its swarm, or None.
+    """
+    swarm = Swarm(agent.image.section(SWARM))
+    if not (swarm.shares and swarm.engine):
+        return None
+    from clawlite.linux.swarm.shared_stores import NoSharedStores
+
+    return NoSharedStores(agent, swarm, now_ms)
 
 
 def digest(swarm: Swarm) -> str:

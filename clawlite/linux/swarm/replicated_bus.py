@@ -18,6 +18,8 @@ entry of the engine's log, which all processes apply in the same order.
    again when this one is killed before.
 7. A process that is several members (``shared_bus.py``) has one connection for all of them: the
    engine is asked whether it is there, and when it is not, all of them are gone.
+8. What is asked of shared stores, and its answers, are entries that change nothing here
+   (``shared_stores.py``).
 """
 
 import select
@@ -33,7 +35,8 @@ from clawlite.linux.files.inherited_log import InheritedLog
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.secrets.secrets import resolve, stores
 from clawlite.linux.swarm.bus import SCHEMA, Bus, TooLong, host_of
-from clawlite.linux.swarm.engine import (
+from clawlite.linux.swarm.stop_file import StopFile
+from clawlite.linux.swarm_engines.engine import (
     DOWN,
     ENTRY,
     MOST_WAITING,
@@ -46,7 +49,6 @@ from clawlite.linux.swarm.engine import (
     UP,
     engine_of,
 )
-from clawlite.linux.swarm.stop_file import StopFile
 
 VERSION = 1  # of entries
 MAX_ENTRY = 524288  # bytes: within what every engine takes
@@ -93,6 +95,8 @@ _CHANGES = {
     "here": 2,
     "declare": 1,
     "gone": 1,
+    "remember": 5,
+    "remembered": 3,
 }
 
 
@@ -117,6 +121,12 @@ class _Replica(Bus):
         super().broadcast(sender, message)
         if host_of(self.process) != self.own:
             self._seen = seen  # only who sends it does not hear it
+
+    def remember(self, *request):
+        """It changes nothing here."""
+
+    def remembered(self, *answer):
+        """It changes nothing here."""
 
     def hear_from_now(self):
         """What was said before is not heard."""
@@ -146,9 +156,12 @@ class _Replica(Bus):
         )
         return not self._rows(query, task_id, identity, RUNNING, process)
 
-    def peers(self) -> list:
-        """Return the processes that are there, who came first first."""
-        return [row[0] for row in self._rows("select process from peers order by rowid")]
+    def peers(self, identity=None) -> list:
+        """Return the processes that are there, those of *identity* alone if one is given; who came
+        first first.
+        """
+        query = "select process from peers where ? is null or identity = ? order by rowid"
+        return [row[0] for row in self._rows(query, identity, identity)]
 
     def save(self) -> bytes:
         return self._db.serialize()
@@ -188,6 +201,7 @@ class ReplicatedBus:
     swarm    ``swarm.Swarm``
     keep     ``stop_file.StopFile``, in whose folder the reports are kept, too
     refused  function(reason), called for an entry that changes nothing
+    stores   ``shared_stores.SharedStores``, which hears of entries about shared stores, or None
     What raises, raises ``ClawError``: the engine is away.
     """
 
@@ -202,6 +216,8 @@ class ReplicatedBus:
         self._joined = {}  # id of each member that this process is -> [identity, at once]
         self._engine: Any = None
         self.refused = lambda reason: None
+        self.stores: Any = None
+        self.keeper = keeper_of(swarm)  # the identity of the member that keeps shared stores
         self._number = 0
         self._waiting = {}  # number -> ``_Waiting``
         self._reports = {}  # identity -> ``InheritedLog`` of what is not acknowledged
@@ -398,6 +414,9 @@ class ReplicatedBus:
             error = ClawError(str(e))
         finally:
             replica.process, replica.at_ms = speaks, None
+        if name in ("remember", "remembered") and self.stores:
+            about = (process, *values) if name == "remember" else values
+            getattr(self.stores, name)(*about)
         if mine:
             self._offset_ms = at_ms - self._local_ms()
             self._since_kept = None
@@ -448,6 +467,8 @@ class ReplicatedBus:
             named = identity
         if named != identity:
             raise ValueError("%s spoke in the name of %s (%s)" % (identity, str(named)[:63], name))
+        if name == "remembered" and identity != self.keeper:
+            raise ValueError("%s answers for the stores that %s keeps" % (identity, self.keeper))
         if name == "withdraw" and not self._replica.may_withdraw(values[0], process, identity):
             raise ValueError("%s took back a task of another (withdraw)" % identity)
         joined = self._replica.identity_of(process)
@@ -594,6 +615,22 @@ class ReplicatedBus:
     def resume(self, who: str) -> Later:
         self._check()
         return self._append("resume", who, ms=ACK_MS)
+
+    def keeper_of_stores(self) -> str:
+        """Return the process that keeps the stores which the agents share, "" when none is there.
+        Raises ``ClawError``.
+        """
+        self._check()
+        return next(iter(self._replica.peers(self.keeper)), "")
+
+    def is_there(self, process: str) -> bool:
+        return self._replica.identity_of(process) is not None
+
+    def remember(self, *request) -> Later:
+        return self._append("remember", *request, ms=ACK_MS)
+
+    def remembered(self, *answer):
+        self._append("remembered", *answer)
 
     def _once(self, name: str, *values):
         """Append a change, unless the same one is under way."""

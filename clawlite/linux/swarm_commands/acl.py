@@ -10,9 +10,9 @@ import re
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.swarm.swarm import Swarm
-from clawlite.linux.swarm.engine import OPERATOR
-from clawlite.linux.swarm.mqtt_log import base
 from clawlite.linux.swarm.replicated_bus import keeper_of
+from clawlite.linux.swarm_engines.engine import OPERATOR
+from clawlite.linux.swarm_engines.mqtt_log import base
 
 ENGINES = ("redis", "nats", "mqtt", "emqx", "nats-mqtt")
 ONE_OF = " or ".join((", ".join(ENGINES[:-1]), ENGINES[-1]))

@@ -22,11 +22,17 @@ from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.secrets.secrets import resolve, stores
 from clawlite.linux.swarm.board_member import BoardMember
-from clawlite.linux.swarm.engine import FIRST_PAUSE_S, LONGEST_PAUSE_S, MQTT, TOLD_S, Refused
-from clawlite.linux.swarm.mqtt_line import Line, Owner
-from clawlite.linux.swarm.mqtt_log import base
 from clawlite.linux.swarm_commands.printing import print_line
 from clawlite.linux.swarm_commands.stepping import until_signal, wait
+from clawlite.linux.swarm_engines.engine import (
+    FIRST_PAUSE_S,
+    LONGEST_PAUSE_S,
+    MQTT,
+    TOLD_S,
+    Refused,
+)
+from clawlite.linux.swarm_engines.mqtt_line import Line, Owner
+from clawlite.linux.swarm_engines.mqtt_log import base
 
 GRACE_MS = 3000  # a board that is back by then was never gone
 AGAIN_MS = 10000  # between repetitions of what has no answer

@@ -538,6 +538,7 @@ def test_an_engine_that_does_not_fit_is_refused_by_field(tmp_path, swarm, said, 
 # -- a store that all agents share
 
 SHARED = {"coordination__message_passing": "shared-memory"}
+BOARD_BY_MQTT = '[swarm]\ntransport = "mqtt"\naddress = "mqtt://127.0.0.1:1883"\nboard = true\n'
 
 
 def memory(**store) -> dict:
@@ -548,7 +549,7 @@ def memory(**store) -> dict:
     return {"inline": {"name": "m", "stores": stores}}
 
 
-@pytest.mark.parametrize("backend", ["sqlite-wal", "in-process"])
+@pytest.mark.parametrize("backend", ["sqlite-wal", "in-process", "redis", "nats"])
 def test_which_stores_are_shared(tmp_path, backend):
     swarm = team(**SHARED, coordination__backend=backend)
     image = built(tmp_path, swarm, memory=memory())
@@ -560,13 +561,17 @@ def test_which_stores_are_shared(tmp_path, backend):
 @pytest.mark.parametrize(
     "changes, store, toml, why",
     [
-        ({"coordination__backend": "redis"}, {}, "", '"shared-memory" over redis is not supported'),
-        ({"coordination__backend": "nats"}, {}, "", '"shared-memory" over nats is not supported'),
         ({}, {"type": "workspace"}, "", "team-notes lies in files"),
         ({}, {"type": "conversation", "backend": "filesystem"}, "", "team-notes lies in files"),
         ({}, {"encryption": True}, '[memory]\nencryption = "key"\n', "is encrypted, with a key"),
         ({}, {}, '[memory]\nwear_saving = ["team-notes"]\n', "has a journal of one agent"),
         ({}, {}, "[gateway]\n", "a board keeps its stores to itself"),
+        (
+            {"coordination__backend": "nats"},
+            {},
+            BOARD_BY_MQTT,
+            "a board keeps its stores to itself",
+        ),
     ],
 )
 def test_a_store_that_cannot_be_shared_is_refused(tmp_path, changes, store, toml, why):

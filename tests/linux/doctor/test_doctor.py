@@ -630,7 +630,7 @@ def test_the_mosquitto_that_runs_is_the_one_that_is_looked_at(here, tmp_path):
 
 def test_an_agent_s_swarm_over_mqtt_is_what_doctor_finds(tmp_path):
     from clawlite.linux.files.files import tell_doctor
-    from clawlite.linux.swarm.mqtt_engine import BROKER
+    from clawlite.linux.swarm_engines.mqtt_engine import BROKER
 
     home = Machine(environ={"CLAWLITE_STATE": str(tmp_path)}, proc=str(tmp_path / "proc"))
     tell_doctor(str(tmp_path / "swarms/team"), BROKER, "mqtt://far.example:1883")

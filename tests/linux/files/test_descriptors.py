@@ -5,7 +5,7 @@ import os
 import pytest
 
 from clawlite.linux.mcp.server_process import PlainServer
-from clawlite.linux.swarm.mqtt_log import KeptLog
+from clawlite.linux.swarm_engines.mqtt_log import KeptLog
 
 
 def kept_log(folder):

@@ -9,7 +9,7 @@ from disk_stores import AuditSQLite, Remembered, SwarmTasks
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.files.sqlite_log import unread_frames
-from clawlite.linux.swarm.mqtt_log import KeptLog
+from clawlite.linux.swarm_engines.mqtt_log import KeptLog
 
 
 class KeptLines:

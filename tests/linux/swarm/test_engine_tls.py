@@ -124,7 +124,7 @@ def test_redis_is_asked_to_look_at_the_host_name_whatever_its_default(monkeypatc
     """Before 6.0 the default of the package is not to look."""
     import redis
 
-    from clawlite.linux.swarm.redis_engine import RedisEngine
+    from clawlite.linux.swarm_engines.redis_engine import RedisEngine
 
     asked = {}
 

@@ -18,8 +18,8 @@ from swarm_world import IDS, World, end_of, settings, task
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.swarm.swarm import RUNNING
-from clawlite.linux.swarm import mqtt_engine
-from clawlite.linux.swarm.mqtt_log import KeptLog
+from clawlite.linux.swarm_engines import mqtt_engine
+from clawlite.linux.swarm_engines.mqtt_log import KeptLog
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def away(bus, said: str):
 
 def test_the_agent_s_own_thread_does_not_import_the_package():
     code = (
-        "import sys\nfrom clawlite.linux.swarm.engine import MQTT, engine_of\n"
+        "import sys\nfrom clawlite.linux.swarm_engines.engine import MQTT, engine_of\n"
         "made = engine_of([MQTT, False, '127.0.0.1', 1, ''], '', 'team', 'p', 'lead')\n"
         "print('paho.mqtt.client' in sys.modules)\n"
     )

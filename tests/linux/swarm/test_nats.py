@@ -12,7 +12,7 @@ from swarm_world import IDS, World, task
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.swarm import replicated_bus
-from clawlite.linux.swarm.engine import NATS, engine_of
+from clawlite.linux.swarm_engines.engine import NATS, engine_of
 
 
 def test_a_login_that_is_refused_is_told_with_the_next_step(tmp_path, monkeypatch):
@@ -33,7 +33,7 @@ def test_a_login_that_is_refused_is_told_with_the_next_step(tmp_path, monkeypatc
 def test_the_agent_s_own_thread_imports_neither_the_package_nor_asyncio():
     """An agent's loop waits for no import of a library; the engine's thread does."""
     code = (
-        "import sys\nfrom clawlite.linux.swarm.engine import NATS, engine_of\n"
+        "import sys\nfrom clawlite.linux.swarm_engines.engine import NATS, engine_of\n"
         "made = engine_of([NATS, False, '127.0.0.1', 1, ''], '', 'team', 'p', 'lead')\n"
         "print(sorted({'asyncio', 'nats'} & set(sys.modules)))\n"
     )

@@ -60,7 +60,7 @@ def test_a_login_that_is_refused_is_told_with_the_next_step(made):
 def test_the_agent_s_own_thread_does_not_import_the_package():
     """An agent's loop waits for no import of a library; the engine's thread does."""
     code = (
-        "import sys\nfrom clawlite.linux.swarm.engine import REDIS, engine_of\n"
+        "import sys\nfrom clawlite.linux.swarm_engines.engine import REDIS, engine_of\n"
         "made = engine_of([REDIS, False, '127.0.0.1', 1, ''], '', 'team', 'p', 'lead')\n"
         "print(sorted({'redis', 'ssl'} & set(sys.modules)))\n"
     )

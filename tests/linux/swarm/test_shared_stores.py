@@ -5,18 +5,10 @@ import signal
 import sqlite3
 
 import pytest
+from swarm_memory import MEMORY, UUID, found, keep
 from swarm_team import SWARM, delegate, ended, look_on, project, start
 
-MEMORY = """\
-  memory:
-    inline:
-      stores:
-        - { name: own, type: key-value }
-        - { name: notes, type: key-value, isolation: shared }
-        - { name: said, type: semantic, isolation: shared, retention: { max_entries: 50 } }
-"""
 SHARED = dict(SWARM["coordination"], message_passing="shared-memory")
-UUID = "d0a00000-0000-4000-8000-%012d"
 
 
 def team(tmp_path, backend="sqlite-wal") -> list:
@@ -24,17 +16,6 @@ def team(tmp_path, backend="sqlite-wal") -> list:
     return [
         project(tmp_path, name, spec=MEMORY, coordination=coordination) for name in ("lead", "hand")
     ]
-
-
-def keep(agent, store: str, number: int, **entry) -> dict:
-    params = {"store": store, "entries": [entry], "context": {"request_id": UUID % number}}
-    return agent.call("claw.memory.store", params, number)["result"]
-
-
-def found(agent, store: str, number: int, **query) -> list:
-    params = {"store": store, "query": query}
-    entries = agent.call("claw.memory.query", params, number)["result"]["entries"]
-    return [entry["content"] for entry in entries]
 
 
 @pytest.mark.parametrize("backend", ["sqlite-wal", "in-process"])

@@ -16,7 +16,7 @@ import time
 from collections import deque
 from typing import Any
 
-from clawlite.linux.swarm.engine import TOLD_S, Refused
+from clawlite.linux.swarm_engines.engine import TOLD_S, Refused
 
 KEEPALIVE_S = 15  # a cable that is pulled is noticed after one and a half of it
 TICK_S = 1.0  # between calls of ``ticked``

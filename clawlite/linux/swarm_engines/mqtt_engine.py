@@ -27,7 +27,7 @@ from typing import Any
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.files.files import tell_doctor
 from clawlite.linux.io.jsontext import loads
-from clawlite.linux.swarm.engine import (
+from clawlite.linux.swarm_engines.engine import (
     DOWN,
     ENTRY,
     MQTT,
@@ -40,8 +40,8 @@ from clawlite.linux.swarm.engine import (
     TOLD_S,
     Engine,
 )
-from clawlite.linux.swarm.mqtt_line import Line, Owner, may_not
-from clawlite.linux.swarm.mqtt_log import Keeper, KeptLog, base, packed, unpacked
+from clawlite.linux.swarm_engines.mqtt_line import Line, Owner, may_not
+from clawlite.linux.swarm_engines.mqtt_log import Keeper, KeptLog, base, packed, unpacked
 
 BROKER = "broker"  # file in the swarm's folder: the address
 MOST_LATER = 1000  # messages of the log that wait until those before them are there

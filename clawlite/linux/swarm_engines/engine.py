@@ -189,7 +189,9 @@ def engine_of(record: list, password: str, *more) -> Engine:
         site.main()
     place = (secure, host, port, user, password)
     try:
-        made = importlib.import_module("clawlite.linux.swarm.%s_engine" % NAMES[kind]).ENGINE
+        made = importlib.import_module(
+            "clawlite.linux.swarm_engines.%s_engine" % NAMES[kind]
+        ).ENGINE
         return made(place, *more)
     except ImportError:
         raise ClawError(

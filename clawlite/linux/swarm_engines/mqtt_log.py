@@ -23,8 +23,8 @@ from clawlite.core.base.errors import ClawError
 from clawlite.linux.files import sqlite_log
 from clawlite.linux.files.files import own_file
 from clawlite.linux.io.jsontext import dumps, loads
-from clawlite.linux.swarm.engine import FIRST_PAUSE_S, LONGEST_PAUSE_S, TOLD_S, Refused
-from clawlite.linux.swarm.mqtt_line import Line, Owner
+from clawlite.linux.swarm_engines.engine import FIRST_PAUSE_S, LONGEST_PAUSE_S, TOLD_S, Refused
+from clawlite.linux.swarm_engines.mqtt_line import Line, Owner
 
 FILE, LOCK = "log.db", "log.lock"
 BUSY_S = 10

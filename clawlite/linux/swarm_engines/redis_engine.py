@@ -15,7 +15,7 @@ import threading
 from importlib.util import find_spec
 from typing import Any
 
-from clawlite.linux.swarm.engine import (
+from clawlite.linux.swarm_engines.engine import (
     ENTRY,
     NAMES,
     NOTE,
