@@ -248,7 +248,7 @@ def test_requests_of_a_long_conversation_stay_below_12_kb_and_seldom_begin_anew(
         longest = max(longest, len(body))
         anew += not body.startswith(before)
         before = body[: body.rindex(b"]")]
-    assert 11000 < longest <= 11800 and 0 < anew < 100 / 6
+    assert 11000 < longest <= 11700 and 0 < anew < 100 / 6
 
 
 def test_a_window_says_how_long_requests_are():

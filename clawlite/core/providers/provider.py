@@ -21,7 +21,7 @@ EXPONENTIAL, LINEAR, CONSTANT = range(3)
 MAX_WAIT_MS = 60000  # with a longer Retry-After, the next provider is asked
 # Without max_context_window: bytes of a request; the least of them that the conversation gets, even
 # after a long prefix; and bytes of each text of an earlier turn
-_REQUEST = const(11800)
+_REQUEST = const(11700)
 _CONVERSATION = const(4096)
 _EARLIER = const(2048)
 _PART = 256  # bytes of an answer that are kept in one piece
