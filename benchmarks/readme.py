@@ -53,7 +53,7 @@ def tables() -> str:
             "",
             "A decision of policy, in microseconds, by the number of rules:",
             "",
-            *engines(values("x86_64-vm-busy.jsonl")),
+            *engines(values("x86_64-vm-all.jsonl")),
             "\n",
         ]
     )

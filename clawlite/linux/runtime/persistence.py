@@ -2,7 +2,6 @@
 one, and the memory, which is loaded at its first request."""
 
 import os
-from typing import Any
 
 from clawlite.core.image.image import CONTEXT, MEMORY
 from clawlite.linux.files.files import state_folder
@@ -25,7 +24,7 @@ class Persistence:
         self._agent = agent
         self._now_ms, self._folder = now_ms, folder
         self._journal = self._memory = self._memories = self._embeddings = None
-        self.shared: Any = None  # ``SharedStores`` of a swarm on an engine, or None
+        self.shared = None  # ``SharedStores`` of a swarm on an engine, or None
         agent.kept = self.records
         if agent.image.size_of(MEMORY):
             agent.memories = self.memories

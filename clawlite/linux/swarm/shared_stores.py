@@ -114,14 +114,13 @@ class SharedStores:
                 raise ValueError("it shares no store %s" % str(name)[:60])
             if verb not in VERBS:
                 raise ValueError("it does not know %s" % str(verb)[:60])
-            job = None, lambda outcome: self._tell(id, outcome), verb, store, part
-            job = (*job, _unpacked(verb, details))
+            request = verb, store, part, _unpacked(verb, details)
         except (TypeError, ValueError) as e:
             why = "%s cannot do this: %s" % (self._swarm.own.identity, e)
             hint = "build all agents with the same shared stores, and the same clawlite"
             self._tell(id, (False, StoreError(why, hint)))
             return
-        self._carry_out(job)
+        self._carry_out((None, lambda outcome: self._tell(id, outcome), *request))
 
     def _tell(self, id: str, outcome: tuple):
         is_done, value = outcome
