@@ -58,6 +58,7 @@ from clawlite.core.net.service_call import (
 )
 from clawlite.core.policy.approval import APPROVAL_S
 from clawlite.core.providers.wire import Codec
+from clawlite.host.gateway.answer import error_sentence
 from clawlite.host.gateway.http import Connection, carried_out
 from clawlite.host.gateway.program import Programs, quiet
 from clawlite.host.gateway.service_calls import NOBODY, Caller, own_name
@@ -717,11 +718,12 @@ class _Program(_Server):
                 if client is self._client:
                     self._fail("it ended")
         except ClawError as e:
-            self._fail(e.message + (f" - {e.hint}" if e.hint else ""))
+            self._fail(error_sentence(e))
         except OSError as e:  # its folder, its sandbox or its pipes
             self._fail(f"{e.filename or self.row[_ARGV][0]}: {e.strerror or e}")
         except Exception as e:  # a bug: its calls are told at once, the gateway goes on
-            self._fail(unexpected(e).message)
+            if client is self._client:
+                self._fail(error_sentence(unexpected(e)))
         finally:
             if program is not None:
                 self._later(program.end())

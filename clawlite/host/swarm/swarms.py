@@ -103,6 +103,11 @@ def _shared_problems(manifest) -> list:
     path, settings = ("coordination", "message_passing"), manifest.settings
     if settings.gateway or settings.swarm and settings.swarm.board:
         return [(path, "a board keeps its stores to itself", "another message_passing")]
+    keeper, backend = _keeper(manifest.swarm.spec), manifest.swarm.spec.coordination.backend
+    remotes = settings.swarm and settings.swarm.remote or {}
+    if backend in swarm_settings.BACKENDS and keeper in remotes:
+        message = f"{keeper}, which would keep the shared stores, is a remote agent"
+        return [(path, message, "another agent that leads, or is first")]
     stores = [store for _, store in shared(manifest)]
     if not stores:
         message = "no store of the Memory is shared by the swarm's agents"
@@ -122,6 +127,12 @@ def _shared_problems(manifest) -> list:
             message = f"the shared store {quoted(store.name)} {wrong}: others cannot read it"
             return [(path, message, "a store in SQLite without that")]
     return []
+
+
+def _keeper(spec) -> str:
+    """Return the member that keeps what an engine cannot (linux/swarm/replicated_bus.py)."""
+    leads = [one for one in spec.agents if one.role in (LEADER, SOURCE, ROOT)]
+    return identity_of((leads or spec.agents)[0].identity_ref)
 
 
 def _to_all(spec) -> bool:

@@ -6,8 +6,9 @@ engine has acknowledged them (docs/adr/0208).
     [key, ...]                   one line each, JSON with its CRC-32 (record_log.py)
 
 1. A row that is written survives a kill.  After ``sync`` it survives a power cut, too.
-2. Rows are removed when all rows of the file are done, when most of many are, and at the end of
-   their process.  So after a kill the next process may also find a row that was done.
+2. Rows that are done are removed when all of the file are, when three of four are in a file of at
+   least ``_MANY``, and when the process ends in order.  So after a kill the next process may also
+   find a row that was done.
 3. A file that nobody has locked belongs to a process that has ended.
 4. A damaged row is lost.  A message says so on stderr, and the file is kept as ``NAME.damaged``.
 """
@@ -18,7 +19,7 @@ import os
 from clawlite.linux.files.files import leads_to_inode, print_to_stderr
 from clawlite.linux.files.record_log import RecordLog, is_sealed, sealed
 
-_MANY = 1000  # rows of a file; when three of four are done, the others move to a new one
+_MANY = 1000  # rows
 
 
 class InheritedLog:
@@ -77,13 +78,22 @@ class InheritedLog:
 
     def _move(self):
         """Move the rows that are not done to a file of their own."""
-        old, keys = self._log, self._keys
-        rows = [self._loads(line[:-9]) for line in _parts(old.contents())[0]]
-        self._moves, self._keys, self._rows = self._moves + 1, set(), 0
+        old, found = self._log, {}
+        for line in _parts(old.contents())[0]:
+            if is_sealed(line):
+                row = self._loads(line[:-9])
+                found[row[0]] = line + b"\n"  # the last one of a key that came again
+        kept = [line for key, line in found.items() if key in self._keys]
+        self._moves += 1
         self._log = self._new_log()
-        for row in rows:
-            if row[0] in keys:
-                self.keep(row, True)
+        try:
+            self._open()
+            self._log.append(b"".join(kept), True)
+        except OSError:
+            self._log.close()
+            self._log = old
+            raise
+        self._rows = len(kept)
         os.unlink(old.path)
         old.close()
 
@@ -136,7 +146,8 @@ class InheritedLog:
                     % (path, damaged, len(lines), kept)
                 )
             for row in rows:
-                self.keep(row, True)
+                self.keep(row, False)
+            self.sync()
             os.unlink(path)
         except BlockingIOError:  # its process lives
             pass

@@ -120,6 +120,9 @@ class Member:
     def poll(self):
         """Take what has come, begin what may begin, and see to what others left."""
         if not self._agent.is_ready:
+            if self.stores:  # what a turn that ends with the agent keeps must still be answered
+                self._bus.heard()
+                self.stores.poll()
             return
         has_news = self._bus.heard()
         if self.stores:

@@ -27,7 +27,7 @@ import sqlite3
 import time
 from typing import Any
 
-from clawlite.core.base.errors import ClawError
+from clawlite.core.base.errors import ClawError, ParseError
 from clawlite.core.protocol.group_session import Later
 from clawlite.core.swarm.swarm import LEADER, ROOT, RUNNING, SOURCE, WAITING, Task
 from clawlite.linux.files.files import swarm_folder
@@ -63,6 +63,7 @@ LOOK_MS = 1000  # between looks for processes that are gone
 GRACE_MS = 3000  # a process that comes back by then was never gone
 LEAVE_MS = 2000  # for the last entries of a process that ends
 SNAPSHOT_EACH = 20000  # entries, after which the log is cut
+SNAPSHOT_BYTES = 1 << 26  # of entries, likewise
 _OF_PERSONS = {  # changes that no member may ask for
     "stop": "stop a swarm",
     "resume": "resume a swarm",
@@ -227,7 +228,7 @@ class ReplicatedBus:
         self._is_up = self._is_synced = False
         self._why = ("it does not answer yet", "start it, or mend [swarm] address in clawlite.toml")
         self._look_ms, self._missed, self._up_ms = 0, {}, 0
-        self._entries, self._position = 0, ""
+        self._entries, self._bytes, self._position = 0, 0, ""
 
     def fileno(self) -> int:
         return self._engine.fileno() if self._engine else -1
@@ -346,7 +347,7 @@ class ReplicatedBus:
             elif kind == SNAPSHOT:
                 self._position, data = given
                 self._replica.load(data)
-                self._entries = 0
+                self._entries = self._bytes = 0
             elif kind == SYNCED and not self._is_synced:
                 self._is_synced = True
                 self._replica.hear_from_now()
@@ -395,6 +396,7 @@ class ReplicatedBus:
     def _apply(self, position: str, at_ms: int, sender, data: bytes):
         self._position = position
         self._entries += 1
+        self._bytes += len(data)
         entry = self._read(sender, data)
         if entry is None:
             return
@@ -415,7 +417,7 @@ class ReplicatedBus:
         finally:
             replica.process, replica.at_ms = speaks, None
         if name in ("remember", "remembered") and self.stores:
-            about = (process, *values) if name == "remember" else values
+            about = (process, at_ms, *values) if name == "remember" else values
             getattr(self.stores, name)(*about)
         if mine:
             self._offset_ms = at_ms - self._local_ms()
@@ -423,8 +425,9 @@ class ReplicatedBus:
             self._done(mine, value, error)
         elif name == "gone" and values[0] in self._joined and self._is_synced:
             self._here(values[:1])  # it was only cut off
-        if self._entries >= SNAPSHOT_EACH and mine and self._is_synced:
-            self._entries = 0
+        is_long = self._entries >= SNAPSHOT_EACH or self._bytes >= SNAPSHOT_BYTES
+        if is_long and mine and self._is_synced:
+            self._entries = self._bytes = 0
             self._engine.save(position, replica.save())
 
     def _read(self, sender, data: bytes):
@@ -627,10 +630,19 @@ class ReplicatedBus:
         return self._replica.identity_of(process) is not None
 
     def remember(self, *request) -> Later:
+        self._check_form("remember", request)
         return self._append("remember", *request, ms=ACK_MS)
 
     def remembered(self, *answer):
+        self._check_form("remembered", answer)
         self._append("remembered", *answer)
+
+    def _check_form(self, name: str, values: tuple):
+        """Raises ``ValueError`` for what no process could read."""
+        try:
+            loads(self._entry(name, values))
+        except ParseError as e:
+            raise ValueError(e.message) from None
 
     def _once(self, name: str, *values):
         """Append a change, unless the same one is under way."""

@@ -197,7 +197,7 @@ def test_a_start_that_a_bug_ends_fails_at_once(tmp_path):
         async with Calls(found) as call:
             call.servers._programs.of = lambda *rules: {}["key"]
             text = message(await call(), "unreachable")
-            assert "the MCP server t failed: KeyError: 'key'; nothing was called" in text
+            assert "failed: KeyError: 'key' - this is a bug in clawlite; nothing was called" in text
 
     run(work())
 

@@ -541,6 +541,14 @@ SHARED = {"coordination__message_passing": "shared-memory"}
 BOARD_BY_MQTT = '[swarm]\ntransport = "mqtt"\naddress = "mqtt://127.0.0.1:1883"\nboard = true\n'
 
 
+PEERS_ON_NATS = {
+    "coordination__backend": "nats",
+    "topology": "peer-to-peer",
+    "aggregation__strategy": "merge",
+}
+FAR_LEAD = '[swarm.remote.lead]\nurl = "https://far.example/a2a"\ncredential = "t"\n'
+
+
 def memory(**store) -> dict:
     stores = [
         {"name": "own", "type": "key-value"},

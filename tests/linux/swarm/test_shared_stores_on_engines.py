@@ -5,6 +5,7 @@ the stores that they share, and the requests of the others travel over the engin
 
 import contextlib
 import json
+from types import SimpleNamespace
 
 import pytest
 from agents import Agent, eventually, linux
@@ -12,10 +13,11 @@ from swarm_memory import MEMORY, UUID, found, keep
 from swarm_team import SWARM, project, start, statuses
 from swarm_world import ENGINES, World, server_of, settings
 
-from clawlite.core.base.errors import StoreError
+from clawlite.core.base.errors import ClawError, StoreError
 from clawlite.core.image.image import SWARM as SECTION
 from clawlite.core.swarm.swarm import Swarm
 from clawlite.host.image.inspection import open_image
+from clawlite.linux.swarm.bus import TooLong
 from clawlite.linux.swarm.shared_stores import ANSWER_MS, NoSharedStores, SharedStores
 
 
@@ -29,7 +31,11 @@ class Machines:
         self.coordination = dict(
             SWARM["coordination"], message_passing="shared-memory", backend=backend
         )
-        self.images = {name: self._image(name) for name in ("lead", "hand")}
+        try:
+            self.images = {name: self._image(name) for name in ("lead", "hand")}
+        except BaseException:
+            self.server.kill()
+            raise
 
     def _image(self, name: str) -> str:
         home = self.path / ("home-" + name)
@@ -144,6 +150,18 @@ def test_the_keeper_is_away(machines):
             assert found(lead, "notes", 7, type="time-range", time_range=everything) == ["first"]
 
 
+def test_the_end_of_input_waits_for_the_answer(machines):
+    """As it does for a store of the agent's own."""
+    with machines.both() as (lead, hand):
+        keep(lead, "notes", 1, key="a", content="first")
+        params = {"store": "notes", "query": {"type": "key", "key": "a"}}
+        request = {"jsonrpc": "2.0", "id": 5, "method": "claw.memory.query", "params": params}
+        hand.line(json.dumps(request))
+        hand.end()
+        assert hand.message()["result"]["entries"][0]["content"] == "first"
+        assert hand.wait() == 0
+
+
 def test_what_is_longer_than_an_entry(machines):
     long = ["x" * 60000 for _ in range(9)]
     with machines.both() as (lead, hand):
@@ -186,42 +204,179 @@ def test_a_command_that_joins_no_swarm_is_refused(tmp_path):
     assert not none.carry_out((None, 2, "query", Store, "", ()))
 
 
-def test_a_keeper_that_does_not_answer(tmp_path):
+class Later:
+    def then(self, function):
+        pass
+
+
+class Bus:
+    """Of "hand", where "lead" keeps the stores, as far as ``SharedStores`` asks it."""
+
+    keeper, process, is_synced, now = "lead", "b", True, 0
+    is_there = staticmethod(lambda process: True)
+
+    def __init__(self):
+        self.said = []
+
+    def keeper_of_stores(self) -> str:
+        return "a"
+
+    def is_known(self) -> bool:
+        return self.is_synced
+
+    def wall_ms(self) -> int:
+        return self.now
+
+    def remember(self, *request):
+        self.said.append(request)
+        return Later()
+
+    def remembered(self, *answer):
+        self.said.append(answer)
+
+
+class Keeping(Bus):
+    """Of "lead", which keeps them."""
+
+    process = "a"
+
+
+class Store:
+    name = "notes"
+
+
+class Waiting:
+    """An agent whose tasks wait for the memory; ``ended``: what came for them."""
+
+    def __init__(self):
+        self.ended = []
+
+    def done(self, number, outcome, now_ms):
+        self.ended.append((number, outcome))
+
+    def memories(self):
+        return SimpleNamespace(stores=[Store])
+
+
+def stores_of(bus, own="hand", carry_out=None, now=(0,)):
+    swarm = SimpleNamespace(shares=["notes"], name="team", own=SimpleNamespace(identity=own))
+    draw = lambda count: b"i" * count
+    return SharedStores(Waiting(), swarm, bus, carry_out, lambda: now[0], draw)
+
+
+QUERY = (None, 7, "query", Store, "", ("key", "a", 1, None))
+
+
+def test_a_keeper_that_does_not_answer():
     """Its process is there, and says nothing."""
-
-    class Later:
-        def then(self, function):
-            pass
-
-    class Bus:
-        keeper, process, is_synced = "lead", "b", True
-        keeper_of_stores = staticmethod(lambda: "a")
-        remember = staticmethod(lambda *request: Later())
-
-    class Told:
-        shares, name = ["notes"], "team"
-
-    class Store:
-        name = "notes"
-
-    class Agent:
-        ended = []
-
-        def done(self, number, outcome, now_ms):
-            self.ended.append((number, outcome))
-
     now = [0]
-    stores = SharedStores(Agent(), Told, Bus(), None, lambda: now[0], lambda count: b"i" * count)
-    assert stores.carry_out((None, 7, "query", Store, "", ())) and stores.deadline() == ANSWER_MS
+    stores = stores_of(Bus(), now=now)
+    assert stores.carry_out(QUERY) and stores.deadline() == ANSWER_MS
     stores.poll()
-    assert Agent.ended == []
+    assert stores._agent.ended == []
     now[0] = ANSWER_MS
     stores.poll()
-    ((number, (done, error)),) = Agent.ended
+    ((number, (done, error)),) = stores._agent.ended
     assert number == 7 and not done and isinstance(error, StoreError)
     assert "lead keeps the stores of the swarm team: it has not answered" in error.message
     assert "counts once" in error.hint and stores.deadline() is None
-    stores.remembered(json.dumps("late"), True, None)  # it is not waited for any more
+    stores.remembered("69" * 8, True, None)  # it is not waited for any more
+
+
+def test_a_request_waits_until_all_that_is_on_record_has_come():
+    now, bus = [0], Bus()
+    stores = stores_of(bus, now=now)
+    bus.is_synced = False
+    assert stores.carry_out(QUERY) and stores.carry_out(QUERY) and bus.said == []
+    now[0] = 1
+    stores.poll()
+    bus.is_synced = True
+    stores.poll()
+    assert len(bus.said) == 2 and stores._agent.ended == []
+    bus.is_synced = False
+    stores.carry_out(QUERY)
+    now[0] = 2 * ANSWER_MS
+    stores.poll()
+    assert "did not say in time" in stores._agent.ended[-1][1][1].message
+
+
+def test_what_waits_for_a_keeper_is_carried_out_unless_it_is_old_or_its_process_has_ended():
+    bus, done = Keeping(), []
+    stores = stores_of(bus, "lead", done.append)
+    request = "notes", "", "query", ["key", "a", 1, None]
+    bus.now = ANSWER_MS
+    stores.remember("b", 0, "0" * 16, *request)  # who asked has given it up
+    stores.remember("b", 1, "1" * 16, *request)
+    stores.poll()
+    assert [effect[4] for effect in done] == [""]
+    bus.is_there = lambda process: False
+    stores.remember("b", 1, "2" * 16, *request)
+    stores.poll()
+    assert len(done) == 1
+    (_, number, *_), stored = done[0], (True, {"entries": []})
+    number(stored)
+    assert bus.said == [("1" * 16, *stored)]
+
+
+def test_an_engine_that_is_away_ends_nothing():
+    """What is asked waits, and is not lost."""
+    bus, done = Keeping(), []
+    stores = stores_of(bus, "lead", done.append)
+    stores.remember("b", 0, "1" * 16, "notes", "", "query", ["key", "a", 1, None])
+
+    def away():
+        raise ClawError("the engine is away")
+
+    bus.keeper_of_stores = away
+    stores.poll()
+    bus.keeper_of_stores = lambda: "a"
+    stores.poll()
+    assert len(done) == 1
+
+
+def test_nobody_but_who_may_keep_the_stores_remembers_requests():
+    stores = stores_of(Bus())
+    stores.remember("c", 0, "1" * 16, "notes", "", "query", ["key", "a", 1, None])
+    assert not stores._unanswered
+
+
+def test_an_answer_that_no_entry_carries():
+    bus, done = Keeping(), []
+    stores = stores_of(bus, "lead", done.append)
+    stores.remember("b", 0, "1" * 16, "notes", "", "query", ["key", "a", 1, None])
+    stores.poll()
+    told = []
+
+    def remembered(id, is_done, value):
+        told.append((is_done, value))
+        if is_done:
+            raise ValueError("nested too deep")
+
+    bus.remembered = remembered
+    done[0][1]((True, {"entries": []}))
+    assert [is_done for is_done, _ in told] == [True, False]
+    assert "nested too deep" in told[1][1][1]
+
+
+def test_vectors_that_are_learned_are_as_many_as_an_entry_holds():
+    bus = Bus()
+    stores, sent = stores_of(bus), []
+
+    def remember(id, name, part, verb, details):
+        sent.append(len(details))
+        if len(details) > 20:
+            raise TooLong("too long")
+        return Later()
+
+    bus.remember = remember
+    stores.carry_out((None, 7, "learn", Store, "", [[n, "text", [0.5]] for n in range(64)]))
+    assert sent == [64, 32, 16] and stores._agent.ended == []
+
+
+def test_a_request_without_an_id_gets_one():
+    bus = Bus()
+    stores_of(bus).carry_out((None, 7, "store", Store, "", (None, [(None, "x", None, None)])))
+    assert bus.said[0][4][0] == "69" * 16
 
 
 def test_requests_that_are_none(machines):
@@ -231,18 +386,28 @@ def test_requests_that_are_none(machines):
         world.kind, world.server, world.ends, world.refused = machines.kind, machines.server, [], []
         world.place, world.keep = machines.server.place, str(machines.path / "kept")
         end = world.bus("hand")
-        for number, request in enumerate(
-            (
-                ([], "notes", "", "query", []),
-                ("a", "own", "", "query", ["key", "a", 1, None]),
-                ("b", ["notes"], "", "query", ["key", "a", 1, None]),
-                ("c", "notes", "", "drop", []),
-                ("d", "notes", "", "store", ["x", [], 7]),
-                ("e", "notes", {}, "query", ["key", "a", 1, None]),
-                ("f", "notes", "", "query", 7),
-            )
-        ):
-            world.done(end.remember(*request))
+        get, entry = ["key", "a", 1, None], ["a", "x", None, None]
+        requests = [
+            ([], "notes", "", "query", get),
+            ("x" * 524100, "notes", "", "query", get),
+            ("own", "own", "", "query", get),
+            ("names", ["notes"], "", "query", get),
+            ("verb", "notes", "", "drop", []),
+            ("dict", "notes", "", "store", {"a": 1, "b": 2, "c": 3}),
+            ("part", "notes", {}, "query", get),
+            ("number", "notes", "", "query", 7),
+            ("three", "notes", "", "query", get[:3]),
+            ("no id", "notes", "", "store", ["x", [entry]]),
+            ("none", "notes", "", "store", ["ab" * 16, []]),
+            ("entry", "notes", "", "store", ["ab" * 16, [entry[:2]]]),
+            ("meta", "notes", "", "store", ["ab" * 16, [["a", "x", "text", None]]]),
+            ("vector", "notes", "", "store", ["ab" * 16, [entry], [["0", [1]]]]),
+            ("learn", "notes", "", "learn", [["a", "x"]]),
+            ("count", "notes", "", "compact", "all"),
+        ]
+        for number, (id, *request) in enumerate(requests):
+            id = id if isinstance(id, list) or len(id) > 16 else id.ljust(16)
+            world.done(end.remember(id, *request))
             assert found(lead, "notes", 50 + number, type="key", key="a") == []
         keep(hand, "notes", 1, key="a", content="first")
         assert found(lead, "notes", 90, type="key", key="a") == ["first"]
