@@ -294,6 +294,8 @@ def test_no_test_loads_an_sdk_before_it_is_played():
 
 def test_what_pytest_asks_of_each_object_imports_nothing():
     module = Later("a module that is nowhere")
-    assert getattr(module, "_pytestfixturefunction", None) is None and inspect.unwrap(module) is module
+    assert (
+        getattr(module, "_pytestfixturefunction", None) is None and inspect.unwrap(module) is module
+    )
     with pytest.raises(ModuleNotFoundError):
         module.client
