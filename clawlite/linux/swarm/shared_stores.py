@@ -179,7 +179,8 @@ class SharedStores:
                     raise
                 details = details[: len(details) // 2]  # later requests have the others
             except (TypeError, ValueError):
-                raise InvalidParams("the request is nested too deep, or is no JSON") from None
+                why = "the request is nested too deep, or is no JSON"
+                raise InvalidParams(why, "store text, or JSON with fewer levels") from None
         self._asked[id] = number, self._now_ms() + ANSWER_MS
         sent.then(lambda later: self._is_sent(id, later))
 
