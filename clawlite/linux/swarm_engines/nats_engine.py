@@ -62,7 +62,8 @@ class NATSEngine(Engine):
         self._stream = "CLAW_" + self.swarm.replace(".", "_")
         self._loop: Any = None
         self._out: Any = None
-        self._closed: Any = None
+        self._closed: Any = None  # the connection is to end, for whatever reason
+        self._leaves: Any = None  # so is the engine's thread, whatever it waits for
         self._cut = 0
         self._failed: Exception | None = None
 
@@ -84,7 +85,7 @@ class NATSEngine(Engine):
     def _end(self):
         if self._loop:
             try:
-                self._loop.call_soon_threadsafe(self._closed.set)
+                self._loop.call_soon_threadsafe(self._leaves.set)
             except RuntimeError:
                 pass
 
@@ -103,12 +104,25 @@ class NATSEngine(Engine):
             raise self._refusal(e) from None
 
     async def _connected(self):
+        """Serve one connection, until it ends or ``close`` is called."""
         asyncio = self._asyncio
-        self._closed, self._out, last = asyncio.Event(), asyncio.Queue(), []
+        self._closed, self._leaves, self._out = asyncio.Event(), asyncio.Event(), asyncio.Queue()
         self._loop = asyncio.get_running_loop()
         # ``close`` sets this first, and then looks for the loop: one of both sees the other
         if self._left.is_set():
             return
+        work = asyncio.ensure_future(self._serve())
+        leaves = asyncio.ensure_future(self._leaves.wait())
+        await asyncio.wait([work, leaves], return_when=asyncio.FIRST_COMPLETED)
+        leaves.cancel()
+        work.cancel()  # of one that has ended this changes nothing
+        await asyncio.wait([work])
+        error = None if work.cancelled() else work.exception()
+        if error and not self._left.is_set():
+            raise error
+
+    async def _serve(self):
+        asyncio, last = self._asyncio, []
 
         async def closed():
             self._closed.set()
@@ -144,6 +158,9 @@ class NATSEngine(Engine):
             )
         except self._package.errors.NoServersError as e:
             raise (last or [e])[-1] from None
+        except asyncio.CancelledError:
+            await client.close()
+            raise
         tasks = []
         try:
             await client.subscribe(self._here + self.process, cb=_here)

@@ -2,6 +2,7 @@
 the name of another.
 """
 
+import socket
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from swarm_world import IDS, World, task
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.swarm import replicated_bus
+from clawlite.linux.swarm_engines import nats_engine
 from clawlite.linux.swarm_engines.engine import NATS, engine_of
 
 
@@ -105,3 +107,15 @@ def test_a_full_engine_is_told_and_what_waits_is_sent_when_there_is_room(tmp_pat
         assert world.done(later)
     finally:
         world.close()
+
+
+def test_what_is_closed_while_it_connects_ends_at_once(monkeypatch):
+    """To a server that says nothing, for which it would wait for a minute."""
+    monkeypatch.setattr(nats_engine, "TOLD_S", 60)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = [NATS, False, "127.0.0.1", silent.getsockname()[1], ""]
+        made = engine_of(place, "", "team", "p", "lead")
+        made.start()
+        with silent.accept()[0]:
+            made.close()
+            assert not made._thread.is_alive()
