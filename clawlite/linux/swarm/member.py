@@ -120,7 +120,7 @@ class Member:
     def poll(self):
         """Take what has come, begin what may begin, and see to what others left."""
         if not self._agent.is_ready:
-            if self.stores:  # what a turn that ends with the agent keeps must still be answered
+            if self.stores:  # an agent that stops still stores its last turn, and hears the answer
                 self._bus.heard()
                 self.stores.poll()
             return

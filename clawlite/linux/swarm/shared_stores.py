@@ -10,7 +10,7 @@ keeps them, and the requests of the others travel as entries of the engine's log
    became of it, or that this is not known: a request with an id may then be sent again, because it
    counts once (9.3.4).  A request without an id gets one, for the same reason.
 3. A keeper that is started again carries out what was asked less than ``ANSWER_MS`` ago.
-4. Until all that is on record has come, or it is known why not, requests wait.
+4. A request that is made before this process has read the whole log waits until it has.
 """
 
 from clawlite.core.base import errors
@@ -78,7 +78,9 @@ class SharedStores:
         return min([due_ms for _, due_ms in (*self._asked.values(), *self._held)], default=None)
 
     def poll(self):
-        """Give up what was not answered, and answer what nobody has."""
+        """Give up requests that were not answered in time, send those that had to wait, and, as
+        the keeper, carry out those of others.
+        """
         now = self._now_ms()
         for id, (number, due_ms) in list(self._asked.items()):
             if now >= due_ms:
@@ -101,8 +103,8 @@ class SharedStores:
                     self._answer(id, *request)
 
     def _is_known(self) -> bool:
-        """Whether all that is on record has come, with it that this process is there where it may
-        be the keeper; or why it does not come.
+        """Return whether a request can be sent or refused now: this process has read the whole log,
+        or knows why it cannot.  One that may be the keeper has to find itself in the log, too.
         """
         is_own = self._bus.is_synced and self._swarm.own.identity == self._bus.keeper
         return self._bus.is_known() and (not is_own or self._bus.is_there(self._bus.process))
@@ -113,10 +115,12 @@ class SharedStores:
         except ClawError:  # the engine is away
             return False
 
-    # -- what the log says; what is not of this form changes nothing
+    # -- what the log says; an entry of another form is passed over
 
     def remember(self, process: str, at_ms: int, id, *request):
-        """*process* has asked; who may be the keeper remembers it."""
+        """*process* has asked.  Processes of the agent that keeps the stores note it, because each
+        of them may be the next keeper.
+        """
         if process == self._bus.process or self._swarm.own.identity != self._bus.keeper:
             return
         is_new = isinstance(id, str) and len(id) == _ID and id not in self._unanswered
