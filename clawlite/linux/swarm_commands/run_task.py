@@ -46,7 +46,7 @@ def run_task(swarm, bus: Bus, description: str, to, data, as_json: bool, togethe
         if all(statuses[name] == "unavailable" for name in asked):
             sys.stderr.write(
                 "clawlite: no agent that could do it is running yet, so it waits - start "
-                "them with: clawlite swarm up\n"
+                "them with: clawlite swarm up, or a board behind a gateway with: clawlite gateway\n"
             )
         try:
             state = _wait(swarm, bus, task.id, together)

@@ -102,7 +102,8 @@ def up(folders: list) -> int:
         locks.append(_lock(folder))
         if is_behind:
             print_line(
-                "%s: a board behind a gateway, which speaks for it: clawlite gateway" % folder
+                "%s: a board behind a gateway, which speaks for it: clawlite gateway %s"
+                % (folder, folder)
             )
             continue
         if swarm.is_board:
