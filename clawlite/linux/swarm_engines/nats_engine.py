@@ -28,6 +28,8 @@ from clawlite.linux.swarm_engines.engine import (
     Refused,
 )
 
+AGAIN_S = 0.1  # until a connection that was told to end, and goes on, is told again
+CLOSE_S = 1.0  # that the end of a connection may take
 ASK_S = 1.0  # that a process may take to say that it is there
 SNAPSHOT_S = 0.5, 1, 2, 4, 8, 16  # that a snapshot may take to come, at each try
 PING_S = 15  # of the connection: two without an answer end it
@@ -111,17 +113,35 @@ class NATSEngine(Engine):
         # ``close`` sets this first, and then looks for the loop: one of both sees the other
         if self._left.is_set():
             return
-        work = asyncio.ensure_future(self._serve())
+        client, more = self._client()
+        work = asyncio.ensure_future(self._serve(client, more))
         leaves = asyncio.ensure_future(self._leaves.wait())
         await asyncio.wait([work, leaves], return_when=asyncio.FIRST_COMPLETED)
         leaves.cancel()
-        work.cancel()  # of one that has ended this changes nothing
-        await asyncio.wait([work])
+        # wait_for, in which the package connects, loses a cancellation that comes in the moment in
+        # which it has an answer, before Python 3.12 (python/cpython#86296)
+        while not work.done():
+            work.cancel()
+            await asyncio.wait([work], timeout=AGAIN_S)
+        # one that could not connect has nothing to say, and may hang here (a TLS that was refused)
+        if client.is_connected or self._left.is_set():
+            end = asyncio.gather(client.close(), return_exceptions=True)
+            await asyncio.wait([end], timeout=CLOSE_S)
         error = None if work.cancelled() else work.exception()
         if error and not self._left.is_set():
             raise error
 
-    async def _serve(self):
+    def _client(self) -> tuple:
+        """Return a client that is not connected yet, and what more its ``connect`` is given."""
+        secure, _, _, user, password = self.place
+        more: dict = {"user": user, "password": password} if user or password else {}
+        if not secure:
+            return self._package.NATS(), more
+        from clawlite.linux.net.tls import context
+
+        return _secure(self._package.NATS)(), {**more, "tls": context()}
+
+    async def _serve(self, client, more: dict):
         asyncio, last = self._asyncio, []
 
         async def closed():
@@ -135,13 +155,7 @@ class NATSEngine(Engine):
             if is_refused or "permissions violation" in str(error).lower():
                 self._closed.set()
 
-        secure, host, port, user, password = self.place
-        more: dict = {"user": user, "password": password} if user or password else {}
-        client = self._package.NATS()
-        if secure:
-            from clawlite.linux.net.tls import context
-
-            client, more["tls"] = _secure(self._package.NATS)(), context()
+        secure, host, port, user, _ = self.place
         try:
             await client.connect(
                 "%s://%s:%d" % ("tls" if secure else "nats", host, port),
@@ -158,9 +172,6 @@ class NATSEngine(Engine):
             )
         except self._package.errors.NoServersError as e:
             raise (last or [e])[-1] from None
-        except asyncio.CancelledError:
-            await client.close()
-            raise
         tasks = []
         try:
             await client.subscribe(self._here + self.process, cb=_here)
@@ -175,8 +186,6 @@ class NATSEngine(Engine):
             for task in tasks:
                 task.cancel()
             ended = await asyncio.gather(*tasks, return_exceptions=True)
-            if not client.is_closed:
-                await client.close()
         for error in [self._failed, *ended, *last]:
             if isinstance(error, Exception):
                 raise error
