@@ -1,8 +1,9 @@
 """Handlers: plain functions, generators in steps, timeouts that end the work."""
 
+from clawlite.core.base.effect import ASKS_PROVIDER
 from clawlite.core.base.errors import SandboxDenied, ToolTimeout
 from clawlite.core.image.image import GENERATOR, HAS_BOARD, MAKER
-from clawlite.core.turns.handlers import Handlers
+from clawlite.core.turns.handlers import MAX_TOKENS, Handlers
 
 
 class Tool:
@@ -30,6 +31,10 @@ def raises():
     yield
 
 
+def asks():
+    return (yield {"ask": "Why?"})
+
+
 def stubborn():
     try:
         yield 1000
@@ -44,6 +49,7 @@ def start(function, flags=0, due=None, now=0, **arguments):
         {
             "steps": steps,
             "raises": raises,
+            "asks": asks,
             "stubborn": stubborn,
             "plain": lambda a: a + 1,
             "broken": lambda: 1 // 0,
@@ -99,6 +105,14 @@ def test_a_timeout_ends_the_work():
         and handlers.deadline() is None
     )
     assert handlers.poll(1000) == []
+
+
+def test_a_handler_that_waits_for_a_provider_is_ended_when_it_is_due():
+    """The loop is to wake for that: nothing else may happen until then."""
+    handlers, _ = start("asks", GENERATOR, due=25)
+    assert handlers.poll(0) == [(1, (ASKS_PROVIDER, ("Why?", MAX_TOKENS)))]
+    assert handlers.deadline() == 25
+    assert isinstance(handlers.poll(25)[0][1][1], ToolTimeout) and handlers.deadline() is None
 
 
 def test_what_a_generator_raises_is_an_outcome():

@@ -154,8 +154,9 @@ class Handlers:
         """Return the monotonic time at which ``poll`` has something to do, or None."""
         first = None
         for entry in self._running:
-            wake_ms, due_ms = entry[_WAKE_MS], entry[_DUE_MS]
-            at = wake_ms if due_ms is None or wake_ms is None or wake_ms < due_ms else due_ms
+            at, due_ms = entry[_WAKE_MS], entry[_DUE_MS]
+            if at is None or due_ms is not None and due_ms < at:
+                at = due_ms
             if at is not None and (first is None or at < first):
                 first = at
         return first
