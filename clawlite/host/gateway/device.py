@@ -165,6 +165,8 @@ class Device:
             self._message(params)
         elif method == _PREFIX + "cancel" and _is_id(params.get("id")):
             self._forget(params["id"])
+            if _is_id(message.get("id")):
+                self._link.send(dumped({"jsonrpc": "2.0", "id": message["id"], "result": {}}))
         elif method == _PREFIX + "answer" and _is_id(params.get("id")):
             job = self._jobs.get(params["id"])
             if isinstance(job, ToolJob):

@@ -12,8 +12,9 @@ device's side of the protocol, over TCP or TLS.
    know how says nothing.
 6. The connection stands while a person is asked, too: the answer goes up at once, and a call that
    ends first takes its question back.
-7. The gateway is told at once of a call that nobody waits for any more.  Where it cannot be
-   reached, that is tried for ``_CANCEL_MS``, and told when another call connects.
+7. The gateway is told at once of a call that nobody waits for any more, and says that it knows:
+   what went into a connection that had broken is told again.  Where the gateway cannot be reached,
+   that is tried for ``_CANCEL_MS``, and told when another call connects.
 8. The gateway takes ``_AT_ONCE`` calls of one device at once; others wait here.
 """
 
@@ -97,6 +98,7 @@ class GatewayCalls:
         self._running = _thread.allocate_lock()  # held while the thread runs
         self._framer = None  # of the connection that stands
         self._sent = {}  # id of a call that went up over that connection -> the answer that did
+        self._ends_told = set()  # ids of calls whose cancellation went up over that connection
 
     @property
     def is_busy(self) -> bool:
@@ -337,7 +339,7 @@ class GatewayCalls:
 
             tls.wrap(stream, tls.context(self._authorities), self._host)
         stream.due += GREET_MS / 1000
-        self._framer, self._sent = Framer(_MAX_RECORD), {}
+        self._framer, self._sent, self._ends_told = Framer(_MAX_RECORD), {}, set()
         while self._goes_on(stream):
             data = stream.receive_if_any(16384)
             if data == b"":
@@ -358,17 +360,18 @@ class GatewayCalls:
         # would wake this thread for them: it looks again until there is nothing left to send.
         while has_sent:
             with self._lock:
-                gone, calls = list(self._given_up), self._in_turn()
+                gone = [id for id in self._given_up if id not in self._ends_told]
+                calls = self._in_turn()
             for id in gone:
-                self._send(stream, _note("cancel", {"id": id}))
-                with self._lock:
-                    self._given_up.pop(id, None)
+                self._ends_told.add(id)
+                self._send(stream, {"id": id, **_note("cancel", {"id": id})})
             has_sent = bool(gone)
             for call in calls:
                 for record in self._due_records(call):
                     has_sent = True
                     self._send(stream, record)
-        return bool(calls)
+        with self._lock:
+            return bool(calls or self._given_up)
 
     def _due_records(self, call: _Call):
         """Yield the records of *call* that the gateway has not had over this connection, as long
@@ -400,6 +403,8 @@ class GatewayCalls:
             stream.due = None  # from here on, ``poll`` watches the time
             self._send(stream, {"jsonrpc": "2.0", "id": id, "result": self._who()})
         elif method is None:
+            with self._lock:
+                self._given_up.pop(str(id), None)
             self._ended(self._call_of(id), message)
         elif isinstance(params, dict):
             self._told(self._call_of(params.get("id")), method, params)

@@ -115,7 +115,7 @@ def test_an_agent_that_ends_cancels_its_calls(tmp_path, state, port, wire):
 
 
 def test_a_cancellation_that_finds_no_connection_is_told_at_the_next(tmp_path, state, port, wire):
-    with sleeping(tmp_path, state, port, wire) as (_, shed):
+    with sleeping(tmp_path, state, port, wire) as (running, shed):
         wire.is_mute = True
         wire.cut()
         shed.line(rpc("notifications/cancelled", {"requestId": 1}))
@@ -123,7 +123,20 @@ def test_a_cancellation_that_finds_no_connection_is_told_at_the_next(tmp_path, s
         assert not is_cancelled(tmp_path)
         wire.is_mute = False
         wire.cut()
-        eventually(lambda: is_cancelled(tmp_path))
+        assert says(running, "sleep: cancelled: nobody waits for it")  # no time-out ended it
+        assert is_cancelled(tmp_path)
+
+
+def test_a_cancellation_that_is_not_acknowledged_is_told_again(tmp_path, state, port, wire):
+    """What went into a connection that was broken already may have come nowhere."""
+    with sleeping(tmp_path, state, port, wire) as (running, shed):
+        wire.is_mute = True
+        shed.line(rpc("notifications/cancelled", {"requestId": 1}))
+        assert says(running, "sleep: cancelled: nobody waits for it")
+        wire.is_mute = False
+        wire.cut()
+        eventually(lambda: wire.seen.count(b"claw.gateway.cancel") == 2)
+        assert says(running, "shed: the connection has ended", 2)
 
 
 class Seam:
