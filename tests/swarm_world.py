@@ -180,7 +180,7 @@ class World:
         return Killable(self.kind, self.place, self.keep, does)
 
     def close(self):
-        for one in self.ends:
+        for one in reversed(self.ends):  # the first may keep the log of the others
             one.leave()
         if self.server:
             self.server.kill()
