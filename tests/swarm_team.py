@@ -151,6 +151,11 @@ def delegate(agent, description: str, number: int = 1, **more) -> dict:
     return agent.call("claw.swarm.delegate", params, number)
 
 
+def delegated(agent, description: str, number: int) -> bool:
+    """Delegate, as soon as *agent* has noticed that the engine is there again."""
+    return eventually(lambda: "result" in delegate(agent, description, number))
+
+
 def look_on(tmp_path, name="team") -> Bus:
     return Bus(str(tmp_path / "state/swarms" / name), lambda: 0, os.urandom)
 

@@ -16,7 +16,7 @@ from board_beds import AGENTS, TOOLS, Operator, speaks_for_its_board
 from engines import SERVERS
 from gateways import HEAP, flashed, gateway, process_of, says, script
 from sims import needs_micropython, needs_mpy_cross
-from swarm_team import SWARM, UUID, delegate, ended, look_on, start, statuses, swarm
+from swarm_team import SWARM, UUID, delegate, delegated, ended, look_on, start, statuses, swarm
 from swarm_team import project as member
 from swarm_world import server_of, settings
 
@@ -235,7 +235,7 @@ def test_a_board_is_a_member_by_each_engine(tmp_path, firmware, kind):
             engine.kill()
             engine.start()
             assert team.is_("ready")
-            assert "result" in delegate(lead, "water 4", 4)
+            assert delegated(lead, "water 4", 4)
             assert team.ends(4) == ("completed", {"text": "Watered 4"})
     finally:
         team.end()

@@ -14,7 +14,7 @@ from engines import BROKERS
 from gateways import HEAP, flashed, process_of
 from guarded_broker import guarded
 from sims import needs_micropython, needs_mpy_cross
-from swarm_team import SWARM, UUID, delegate, start, swarm
+from swarm_team import SWARM, UUID, delegate, delegated, start, swarm
 from swarm_team import project as member
 from swarm_world import settings
 
@@ -130,7 +130,7 @@ def test_a_board_by_mqtt_is_there_does_tasks_and_reports(team, tmp_path):
         for _ in range(2):
             speaker.expect("shed is there\n")
         assert team.is_("ready")
-        assert "result" in delegate(lead, "water 4", 4)
+        assert delegated(lead, "water 4", 4)
         assert team.ends(4) == ("completed", {"text": "Watered 4"})
 
 
@@ -187,7 +187,7 @@ def test_a_broker_and_a_speaker_that_are_killed_lose_no_task_and_repeat_none(tea
             (place / "go").touch()
             assert team.ends(1) == ("completed", {"text": "Bed bed is dry."})
             assert begun(place) == "x"
-            assert "result" in delegate(lead, "water 4", 4)
+            assert delegated(lead, "water 4", 4)
             assert team.ends(4) == ("completed", {"text": "Watered 4"})
 
 
@@ -208,7 +208,7 @@ def test_a_retained_stop_holds_on_a_board_also_on_one_that_was_away(team, tmp_pa
         team.server.start()
         with team.speaker():
             assert team.is_("ready")
-            assert "result" in delegate(lead, "water 2", 2)
+            assert delegated(lead, "water 2", 2)
             state, result = team.ends(2)
             assert state == "partial" and stopped in result["text"], result
             team.server.kill()
@@ -217,7 +217,7 @@ def test_a_retained_stop_holds_on_a_board_also_on_one_that_was_away(team, tmp_pa
             assert team.is_("ready")
             assert swarm(tmp_path, "resume", team.lead)[0] == 0
             eventually(lambda: "Watered" in typed(again, "water 1"), WAIT_S)
-            assert "result" in delegate(lead, "water 3", 3)
+            assert delegated(lead, "water 3", 3)
             assert team.ends(3) == ("completed", {"text": "Watered 3"})
 
 
