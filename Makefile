@@ -10,8 +10,8 @@ STAMP   := .venv/made-from-$(shell { pwd; cat pyproject.toml setup.py; } | cksum
 AGENT   := build/greenhouse
 RESULTS := build/results
 SEED    ?= $(shell date +%Y%m%d)
-# So many processes share the tests: most of them wait much of their time.
-JOBS    ?= $(shell $(PYTHON) -c 'import os; print(1 + len(os.sched_getaffinity(0)))' 2>/dev/null || echo 2)
+# So many processes share the tests, which wait three quarters of their time.
+JOBS    ?= $(shell $(PYTHON) -c 'import os; print(4 + len(os.sched_getaffinity(0)))' 2>/dev/null || echo 4)
 PYTEST  := PATH="$(CURDIR)/$(BIN):$$PATH" CLAWLITE_SEED=$(SEED) $(BIN)/pytest -p no:cacheprovider
 WORDS32 := build/words32
 STUBS   := build/stubs

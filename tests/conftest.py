@@ -43,6 +43,7 @@ import pytest
 import time_limit
 import warm
 import warm_script
+from listening import listening
 
 ROOT = Path(__file__).resolve().parents[1]
 REQUIRE_ALL = os.environ.get("CLAWLITE_REQUIRE_ALL") == "1"
@@ -186,30 +187,6 @@ def _test_leaves_no_process(_module_leaves_no_process):
     _fail_on_new(_children, before, "this test")
 
 
-def _listening() -> list:
-    """Return the listening sockets that this process holds, as "tcp 0100007F:1F90" or "unix
-    /path".
-    """
-    inodes = set()
-    for fd in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else ():
-        try:
-            target = os.readlink("/proc/self/fd/" + fd)
-        except OSError:
-            continue
-        if target.startswith("socket:["):
-            inodes.add(target[8:-1])
-    found = []
-    for kind in ("tcp", "tcp6", "unix") if inodes else ():
-        for row in Path("/proc/net", kind).read_text().splitlines()[1:]:
-            cell = row.split()
-            if kind == "unix":  # Flags 00010000 is __SO_ACCEPTCON
-                if cell[6] in inodes and cell[3] == "00010000":
-                    found.append("unix " + " ".join(cell[7:]))
-            elif cell[9] in inodes and cell[3] == "0A":  # TCP_LISTEN
-                found.append(kind + " " + cell[1])
-    return found
-
-
 def _checkout() -> set:
     """Return the lines of ``git status``, or an empty set where there is no git or no checkout."""
     try:
@@ -262,7 +239,7 @@ def pytest_report_header(config):
 def pytest_sessionstart(session):
     name, _, value = _MARK.partition("=")
     os.environ[name] = value
-    _before["checkout"], _before["listening"] = _checkout(), _listening()
+    _before["checkout"], _before["listening"] = _checkout(), listening()
     _before["problems"], _before["of_workers"] = [], []
 
 
@@ -271,7 +248,7 @@ def pytest_sessionfinish(session, exitstatus):
     made_folders.clean()
     warm.end()
     warm_script.end()
-    sockets = [s for s in _listening() if s not in _before["listening"]]
+    sockets = [s for s in listening() if s not in _before["listening"]]
     problems = ["still listening: " + s for s in sockets]
     new = sorted(_checkout() - _before["checkout"])
     if REQUIRE_ALL:  # else somebody may be editing while the tests run

@@ -27,6 +27,7 @@ def _lay_out(tmp_path: Path, source: str) -> None:
     """Put the rules and *source*, as test_sample.py, into the folder."""
     for name in (
         "conftest.py",
+        "listening.py",
         "machine.py",
         "made_folders.py",
         "time_limit.py",

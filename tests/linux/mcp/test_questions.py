@@ -342,14 +342,14 @@ def test_the_time_of_a_call_stands_still_while_a_person_is_asked(tmp_path):
 def test_a_server_that_ends_while_a_person_is_asked(tmp_path, level):
     with Operator(tmp_path, asking(tmp_path, question("Sure?"), level=level)) as one:
         one.call("echo", {"text": "a"})
-        for process in Path("/proc").glob("[0-9]*"):
+        for number in filter(str.isdigit, os.listdir("/proc")):
             try:
-                words = (process / "cmdline").read_bytes().split(b"\0")
+                words = Path("/proc", number, "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
             if str(mcp_agents.SERVER).encode() in words and b"asks" in words:
                 if str(tmp_path / "marks").encode() in words:
-                    os.kill(int(process.name), signal.SIGKILL)
+                    os.kill(int(number), signal.SIGKILL)
         assert "failed during the call" in text_of(one.agent.message())
         assert one.answer()["result"] == {"acknowledged": False}
         assert one.agent.is_serving()

@@ -10,6 +10,7 @@ from agents import eventually
 from fetching import rules
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from listening import listening
 from net_servers import (  # noqa: F401
     DEADLINE_S,
     Gate,
@@ -376,8 +377,8 @@ def test_close_ends_every_phase():
                     rest(sock)
                 except ConnectionResetError:
                     pass
-    with pytest.raises(OSError):
-        child(port)
+        # no connection is tried: the port may be another program's by now
+        assert not any(one.endswith(":%04X" % port) for one in listening())
 
 
 def test_more_connections_wait_their_turn():
