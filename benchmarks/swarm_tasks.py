@@ -18,6 +18,7 @@ The engines and agents are those of the tests.  Rows as of clawlite bench, docs 
 
 import argparse
 import asyncio
+import functools
 import json
 import os
 import select
@@ -40,12 +41,16 @@ from swarm_team import SWARM, project, start  # noqa: E402
 from swarm_world import INSIDE, World, end_of, settings  # noqa: E402
 
 from clawlite.core.swarm.swarm import Task  # noqa: E402
+from clawlite.host.base.progress import RunProgress  # noqa: E402
 from clawlite.host.bench.bench import text  # noqa: E402
 from clawlite.host.bench.run import Bench  # noqa: E402
 from clawlite.host.targets import targets  # noqa: E402
 
 ROUNDS, BLOCK, WARM = 15, 20, 20
 KINDS = [INSIDE, "sqlite-wal", *SERVERS, "mosquitto"]
+# that 15 rounds took on the machine of results/targets, for the line of progress
+RECORDED_S = {INSIDE: 1, "sqlite-wal": 4}
+RECORDED_ENGINE_S = 8
 RULE = '[[rule]]\nwhen = "ping"\nsay = "Dry."\n'
 _SQL = "create table said (number integer primary key, who text, body text)"
 
@@ -333,13 +338,14 @@ def measured(kind: str, folder: Path, rounds: int) -> dict:
     return found
 
 
-def rows(bench: Bench, rounds: int, kinds):
-    for kind in kinds:
+def rows(bench: Bench, rounds: int, kinds, progress: RunProgress):
+    for at, kind in enumerate(kinds):
+        progress.begin(at)
         try:
             with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:
                 found = measured(kind, Path(folder), rounds)
         except pytest.skip.Exception as e:  # the engines are those of the tests
-            sys.stderr.write(f"clawlite: no rows of {kind}: {e}\n")
+            progress.show(sys.stderr.write, f"clawlite: no rows of {kind}: {e}\n")
             continue
         middle = {}
         for name, blocks in found.items():
@@ -366,9 +372,13 @@ def main() -> int:
     if given.serve:
         serve(*json.loads(given.serve))
     found = []
-    with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:
-        for row in rows(Bench(folder, given.rounds), given.rounds, given.engines):
-            print(text(row), flush=True)
+    parts = [(kind, RECORDED_S.get(kind, RECORDED_ENGINE_S)) for kind in given.engines]
+    with (
+        tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder,
+        RunProgress(parts) as progress,
+    ):
+        for row in rows(Bench(folder, given.rounds), given.rounds, given.engines, progress):
+            progress.show(functools.partial(print, flush=True), text(row))
             found.append(row)
             if given.output:
                 with open(given.output, "a", encoding="utf-8") as file:

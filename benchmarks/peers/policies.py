@@ -7,6 +7,7 @@ Prints a table; FILE gets the rows (benchmarks/README.md).  Exit code 1 where a 
 """
 
 import argparse
+import functools
 import json
 import os
 import statistics
@@ -16,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 from clawlite.core.base.errors import ClawError
+from clawlite.host.base.progress import RunProgress
 from clawlite.host.bench import agent, suites
 from clawlite.host.bench.bench import text
 from clawlite.host.bench.run import Bench
@@ -26,6 +28,9 @@ HERE = Path(__file__).resolve().parent
 PEERS = ("cel", "regorus", "cedarpy", "casbin", "naive")
 BLOCK_NS = 5000000
 ROUNDS = 15
+# that each number of rules took on the machine of ../results/targets, for the line of progress
+RECORDED_S = 1, 1, 5, 60
+BEGIN_S = 20  # that the engines took to build their rules
 
 
 class Engine:
@@ -97,10 +102,17 @@ def cases(folder: str, sizes: list) -> list:
     return found
 
 
-def rows(bench: Bench, python: str, rounds: int, sizes=suites.SIZES):
+def parts(sizes) -> list:
+    """Return what ``RunProgress`` is told of ``rows``."""
+    times = zip(sizes, RECORDED_S, strict=False)
+    return [("engines begin", BEGIN_S), *((f"{size:,} rules", s) for size, s in times)]
+
+
+def rows(bench: Bench, python: str, rounds: int, progress: RunProgress, sizes=suites.SIZES):
     """Yield a row for each engine and number of rules, and what ours takes of the fastest peer's
     time.
     """
+    progress.begin(0)
     paths = cases(bench.make("peers"), list(sizes))
     made = []
     accel = os.path.join(bench.package, "build", "accel")
@@ -116,6 +128,7 @@ def rows(bench: Bench, python: str, rounds: int, sizes=suites.SIZES):
         for engine in made:
             engine.begin()
         for number, size in enumerate(sizes):
+            progress.begin(1 + number)
             found = {engine.name: [] for engine in made}
             for _ in range(rounds):
                 for engine in made:
@@ -155,10 +168,13 @@ def main(arguments=None) -> int:
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="samples of each; default 15")
     given = parser.parse_args(arguments)
     found = []
-    with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder,
+        RunProgress(parts(suites.SIZES)) as progress,
+    ):
         try:
-            for row in rows(Bench(folder, given.rounds), given.python, given.rounds):
-                print(text(row), flush=True)
+            for row in rows(Bench(folder, given.rounds), given.python, given.rounds, progress):
+                progress.show(functools.partial(print, flush=True), text(row))
                 found.append(row)
                 if given.output:
                     with open(given.output, "a", encoding="utf-8") as file:

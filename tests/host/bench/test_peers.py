@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from clawlite.host.base.progress import RunProgress
 from clawlite.host.bench.run import KEYS, Bench
 from clawlite.host.targets import targets
 
@@ -38,7 +39,9 @@ def test_each_engine_is_measured_and_ours_compared_with_the_fastest(
         for one in targets.table()
     ]
     monkeypatch.setattr(targets, "table", lambda: table)
-    found = list(policies.rows(Bench(str(tmp_path), 2), sys.executable, 2, (10, 100)))
+    sizes = 10, 100
+    bench, progress = Bench(str(tmp_path), 2), RunProgress(policies.parts(sizes))
+    found = list(policies.rows(bench, sys.executable, 2, progress, sizes))
     assert all(tuple(row) == KEYS and row["suite"] == "peers" and row["n"] == 2 for row in found)
     cases = [row["case"] for row in found if "cython" not in row["case"]]
     assert cases == [
