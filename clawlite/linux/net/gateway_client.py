@@ -13,13 +13,15 @@ device's side of the protocol, over TCP or TLS.
 6. The connection stands while a person is asked, too: the answer goes up at once, and a call that
    ends first takes its question back.
 7. The gateway is told at once of a call that nobody waits for any more, and says that it knows:
-   what went into a connection that had broken is told again.  Where the gateway cannot be reached,
-   that is tried for ``_CANCEL_MS``, and told when another call connects.
+   what went into a connection that had broken is told again.  That is tried for ``_CANCEL_MS``, also
+   with an older gateway, which never says so; one that could not be reached is told when another
+   call connects.
 8. The gateway takes ``_AT_ONCE`` calls of one device at once; others wait here.
 """
 
 import _thread
 import os
+import time
 from binascii import hexlify
 
 from clawlite.core.base.effect import ASKS_PERSON, VALUE
@@ -92,11 +94,14 @@ class GatewayCalls:
         self._boot = str(hexlify(os.urandom(4)), "ascii")
         self._count = 0
         self._calls = {}  # task -> _Call, in the order of their beginning
-        self._given_up = {}  # id of a call that the gateway may still carry out -> until when
+        # id of a call that the gateway may still carry out -> [until when this is tried, whether
+        # some connection has taken it]
+        self._given_up = {}
         self._connection = None  # of the thread, while it runs; its pipe wakes it
         self._lock = _thread.allocate_lock()  # protects the data that both threads use
         self._running = _thread.allocate_lock()  # held while the thread runs
         self._framer = None  # of the connection that stands
+        self._is_greeted = False  # over that connection
         self._sent = {}  # id of a call that went up over that connection -> the answer that did
         self._ends_told = set()  # ids of calls whose cancellation went up over that connection
 
@@ -210,7 +215,7 @@ class GatewayCalls:
 
     def _give_up(self, call: _Call):
         """Note that the gateway is to end *call*.  The lock is held."""
-        self._given_up[call.id] = self._now_ms() + _CANCEL_MS
+        self._given_up[call.id] = [self._now_ms() + _CANCEL_MS, False]
         if len(self._given_up) > _MOST_GIVEN_UP:
             del self._given_up[next(iter(self._given_up))]
 
@@ -274,12 +279,22 @@ class GatewayCalls:
     def _has_work(self, connection) -> bool:
         """Return whether a connection is needed; otherwise the thread ends."""
         with self._lock:
-            now_ms = self._now_ms()
-            is_needed = any(until_ms > now_ms for until_ms in self._given_up.values())
+            is_needed = self._tries_until() is not None
             is_needed = bool(self._in_turn()) or is_needed
             if not is_needed:
                 self._end(connection)
             return is_needed
+
+    def _tries_until(self):
+        """Return the time until which the gateway is told of calls that were given up, or None; and
+        forget those that it was told of in vain.  The lock is held.
+        """
+        now_ms = self._now_ms()
+        for id, (until_ms, is_told) in list(self._given_up.items()):
+            if is_told and until_ms <= now_ms:
+                del self._given_up[id]
+        times = [until_ms for until_ms, _ in self._given_up.values() if until_ms > now_ms]
+        return max(times, default=None)
 
     def _end(self, connection):
         """Let the next call start another thread.  The lock is held."""
@@ -340,6 +355,7 @@ class GatewayCalls:
             tls.wrap(stream, tls.context(self._authorities), self._host)
         stream.due += GREET_MS / 1000
         self._framer, self._sent, self._ends_told = Framer(_MAX_RECORD), {}, set()
+        self._is_greeted = False
         while self._goes_on(stream):
             data = stream.receive_if_any(16384)
             if data == b"":
@@ -353,7 +369,7 @@ class GatewayCalls:
 
     def _goes_on(self, stream: Stream) -> bool:
         """Send what is to be sent; return whether something more may come."""
-        if stream.due is not None:  # it has not said hello yet
+        if not self._is_greeted:
             return True
         has_sent = True
         # A send that waits for room in the socket reads the nudges that come meanwhile, so nothing
@@ -365,13 +381,20 @@ class GatewayCalls:
             for id in gone:
                 self._ends_told.add(id)
                 self._send(stream, {"id": id, **_note("cancel", {"id": id})})
+                with self._lock:
+                    if id in self._given_up:
+                        self._given_up[id][1] = True
             has_sent = bool(gone)
             for call in calls:
                 for record in self._due_records(call):
                     has_sent = True
                     self._send(stream, record)
         with self._lock:
-            return bool(calls or self._given_up)
+            until_ms = self._tries_until()
+            left_ms = 0 if until_ms is None else until_ms - self._now_ms()
+        # ``poll`` watches the time of calls
+        stream.due = None if calls else time.monotonic() + left_ms / 1000
+        return bool(calls) or until_ms is not None
 
     def _due_records(self, call: _Call):
         """Yield the records of *call* that the gateway has not had over this connection, as long
@@ -400,7 +423,7 @@ class GatewayCalls:
         if method == "claw.gateway.auth":
             self._send(stream, {"jsonrpc": "2.0", "id": id, "result": _proof(token, params)})
         elif method == "claw.gateway.hello":
-            stream.due = None  # from here on, ``poll`` watches the time
+            self._is_greeted, stream.due = True, None
             self._send(stream, {"jsonrpc": "2.0", "id": id, "result": self._who()})
         elif method is None:
             with self._lock:

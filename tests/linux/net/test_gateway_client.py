@@ -15,9 +15,10 @@ import pytest
 from agents import DEADLINE_S, eventually
 
 from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.net import gateway_client
 from clawlite.linux.net.connections import Connection
 from clawlite.linux.net.gateway_client import _AT_ONCE, _MOST_GIVEN_UP, _SILENT_S, GatewayCalls
-from clawlite.linux.net.stream import Cancelled, Stream
+from clawlite.linux.net.stream import Cancelled, Stream, TimedOut
 
 LATE_MS = -60000  # the time of a call was over before it began
 LATER_MS = 10**9
@@ -50,7 +51,8 @@ class Line:
         theirs.setblocking(False)
         theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         self.stream = stream_class(self.connection, self.calls._lock, 0)
-        self.stream.sock, self.stream.due = theirs, None  # it has said hello
+        self.stream.sock, self.stream.due = theirs, None
+        self.calls._is_greeted = True
         self._thread = threading.Thread(target=self._work)
         self._data = b""
 
@@ -61,8 +63,11 @@ class Line:
         try:
             while self.calls._goes_on(self.stream):
                 self.stream.receive_if_any(100)
-        except Cancelled:
+        except (Cancelled, TimedOut):
             pass
+
+    def has_ended(self) -> bool:
+        return not self._thread.is_alive()
 
     def records(self) -> list:
         """Return what has come so far: [(method, name of the tool or id), ...], but pieces."""
@@ -141,6 +146,20 @@ def test_a_call_that_was_refused_as_not_called_is_never_sent(wake):
         assert device.records() == [("tool", "big"), ("tool", "last")]
 
 
+def test_a_gateway_that_never_acknowledges_a_cancellation_is_told_for_so_long(wake, monkeypatch):
+    """As one does that is older: the connection ends, and so does its thread."""
+    monkeypatch.setattr(gateway_client, "_CANCEL_MS", 50)
+    with line(wake) as device:
+        device.calls.start(1, "small", {}, LATER_MS)
+        device.begin()
+        eventually(lambda: ("tool", "small") in device.records())
+        id = device.calls._calls[1].id
+        device.calls.cancel(1)
+        eventually(lambda: ("cancel", id) in device.records())
+        eventually(device.has_ended)
+        assert device.calls._tries_until() is None and device.calls._given_up == {}
+
+
 def test_a_call_that_is_cancelled_half_sent_is_not_begun(wake):
     """The gateway is told to forget the pieces that it has."""
     with full_line(wake) as device:
@@ -180,7 +199,7 @@ def test_cancellations_go_before_the_calls_that_they_make_room_for(wake):
 
 def test_cancellations_that_were_not_told_in_time_go_with_the_next_connection(wake):
     with line(wake) as device:
-        device.calls._given_up["old-1"] = 0  # its time is long over
+        device.calls._given_up["old-1"] = [0, False]  # its time is long over
         assert not device.calls._has_work(device.connection)
         device.connection.reader, device.connection.writer = os.pipe()
         device.calls._connection = device.connection
