@@ -13,9 +13,9 @@ device's side of the protocol, over TCP or TLS.
 6. The connection stands while a person is asked, too: the answer goes up at once, and a call that
    ends first takes its question back.
 7. The gateway is told at once of a call that nobody waits for any more, and says that it knows:
-   what went into a connection that had broken is told again.  That is tried for ``_CANCEL_MS``, also
-   with an older gateway, which never says so; one that could not be reached is told when another
-   call connects.
+   what went into a connection that had broken is told again.  That is tried for ``_CANCEL_MS``,
+   also with an older gateway, which never says so; one that could not be reached is told when
+   another call connects.
 8. The gateway takes ``_AT_ONCE`` calls of one device at once; others wait here.
 """
 

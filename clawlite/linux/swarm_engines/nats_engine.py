@@ -117,19 +117,25 @@ class NATSEngine(Engine):
         work = asyncio.ensure_future(self._serve(client, more))
         leaves = asyncio.ensure_future(self._leaves.wait())
         await asyncio.wait([work, leaves], return_when=asyncio.FIRST_COMPLETED)
-        leaves.cancel()
-        # wait_for, in which the package connects, loses a cancellation that comes in the moment in
-        # which it has an answer, before Python 3.12 (python/cpython#86296)
-        while not work.done():
-            work.cancel()
-            await asyncio.wait([work], timeout=AGAIN_S)
-        # one that could not connect has nothing to say, and may hang here (a TLS that was refused)
+        await self._cancelled([work, leaves])
+        # After a refusal nobody waits for this: it can take CLOSE_S (a TLS that was refused), and
+        # the socket ends with the client.
         if client.is_connected or self._left.is_set():
             end = asyncio.gather(client.close(), return_exceptions=True)
             await asyncio.wait([end], timeout=CLOSE_S)
         error = None if work.cancelled() else work.exception()
         if error and not self._left.is_set():
             raise error
+
+    async def _cancelled(self, tasks):
+        """Cancel *tasks* until each has ended: nats-py loses a cancellation while it flushes, and
+        asyncio.wait_for, in which it connects, one that comes in the moment in which there is an
+        answer, before Python 3.12 (python/cpython#86296).
+        """
+        while tasks:
+            for task in tasks:
+                task.cancel()  # of one that has ended this changes nothing
+            _, tasks = await self._asyncio.wait(tasks, timeout=AGAIN_S)
 
     def _client(self) -> tuple:
         """Return a client that is not connected yet, and what more its ``connect`` is given."""
@@ -181,13 +187,14 @@ class NATSEngine(Engine):
                 asyncio.ensure_future(self._read(subscription)),
                 asyncio.ensure_future(self._closed.wait()),
             ]
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in tasks:
-                task.cancel()
-            ended = await asyncio.gather(*tasks, return_exceptions=True)
-        for error in [self._failed, *ended, *last]:
-            if isinstance(error, Exception):
+            await self._cancelled(tasks)
+        raised = {task: task.exception() for task in tasks if not task.cancelled()}
+        # what a task raised because it was cancelled is not why the connection ended
+        why = [raised.get(task) for task in tasks if task in ended]
+        for error in [self._failed, *why, *last]:
+            if error:
                 raise error
         if not self._left.is_set():
             raise ConnectionError("the connection ended")

@@ -8,13 +8,14 @@ import sys
 import threading
 
 import pytest
+from agents import eventually
 from engines import SERVERS
 from swarm_world import IDS, World, task
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.swarm import replicated_bus
 from clawlite.linux.swarm_engines import nats_engine
-from clawlite.linux.swarm_engines.engine import NATS, engine_of
+from clawlite.linux.swarm_engines.engine import DOWN, NATS, UP, engine_of
 
 
 def test_a_login_that_is_refused_is_told_with_the_next_step(tmp_path, monkeypatch):
@@ -35,7 +36,7 @@ def test_a_login_that_is_refused_is_told_with_the_next_step(tmp_path, monkeypatc
 def test_the_agent_s_own_thread_imports_neither_the_package_nor_asyncio():
     """An agent's loop waits for no import of a library; the engine's thread does."""
     code = (
-        "import sys\nfrom clawlite.linux.swarm_engines.engine import NATS, engine_of\n"
+        "import sys\nfrom clawlite.linux.swarm_engines.engine import DOWN, NATS, UP, engine_of\n"
         "made = engine_of([NATS, False, '127.0.0.1', 1, ''], '', 'team', 'p', 'lead')\n"
         "print(sorted({'asyncio', 'nats'} & set(sys.modules)))\n"
     )
@@ -107,6 +108,35 @@ def test_a_full_engine_is_told_and_what_waits_is_sent_when_there_is_room(tmp_pat
         assert world.done(later)
     finally:
         world.close()
+
+
+@pytest.mark.parametrize("count, size", [(400, 60000), (9900, 1000)])
+def test_an_engine_that_gets_full_while_much_is_sent_is_told(tmp_path, monkeypatch, count, size):
+    """nats-py loses a cancellation while it flushes, and answers another one with an error of its
+    own.
+    """
+    more = "jetstream { max_file_store: 200KB, store_dir: %s }\n" % (tmp_path / "server")
+    server = type("Small", (SERVERS["nats"],), {"words": lambda self: small(self, more)})(
+        tmp_path / "server"
+    )
+    made = engine_of([NATS, *server.place], "", "team", "p", "lead")
+    try:
+        made.start()
+        eventually(lambda: any(kind == UP for kind, *_ in made.take()))
+        for _ in range(count):
+            made.append("lead", b"x" * size)
+        down = eventually(lambda: [one for one in made.take() if one[0] == DOWN])
+        assert "it is full: " in down[0][1], down
+    finally:
+        made.close()
+        server.kill()
+
+
+def small(server, jetstream: str) -> list:
+    """Write the configuration of *server*; return its command line."""
+    file = server.folder / "nats.conf"
+    file.write_text("listen: 127.0.0.1:%d\n%s" % (server.port, jetstream))
+    return ["-c", str(file)]
 
 
 def test_what_is_closed_while_it_connects_ends_at_once(monkeypatch):
