@@ -153,7 +153,13 @@ def delegate(agent, description: str, number: int = 1, **more) -> dict:
 
 def delegated(agent, description: str, number: int) -> bool:
     """Delegate, as soon as *agent* has noticed that the engine is there again."""
-    return eventually(lambda: "result" in delegate(agent, description, number))
+
+    def is_taken() -> bool:
+        answer = delegate(agent, description, number)
+        assert "result" in answer or "cannot be used" in answer["error"]["message"], answer
+        return "result" in answer
+
+    return eventually(is_taken)
 
 
 def look_on(tmp_path, name="team") -> Bus:

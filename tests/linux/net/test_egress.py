@@ -358,10 +358,15 @@ def test_a_child_that_hangs_up():
         assert gate.gone.wait(DEADLINE_S)
 
 
+def is_open(port: int) -> bool:
+    return any(one.endswith(":%04X" % port) for one in listening())
+
+
 def test_close_ends_every_phase():
     gate = Gate(b"x")
     with serving(gate) as server, deaf_port() as deaf:
         with door() as port:
+            assert is_open(port)
             begun, still, connecting = (
                 tunnel(port, "127.0.0.1:%d" % server, b"GET / HTTP/1.1\r\n\r\n"),
                 child(port),
@@ -378,7 +383,7 @@ def test_close_ends_every_phase():
                 except ConnectionResetError:
                     pass
         # no connection is tried: the port may be another program's by now
-        eventually(lambda: not any(one.endswith(":%04X" % port) for one in listening()))
+        eventually(lambda: not is_open(port))
 
 
 def test_more_connections_wait_their_turn():
