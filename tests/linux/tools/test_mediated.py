@@ -112,7 +112,8 @@ def test_adr_020_mediated_the_desk_end_to_end(world, desk):
             assert filled == {"ok": True, "data": {"by": "executor's own", "filled": ORDER}}
             agent.end()
             assert agent.wait() == 0 and agent.errors() == ""
-        rows = world.audit()
+        # the gateway writes its audit a moment after its answer
+        rows = eventually(lambda: len(found := world.audit()) == 3 and found)
         assert gateway.errors().count("t-executor") == 0
     assert [(device, row["tool"], row["outcome"]) for device, row in rows] == [
         ("analyst", CONTEXT, "ok"),
