@@ -51,7 +51,7 @@ def tables() -> str:
             "",
             *agents(values("x86_64-vm-busy-agents.jsonl")),
             "",
-            "A decision of policy, in microseconds, by the number of rules, with nothing else at work:",
+            "A decision of policy, in microseconds, by the number of rules; nothing else at work:",
             "",
             *engines(values("x86_64-vm-all.jsonl")),
             "\n",
