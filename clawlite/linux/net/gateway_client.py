@@ -12,9 +12,9 @@ device's side of the protocol, over TCP or TLS.
    know how says nothing.
 6. The connection stands while a person is asked, too: the answer goes up at once, and a call that
    ends first takes its question back.
-7. The gateway is told at once of a call that nobody waits for any more, and says that it knows:
-   what went into a connection that had broken is told again.  That is tried for ``_CANCEL_MS``,
-   also with an older gateway, which never says so; one that could not be reached is told when
+7. A call that nobody waits for any more is cancelled at the gateway at once, and the gateway
+   acknowledges that.  Without an acknowledgement (the connection broke, or the gateway is an older
+   one) the cancellation is sent again, for ``_CANCEL_MS``.  One that was never sent goes up when
    another call connects.
 8. The gateway takes ``_AT_ONCE`` calls of one device at once; others wait here.
 """
@@ -94,8 +94,8 @@ class GatewayCalls:
         self._boot = str(hexlify(os.urandom(4)), "ascii")
         self._count = 0
         self._calls = {}  # task -> _Call, in the order of their beginning
-        # id of a call that the gateway may still carry out -> [until when this is tried, whether
-        # some connection has taken it]
+        # id of a cancelled call that the gateway may still carry out -> [until when the
+        # cancellation is sent again, whether it was ever sent]
         self._given_up = {}
         self._connection = None  # of the thread, while it runs; its pipe wakes it
         self._lock = _thread.allocate_lock()  # protects the data that both threads use
@@ -103,7 +103,7 @@ class GatewayCalls:
         self._framer = None  # of the connection that stands
         self._is_greeted = False  # over that connection
         self._sent = {}  # id of a call that went up over that connection -> the answer that did
-        self._ends_told = set()  # ids of calls whose cancellation went up over that connection
+        self._cancels_sent = set()  # ids of calls whose cancellation it was sent
 
     @property
     def is_busy(self) -> bool:
@@ -279,19 +279,19 @@ class GatewayCalls:
     def _has_work(self, connection) -> bool:
         """Return whether a connection is needed; otherwise the thread ends."""
         with self._lock:
-            is_needed = self._tries_until() is not None
+            is_needed = self._cancels_until() is not None
             is_needed = bool(self._in_turn()) or is_needed
             if not is_needed:
                 self._end(connection)
             return is_needed
 
-    def _tries_until(self):
-        """Return the time until which the gateway is told of calls that were given up, or None; and
-        forget those that it was told of in vain.  The lock is held.
+    def _cancels_until(self):
+        """Return until when cancellations are sent again, or None for none.  Forget those that were
+        sent and whose time is over.  The lock is held.
         """
         now_ms = self._now_ms()
-        for id, (until_ms, is_told) in list(self._given_up.items()):
-            if is_told and until_ms <= now_ms:
+        for id, (until_ms, was_sent) in list(self._given_up.items()):
+            if was_sent and until_ms <= now_ms:
                 del self._given_up[id]
         times = [until_ms for until_ms, _ in self._given_up.values() if until_ms > now_ms]
         return max(times, default=None)
@@ -354,7 +354,7 @@ class GatewayCalls:
 
             tls.wrap(stream, tls.context(self._authorities), self._host)
         stream.due += GREET_MS / 1000
-        self._framer, self._sent, self._ends_told = Framer(_MAX_RECORD), {}, set()
+        self._framer, self._sent, self._cancels_sent = Framer(_MAX_RECORD), {}, set()
         self._is_greeted = False
         while self._goes_on(stream):
             data = stream.receive_if_any(16384)
@@ -376,10 +376,10 @@ class GatewayCalls:
         # would wake this thread for them: it looks again until there is nothing left to send.
         while has_sent:
             with self._lock:
-                gone = [id for id in self._given_up if id not in self._ends_told]
+                gone = [id for id in self._given_up if id not in self._cancels_sent]
                 calls = self._in_turn()
             for id in gone:
-                self._ends_told.add(id)
+                self._cancels_sent.add(id)
                 self._send(stream, {"id": id, **_note("cancel", {"id": id})})
                 with self._lock:
                     if id in self._given_up:
@@ -390,7 +390,7 @@ class GatewayCalls:
                     has_sent = True
                     self._send(stream, record)
         with self._lock:
-            until_ms = self._tries_until()
+            until_ms = self._cancels_until()
             left_ms = 0 if until_ms is None else until_ms - self._now_ms()
         # ``poll`` watches the time of calls
         stream.due = None if calls else time.monotonic() + left_ms / 1000

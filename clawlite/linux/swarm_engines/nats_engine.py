@@ -28,8 +28,8 @@ from clawlite.linux.swarm_engines.engine import (
     Refused,
 )
 
-AGAIN_S = 0.1  # until a connection that was told to end, and goes on, is told again
-CLOSE_S = 1.0  # that the end of a connection may take
+AGAIN_S = 0.1  # before a task that is still running is cancelled again
+CLOSE_S = 1.0  # that closing a connection may take
 ASK_S = 1.0  # that a process may take to say that it is there
 SNAPSHOT_S = 0.5, 1, 2, 4, 8, 16  # that a snapshot may take to come, at each try
 PING_S = 15  # of the connection: two without an answer end it
@@ -117,9 +117,9 @@ class NATSEngine(Engine):
         work = asyncio.ensure_future(self._serve(client, more))
         leaves = asyncio.ensure_future(self._leaves.wait())
         await asyncio.wait([work, leaves], return_when=asyncio.FIRST_COMPLETED)
-        await self._cancelled([work, leaves])
-        # After a refusal nobody waits for this: it can take CLOSE_S (a TLS that was refused), and
-        # the socket ends with the client.
+        await self._cancel_until_ended([work, leaves])
+        # A connection that was refused is not closed here: that could take CLOSE_S (after a failed
+        # TLS handshake), and its socket is closed when the client object is freed.
         if client.is_connected or self._left.is_set():
             end = asyncio.gather(client.close(), return_exceptions=True)
             await asyncio.wait([end], timeout=CLOSE_S)
@@ -127,10 +127,10 @@ class NATSEngine(Engine):
         if error and not self._left.is_set():
             raise error
 
-    async def _cancelled(self, tasks):
-        """Cancel *tasks* until each has ended: nats-py loses a cancellation while it flushes, and
-        asyncio.wait_for, in which it connects, one that comes in the moment in which there is an
-        answer, before Python 3.12 (python/cpython#86296).
+    async def _cancel_until_ended(self, tasks):
+        """Cancel *tasks* until each has ended.  One cancellation is not enough, because it can get
+        lost: in nats-py while it flushes, and before Python 3.12 in asyncio.wait_for when the
+        result arrives at the same moment (python/cpython#86296).
         """
         while tasks:
             for task in tasks:
@@ -189,7 +189,7 @@ class NATSEngine(Engine):
             ]
             ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await self._cancelled(tasks)
+            await self._cancel_until_ended(tasks)
         raised = {task: task.exception() for task in tasks if not task.cancelled()}
         # what a task raised because it was cancelled is not why the connection ended
         why = [raised.get(task) for task in tasks if task in ended]

@@ -146,7 +146,7 @@ def test_a_call_that_was_refused_as_not_called_is_never_sent(wake):
         assert device.records() == [("tool", "big"), ("tool", "last")]
 
 
-def test_a_gateway_that_never_acknowledges_a_cancellation_is_told_for_so_long(wake, monkeypatch):
+def test_a_cancellation_that_is_never_acknowledged_ends_with_its_time(wake, monkeypatch):
     """As one does that is older: the connection ends, and so does its thread."""
     monkeypatch.setattr(gateway_client, "_CANCEL_MS", 50)
     with line(wake) as device:
@@ -157,7 +157,7 @@ def test_a_gateway_that_never_acknowledges_a_cancellation_is_told_for_so_long(wa
         device.calls.cancel(1)
         eventually(lambda: ("cancel", id) in device.records())
         eventually(device.has_ended)
-        assert device.calls._tries_until() is None and device.calls._given_up == {}
+        assert device.calls._cancels_until() is None and device.calls._given_up == {}
 
 
 def test_a_call_that_is_cancelled_half_sent_is_not_begun(wake):
