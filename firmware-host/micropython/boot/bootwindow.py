@@ -15,7 +15,7 @@ needs.
 4. The settings are in ``/boot.json``, which a person writes and our code never changes:
    {"window_ms": 2000, "safe_pin": 15, "watchdog_ms": 8000}.  With ``watchdog_ms`` the watchdog is
    armed after the window, with the longest time that all boards support, because loading takes
-   seconds; the agent sets its own time when it runs (begin.py).  During the window there is none.
+   seconds; the agent sets its own time when it runs (startup.py).  During the window there is none.
 
 ``import main`` below is runtime/main.py, which a board has under that name.
 """

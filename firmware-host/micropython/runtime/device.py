@@ -94,10 +94,10 @@ class Device:
         ready  function() or None: called once, when the agent is READY for the first time
         """
         try:
-            from begin import begin
+            from startup import start
 
-            begin(self)
-            del begin
+            start(self)
+            del start
             drop()
             # sooner than when memory is full: then the objects in use lie closer together
             gc.threshold(gc.mem_free() // 3)

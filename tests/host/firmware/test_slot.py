@@ -33,7 +33,7 @@ DOORS = {
     ("assemble", "limits"): "LIMITS",
     ("assemble", "logfile"): "LOG",
     ("assemble", "auditing"): "AUDIT",
-    ("begin", "wifi"): "wifi.json and a radio; without the file there is none",
+    ("startup", "wifi"): "wifi.json and a radio; without the file there is none",
     ("child", "skillturn"): "a composite tool",
     ("commands", "skill"): "section SKILLS",
     ("calling", "skill"): "a tool that is a skill",

@@ -6,7 +6,7 @@ import os
 import sys
 
 
-def begin(device):
+def start(device):
     """Start the agent, and everything beside it."""
     if device.guarding:
         # the secrets are read here: deep in a turn the stack would not be enough
