@@ -17,8 +17,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.host.bench.serve import BARE, IDLE, Peer, processor_ms
 
 LONG = 1000  # turns of a conversation, without max_context_window
-# of the greenhouse template's five: its policy allows digital-write never, so no model hears of it
-TOOLS = 4
+TOOLS = 4  # of the greenhouse template
 SAYS = b"All is well.\n"  # how an answer of the server ends on the console
 # of a text turn and one with a call: ten turns until a process is warm
 PAIRS = 5

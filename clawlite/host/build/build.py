@@ -3,6 +3,7 @@ the maker's."""
 
 import contextlib
 import os
+import stat
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.header import MAGIC
@@ -14,6 +15,8 @@ from clawlite.host.fit import board_fit
 from clawlite.host.manifest import lint_warnings, manifest
 
 IMAGE = "claw.cbor"
+# the next step of whoever may not write there
+_ELSEWHERE = "let this user write there, or build another file: clawlite build -o FILE"
 
 
 def build_beside(name: str, at_use: bool = False) -> str:
@@ -79,21 +82,24 @@ def save(path: str, data: bytes) -> bool:
     """Write an image to *path*, whole or not at all; return False when it was there already, byte
     for byte.
 
-    Raises ``ClawError`` for a file there that is no image: that may be something a person wrote.
+    Raises ``ClawError`` for what is there and is no image: that may be something a person wrote, or
+    a device.
     """
     try:
-        with open(path, "rb") as file:
-            old = file.read()
-        if old == data:
-            return False
-        if old[:3] != MAGIC:
-            raise ClawError(
-                f"{path} exists and is no image", "name another file with -o, or move it away"
-            )
+        with open(path, "rb", opener=_at_once) as file:
+            is_image = stat.S_ISREG(os.fstat(file.fileno()).st_mode) and file.read(3) == MAGIC
+            if not is_image:
+                raise ClawError(
+                    f"{path} exists and is no image", "name another file with -o, or move it away"
+                )
+            file.seek(0)
+            # of a longer one, no more than shows that it is another
+            if file.read(len(data) + 1) == data:
+                return False
     except FileNotFoundError:
         pass
     except OSError as e:
-        raise ClawError(f"{path}: {e.strerror}", "name another file with -o") from None
+        raise ClawError(f"{path}: {e.strerror}", _ELSEWHERE) from None
     try:
         with open(path + ".new", "wb") as file:
             file.write(data)
@@ -101,8 +107,12 @@ def save(path: str, data: bytes) -> bool:
     except OSError as e:
         with contextlib.suppress(OSError):
             os.remove(path + ".new")
-        raise unwritten(path, e, "-o of clawlite build names another file") from None
+        raise unwritten(path, e, _ELSEWHERE) from None
     return True
+
+
+def _at_once(path, flags):
+    return os.open(path, flags | os.O_NONBLOCK)  # a FIFO without a writer would wait for one
 
 
 def build(

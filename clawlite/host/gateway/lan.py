@@ -19,6 +19,7 @@ import socket
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.line.frame import RECORD, Framer
+from clawlite.host.base.problems import unwritten
 from clawlite.host.gateway.answer import dumped
 from clawlite.host.proxy.accept import Acceptor, Strangers
 from clawlite.host.proxy.door import address_of, tls_of
@@ -44,15 +45,19 @@ class Tokens:
                 f"{name!r} is no name of a device", "letters, digits, dots and hyphens, at most 63"
             )
         token = os.urandom(32).hex()
-        os.makedirs(self._folder, mode=0o700, exist_ok=True)
         path = os.path.join(self._folder, name)
-        # no name ends so
-        file = os.open(path + "~", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
-            os.write(file, token.encode())
-        finally:
-            os.close(file)
-        os.replace(path + "~", path)
+            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            # no name ends so
+            file = os.open(path + "~", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            try:
+                os.write(file, token.encode())
+            finally:
+                os.close(file)
+            os.replace(path + "~", path)
+        except OSError as e:
+            where = "set $CLAWLITE_STATE to a folder that this user may write to"
+            raise unwritten(path, e, where) from None
         return token
 
     def is_right(self, name, nonce: str, mac) -> bool:

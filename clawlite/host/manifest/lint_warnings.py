@@ -2,7 +2,8 @@
 ``build``.
 
 dead        a rule that matches no tool
-shadowed    a rule that an earlier one always beats
+shadowed    a rule that an earlier one always beats; a rule that denies what is left is none, though
+            the tools of today leave it nothing
 warnings    a tool that no rule mentions, only one that is for every tool, or none at all; a
             permission that rests on what a server says of its own tools; a tool that no rule can
             allow; hints that have no effect; an allowed host that the sandbox does not open; a
@@ -46,9 +47,10 @@ def find(manifest) -> dict:
         entries.append(entry)
         reached += [entry] + (bound or [])
     dead, shadowed = folding.unreached(rules, manifest.tools + skills.as_tools(manifest), reached)
+    rest = _denies_the_rest(rules)
     return {
         "dead": [_rule(manifest, flat) for flat in dead],
-        "shadowed": [_rule(manifest, flat) for flat in shadowed],
+        "shadowed": [_rule(manifest, flat) for flat in shadowed if flat is not rest],
         "warnings": _general(manifest)
         + _refused(manifest)
         + _unmentioned(manifest, rules, entries)
@@ -64,6 +66,14 @@ def find(manifest) -> dict:
         + _absent(manifest)
         + _pathless(manifest, rules, entries),
     }
+
+
+def _denies_the_rest(rules: list):
+    """Return the first of *rules* that is for every tool, if it denies it, or None."""
+    for flat in rules:
+        if flat.rule.scope == "all" and flat.rule.conditions is None:
+            return flat if flat.rule.action == "deny" else None
+    return None
 
 
 def _rule(manifest, flat) -> dict:

@@ -52,6 +52,15 @@ def state(here) -> list:
             else "export CLAWLITE_STATE=/var/tmp/clawlite-%d" % here.uid
         )
         return [("state", WRONG, "%s is no folder" % folder, mend)]
+    if os.statvfs(folder).f_flag & os.ST_RDONLY:
+        return [
+            (
+                "state",
+                WRONG,
+                "%s is on a file system that is mounted read-only" % folder,
+                "sudo mount -o remount,rw %s" % quote(_mount_of(folder)),
+            )
+        ]
     if not here.may(folder, 3):
         # a parent folder may belong to others, so its owner is never changed
         owner = here.environ.get("USER") or here.uid
@@ -65,6 +74,14 @@ def state(here) -> list:
         if os.stat(path).st_mode & 0o077
     ]
     return rows or [("state", OK, "%s can be written" % folder, "")]
+
+
+def _mount_of(folder: str) -> str:
+    """Return the mount point that *folder* lies below."""
+    folder = os.path.realpath(folder)
+    while not os.path.ismount(folder):
+        folder = os.path.dirname(folder)
+    return folder
 
 
 def secrets(here) -> list:

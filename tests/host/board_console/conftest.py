@@ -11,6 +11,9 @@ from clawlite.host.sim.sim import Sim
 def greenhouse(tmp_path_factory):
     folder = tmp_path_factory.mktemp("project")
     assert clawlite("new", "greenhouse", "--offline", cwd=folder).returncode == 0
+    claw = folder / "greenhouse/claw.yaml"
+    tools = claw.read_text().replace("adc-read@", "digital-write@")  # which no rule allows
+    claw.write_text(tools)
     return folder / "greenhouse"
 
 

@@ -573,3 +573,10 @@ def test_a_device_that_stays_away(tmp_path, monkeypatch, wire):
         assert "the call was cancelled, because shed was away for 0.01 s" in error["message"]
 
     run(talk, agent)
+
+
+def test_a_token_that_cannot_be_kept_is_told(monkeypatch, tmp_path):
+    monkeypatch.setenv("CLAWLITE_STATE", "/dev/null")
+    with pytest.raises(ClawError, match=r"/dev/null/.gateway/tokens/shed: Not a directory") as told:
+        gateways.make_token("shed")
+    assert told.value.hint == "set $CLAWLITE_STATE to a folder that this user may write to"

@@ -165,7 +165,7 @@ def test_a_project_that_this_user_may_not_write_into(tmp_path):
     (make_greenhouse(tmp_path / "g")).unlink()
     (tmp_path / "g").chmod(0o555)
     for words, said in (
-        (["run", "g"], "-o of clawlite build names another file"),
+        (["run", "g"], "let this user write there, or build another file: clawlite build -o FILE"),
         (["new", "g/h"], "choose a folder that you may write to"),
     ):
         done = subprocess.run(

@@ -518,6 +518,13 @@ def test_a_policy_of_more_than_a_mebibyte_takes_time_that_grows_with_its_rules(
     assert [one["id"] for one in told["shadowed"]] == ["late"]
 
 
+def test_a_rule_that_denies_what_is_left_may_have_nothing_to_do_yet(tmp_path):
+    named = rule("named", "allow", match={"name": "one"})
+    assert found(tmp_path, [tool("one")], {"p": [named, DENY]})["shadowed"] == []
+    told = found(tmp_path, [tool("one")], {"p": [ALLOW, DENY]})["shadowed"]
+    assert [one["id"] for one in told] == [DENY["id"]]
+
+
 def test_a_limited_rule_does_not_shadow(tmp_path):
     told = found(
         tmp_path,

@@ -116,6 +116,9 @@ def test_a_tool_that_policy_denies_is_5(greenhouse_image, tmp_path):
     from clawlite.host.projects.new import new
 
     new(str(tmp_path / "p"), offline=True)
+    claw = tmp_path / "p/claw.yaml"
+    tools = claw.read_text().replace("adc-read@", "digital-write@")  # which no rule allows
+    claw.write_text(tools)
     rules = tmp_path / "p/reflex.toml"
     rules.write_text(
         rules.read_text() + '\n[[rule]]\nwhen = "pump on"\ncall = "digital-write"\n'

@@ -402,6 +402,25 @@ def test_a_state_folder_that_cannot_be_written(here):
     )
 
 
+def test_a_state_folder_on_a_file_system_that_is_mounted_read_only(tmp_path):
+    place = tmp_path / "state"
+    place.mkdir()
+    script = 'mount -t tmpfs -o ro tmpfs "$1" && shift && exec "$@"'
+    words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]
+    done = subprocess.run(
+        [*words, str(place), *linux("doctor", "--json")],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=environment(tmp_path, CLAWLITE_STATE=str(place)),
+    )
+    # else: no namespaces here
+    if "unshare:" not in done.stderr and "mount:" not in done.stderr:
+        (row,) = [row for row in json.loads(done.stdout) if row["check"] == "state"]
+        assert row["what"] == f"{place} is on a file system that is mounted read-only"
+        assert row["mend"] == f"sudo mount -o remount,rw {place}"
+
+
 def test_the_state_folder_of_who_has_no_home_in_the_environment(monkeypatch):
     monkeypatch.delenv("CLAWLITE_STATE", raising=False)
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
