@@ -26,6 +26,7 @@ WAITING, RUNNING, COMPLETED, FAILED, PARTIAL, DEAD = (
     "dead",
 )
 STATUSES = (COMPLETED, FAILED, PARTIAL)  # of a report (9.3.3)
+MOST_AMOUNT = (1 << 53) - 1  # of a report: what JSON has exactly, and no database adds up wrongly
 
 REMOTE_SECRET = 4  # position in ``Member.remote``
 

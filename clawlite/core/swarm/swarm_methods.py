@@ -16,7 +16,7 @@ from clawlite.core.base.errors import ClawError, InvalidParams
 from clawlite.core.protocol.calls import is_uuid
 from clawlite.core.protocol.group_session import Later
 from clawlite.core.protocol.rpc import field, notification
-from clawlite.core.swarm.swarm import FAILED, STATUSES, Task
+from clawlite.core.swarm.swarm import FAILED, MOST_AMOUNT, STATUSES, Task
 
 MAX_DESCRIPTION = 65536  # characters
 ROWS = """
@@ -300,6 +300,6 @@ def _id(params: dict) -> str:
 
 def _amount(params: dict, name: str):
     value = field(params, name, int, "", False)
-    if value is not None and value < 0:
-        raise InvalidParams("%s: expected at least 0, got %d" % (name, value))
+    if value is not None and not 0 <= value <= MOST_AMOUNT:
+        raise InvalidParams("%s: expected 0 to %d, got %d" % (name, MOST_AMOUNT, value))
     return value

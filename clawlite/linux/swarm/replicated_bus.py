@@ -23,13 +23,12 @@ entry of the engine's log, which all processes apply in the same order.
 """
 
 import select
-import sqlite3
 import time
 from typing import Any
 
 from clawlite.core.base.errors import ClawError, ParseError
 from clawlite.core.protocol.group_session import Later
-from clawlite.core.swarm.swarm import LEADER, ROOT, RUNNING, SOURCE, WAITING, Task
+from clawlite.core.swarm.swarm import LEADER, MOST_AMOUNT, ROOT, RUNNING, SOURCE, WAITING, Task
 from clawlite.linux.files.files import swarm_folder
 from clawlite.linux.files.inherited_log import InheritedLog
 from clawlite.linux.io.jsontext import dumps, loads
@@ -73,32 +72,41 @@ _OF_PERSONS = {  # changes that no member may ask for
 # changes that name who asks for them, and the place of that identity among their values
 _NAMES_ITSELF = {"broadcast": 0, "report": 5, "take": 0, "here": 0}
 _SENDER = 3  # the same in the task of a put
-# the changes that an entry may be, and how many values each has
+# the changes that an entry may be, and what values each has; object: any JSON
+_NUMBER = int | None
 _CHANGES = {
-    "put": 1,
-    "asks": 2,
-    "report": 7,
-    "broadcast": 2,
-    "take": 5,
-    "divide": 1,
-    "allot": 4,
-    "hold": 3,
-    "use": 3,
-    "begins": 1,
-    "release": 1,
-    "reclaim": 2,
-    "expire": 2,
-    "withdraw": 1,
-    "again": 1,
-    "drop": 1,
-    "stop": 1,
-    "resume": 1,
-    "here": 2,
-    "declare": 1,
-    "gone": 1,
-    "remember": 5,
-    "remembered": 3,
+    "put": (list,),
+    "asks": (str, str),
+    "report": (str, str, object, _NUMBER, _NUMBER, str, bool),
+    "broadcast": (str, object),
+    "take": (str, bool, _NUMBER, bool | None, list | None),
+    "divide": (str,),
+    "allot": (str, list, bool, list),
+    "hold": (str, list, list),
+    "use": (str, int, int),
+    "begins": (str,),
+    "release": (str,),
+    "reclaim": (int | list, bool),
+    "expire": (int, bool),
+    "withdraw": (str,),
+    "again": (str,),
+    "drop": (str,),
+    "stop": (str,),
+    "resume": (str,),
+    "here": (str, int),
+    "declare": (str,),
+    "gone": (str,),
+    "remember": (object,) * 5,
+    "remembered": (object,) * 3,
 }
+_TASK = (str, str, object, str, str, str)  # the value of a put
+# Which entries of a process have been applied: those up to a number, without some ranges.  One that
+# a full engine refused comes again after later ones that were shorter.
+_APPLIED = """
+create table if not exists ops (process text primary key, number int);
+create table if not exists gaps (process text, first int, last int);
+create index if not exists gaps_by_process on gaps (process);
+"""
 
 
 class _Replica(Bus):
@@ -108,7 +116,7 @@ class _Replica(Bus):
         self.at_ms = None  # of the entry that is being applied
         super().__init__(None, lambda: now() if self.at_ms is None else self.at_ms, draw)
         self.own = self.process  # while an entry is applied, ``process`` is who wrote it
-        self._db.execute("create table ops (process text primary key, number int)")
+        self._db.executescript(_APPLIED)
 
     def here(self, identity: str, at_once: int):
         row = (self.process, identity, at_once)
@@ -134,12 +142,28 @@ class _Replica(Bus):
         self._seen = self._rows("select coalesce(max(number), 0) from messages")[0][0]
 
     def is_new(self, process: str, number: int) -> bool:
-        """Return whether no entry of *process* with this number, or a later one, was applied."""
-        last = self._rows("select number from ops where process = ?", process)
-        if last and last[0][0] >= number:
+        """Return whether the entry of *process* with this number was never applied; from now on it
+        was.
+        """
+        row = self._db.execute("select number from ops where process = ?", (process,)).fetchone()
+        last = row[0] if row else 0
+        if number > last:
+            self._leave_out(process, last + 1, number - 1)
+            self._db.execute("insert or replace into ops values (?, ?)", (process, number))
+            return True
+        gap = "select rowid, first, last from gaps where process = ? and ? between first and last"
+        found = self._db.execute(gap, (process, number)).fetchone()
+        if found is None:
             return False
-        self._db.execute("insert or replace into ops values (?, ?)", (process, number))
+        row_id, first, last = found
+        self._db.execute("delete from gaps where rowid = ?", (row_id,))
+        self._leave_out(process, first, number - 1)
+        self._leave_out(process, number + 1, last)
         return True
+
+    def _leave_out(self, process: str, first: int, last: int):
+        if first <= last:
+            self._db.execute("insert into gaps values (?, ?, ?)", (process, first, last))
 
     def identity_of(self, process: str):
         """Return the identity as which a process has joined, None where it is not there."""
@@ -169,7 +193,7 @@ class _Replica(Bus):
 
     def load(self, data: bytes):
         self._db.deserialize(data)
-        self._db.executescript(SCHEMA)  # it may be of a version before this one
+        self._db.executescript(SCHEMA + _APPLIED)  # it may be of a version before this one
 
     def _which_are_there(self, processes: list) -> set:
         return set(self.peers()).intersection(processes)
@@ -189,6 +213,16 @@ class _Waiting:
         self.who, self.data, self.name, self.values = who, data, name, values
         self.key = _key(who[0], name, values)
         self.later, self.due_ms = Later(), due_ms
+
+
+def _are(values, kinds: tuple) -> bool:
+    """Return whether *values* are of *kinds*, one each, and no number is larger than SQLite adds
+    up without loss.
+    """
+    return len(values) == len(kinds) and all(
+        isinstance(value, kind) and not (isinstance(value, int) and abs(value) > MOST_AMOUNT)
+        for value, kind in zip(values, kinds, strict=True)
+    )
 
 
 def _key(process: str, name: str, values) -> tuple:
@@ -412,8 +446,10 @@ class ReplicatedBus:
         error = value = None
         try:
             value = getattr(replica, name)(*values)
-        except (ClawError, sqlite3.Error, TypeError, ValueError) as e:
-            error = ClawError(str(e))
+        except Exception as e:  # all processes apply it: no entry may end them all
+            error = e if isinstance(e, ClawError) else ClawError(str(e))
+            if not mine:
+                self.refused("an entry of the log (%s): %s" % (name, str(e)[:300]))
         finally:
             replica.process, replica.at_ms = speaks, None
         if name in ("remember", "remembered") and self.stores:
@@ -439,7 +475,14 @@ class ReplicatedBus:
                 raise ValueError(
                     "version %s of entries, and this is %d - %s" % (version, VERSION, _UPDATE)
                 )
-            if _CHANGES.get(name) != len(values) or type(number) is not int:
+            if not (
+                isinstance(process, str)
+                and _are((number, values), (int, list))
+                and number > 0
+                and name in _CHANGES
+                and _are(values, _CHANGES[name])
+                and (name != "put" or _are(values[0], _TASK))
+            ):
                 raise ValueError("not a change that this version knows - " + _UPDATE)
             if identity not in self._known:
                 raise ValueError("%s is not in the swarm - %s" % (str(identity)[:63], _BUILD))
@@ -447,12 +490,12 @@ class ReplicatedBus:
                 raise ValueError("%s: only a person may %s" % (identity, _OF_PERSONS[name]))
             if sender not in (None, identity or OPERATOR):
                 raise ValueError("%s spoke in the name of %s" % (sender[:63], identity))
-            self._check_names(str(process), identity or OPERATOR, name, values)
+            self._check_names(process, identity or OPERATOR, name, values)
             if name == "put":
                 values = [Task(*values[0])]
             elif name == "take" and values[4]:
                 values[4] = tuple(values[4])
-            return str(process), number, name, values
+            return process, number, name, values
         except (ValueError, TypeError, LookupError, ClawError) as e:
             self.refused("an entry of the log: %s" % str(e)[:300])
             return None

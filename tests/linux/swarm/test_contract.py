@@ -633,6 +633,59 @@ def test_a_task_as_large_as_may_be_passes_and_one_that_is_larger_is_refused(engi
     assert [hand.state(one) for one in IDS[:3]] == [WAITING, WAITING, None]
 
 
+@pytest.mark.parametrize(
+    "name, values, said",
+    [
+        ("gone", [[]], "not a change that this version knows"),
+        ("here", ["hand", "x"], "not a change that this version knows"),
+        ("here", ["hand"], "not a change that this version knows"),
+        ("use", [IDS[0], 1 << 63, 0], "not a change that this version knows"),
+        ("put", [[IDS[1], "Look.", None, "hand", []]], "not a change that this version knows"),
+        ("__init__", [], "not a change that this version knows"),
+        ("hold", [IDS[0], [[]], []], "an entry of the log (hold): "),
+        ("allot", [IDS[0], [{}], False, [[]]], "an entry of the log (allot): "),
+    ],
+)
+def test_an_entry_of_a_wrong_form_changes_nothing_and_ends_nobody(engine, name, values, said):
+    lead, hand = engine.bus("lead", 0), engine.bus("hand")
+    engine.done(lead.put(task()))
+    assert engine.take(hand).id == IDS[0]
+    hand._append(name, *values)
+    engine.until(lambda: any(said in one for one in engine.refused))
+    engine.done(lead.put(task(2)))
+    late = engine.bus("other")  # it reads that entry, too
+    assert late.present() == lead.present() and late.state(IDS[1]) is None
+    assert late.state(IDS[2]) == WAITING and late.state(IDS[0]) == RUNNING
+
+
+def test_an_entry_with_a_number_that_no_process_counts_to_changes_nothing(engine):
+    lead, hand = engine.bus("lead", 0), engine.bus("hand")
+    hand._number = 1 << 62
+    hand._append("put", [IDS[0], "Look.", None, "hand", "", ""])
+    engine.until(lambda: len(engine.refused) >= 2)
+    assert all("not a change" in one for one in engine.refused)
+    assert lead.state(IDS[0]) is None
+
+
+def test_an_entry_that_comes_after_later_ones_of_its_process_counts_once(engine):
+    """A full engine refuses a long one, and may take a shorter one that was sent after it."""
+    lead, hand = engine.bus("lead", 0), engine.bus("hand")
+    hand._number += 2
+    hand._append("broadcast", "hand", {"n": 3})
+    late = [VERSION, hand.process, hand._number - 1, "hand", "broadcast", ("hand", {"n": 2})]
+    for _ in range(2):
+        hand._engine.append("hand", dumps(late).encode())
+    heard = []
+    engine.until(lambda: heard.extend(lead.messages()) or len(heard) >= 2)
+    engine.settle()
+    heard += lead.messages()
+    assert [message["n"] for _, message in heard] == [3, 2]
+    hand._number -= 3
+    hand._append("broadcast", "hand", {"n": 1})
+    engine.until(lambda: heard.extend(lead.messages()) or len(heard) >= 3)
+    assert heard[-1] == ("hand", {"n": 1})
+
+
 def test_a_long_log_is_cut_and_who_comes_later_knows_the_same(engine, monkeypatch):
     monkeypatch.setattr(replicated_bus, "SNAPSHOT_EACH", 20)
     lead, hand = engine.bus("lead", 0), engine.bus("hand")
