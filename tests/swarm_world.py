@@ -5,6 +5,7 @@ something.
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -15,12 +16,13 @@ from engines import BROKERS, SERVERS
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.protocol.group_session import Later
-from clawlite.core.swarm.swarm import COMPLETED, Swarm, Task
+from clawlite.core.swarm.swarm import COMPLETED, STATUSES, WAITING, Swarm, Task
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.member import Member
 from clawlite.linux.swarm.replicated_bus import ReplicatedBus, keeper_of
 from clawlite.linux.swarm.shared_memory import SharedMemory
 from clawlite.linux.swarm.stop_file import StopFile
+from clawlite.linux.swarm_engines import redis_engine
 from clawlite.linux.swarm_engines.engine import NAMES, engine_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -174,8 +176,9 @@ class World:
         return bus.take(*values) is None
 
     def process(self, *does: str) -> "Killable":
-        """Start another process that is "hand" and takes a task; it
-        ``holds`` and ``begins`` when told so.
+        """Start another process that is "hand".  It takes a task, says its id, and ``holds`` and
+        ``begins`` when told so.  One that ``watches`` says the states of the first task: once when
+        it waits, and after ``go_on`` when it has ended.
         """
         return Killable(self.kind, self.place, self.keep, does)
 
@@ -187,7 +190,7 @@ class World:
 
 
 class Killable:
-    """Another process with an end, which has taken the task *id*."""
+    """Another process with an end, which says what it did, a line each time (``said``)."""
 
     def __init__(self, kind: str, place, keep: str, does: tuple):
         command = [sys.executable, __file__, json.dumps([kind, place, keep, does])]
@@ -200,8 +203,18 @@ class Killable:
             env=dict(os.environ, PYTHONPATH=path),
         )
 
-    def took(self) -> str:
+    def said(self) -> str:
         return self._process.stdout.readline().strip()
+
+    def pause(self):
+        """Let it do nothing, while its connections stay, until ``go_on``."""
+        self._process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOWAIT)
+
+    def go_on(self):
+        self._process.send_signal(signal.SIGCONT)
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
 
     def kill(self):
         self._process.kill()
@@ -213,7 +226,15 @@ def _other_process(kind: str, place, keep: str, does: list):
     world.ends = []
     world.kind, world.keep, world.refused, world.server = kind, keep, [], None
     world.place = tuple(place) if isinstance(place, list) else place
+    if "watches" in does:
+        redis_engine.READ = 5  # the logs of tests are short
     bus = world.bus("hand")
+    if "watches" in does:
+        for states in ((WAITING,), STATUSES):
+            world.until(lambda states=states: bus._is_up and bus.state(IDS[0]) in states)
+            print(bus.state(IDS[0]), bus.take("other", False, None), flush=True)
+            sys.stdin.readline()
+        return
     taken = world.take(bus)
     if "holds" in does:  # a request that may use so many tokens
         assert world.done(bus.hold(taken.id, [60, 0], [100, None]))

@@ -22,6 +22,7 @@ import errno
 import fcntl
 import os
 import sqlite3
+from collections import deque
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.swarm.circle import Circle, Open, Peer
@@ -106,7 +107,8 @@ class Bus:
         self.process = draw(8).hex()
         self._fd = self._turn = -1
         self._news = False  # something changed here
-        self._seen = 0  # number of the last broadcast
+        self._seen = 0  # number of the last broadcast that ``messages`` has passed
+        self._own = deque(maxlen=MOST_MESSAGES)  # numbers of those that this process sent
         self._reported = 0  # row of the last report that ``reported`` gave
         self._joined = {}  # id of each member that this process is -> what ``join`` was asked
         self._open()
@@ -422,22 +424,26 @@ class Bus:
         return row == ("taken", by)
 
     def broadcast(self, sender: str, message):
-        """Send *message* to all members that are there."""
+        """Send *message* to all members that are there; this process does not hear it."""
+        self._own.append(self._say(sender, message))
+
+    def _say(self, sender: str, message) -> int:
+        """Put a broadcast on record; return its number."""
         with _Change(self) as db:
             row = (sender, dumps(message), self._wall_ms())
             number = db.execute("insert into messages values (null, ?, ?, ?)", row).lastrowid
             db.execute("delete from messages where number <= ?", (number - MOST_MESSAGES,))
-            self._seen = max(self._seen, number)  # whoever sends it does not hear it
+        return number
 
     def messages(self) -> list:
-        """Return [(sender, message), ...] that came since this was asked last."""
+        """Return [(sender, message), ...] of the others that came since this was asked last."""
         rows = self._rows(
             "select number, sender, body from messages where number > ? order by number",
             self._seen,
         )
         if rows:
             self._seen = rows[-1][0]
-        return [(sender, loads(body.encode())) for _, sender, body in rows]
+        return [(by, loads(body.encode())) for number, by, body in rows if number not in self._own]
 
     def present(self) -> dict:
         """Return {identity: [is free, ...]} of the processes that are there."""

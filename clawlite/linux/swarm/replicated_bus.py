@@ -42,6 +42,8 @@ from clawlite.linux.swarm_engines.engine import (
     NOTE,
     OPERATOR,
     SNAPSHOT,
+    SNAPSHOT_BYTES,
+    SNAPSHOT_EACH,
     SYNC_S,
     SYNCED,
     THERE,
@@ -61,8 +63,6 @@ _BUILD = "build all agents from one Swarm; clawlite swarm acl ENGINE prints who 
 LOOK_MS = 1000  # between looks for processes that are gone
 GRACE_MS = 3000  # a process that comes back by then was never gone
 LEAVE_MS = 2000  # for the last entries of a process that ends
-SNAPSHOT_EACH = 20000  # entries, after which the log is cut
-SNAPSHOT_BYTES = 1 << 26  # of entries, likewise
 _OF_PERSONS = {  # changes that no member may ask for
     "stop": "stop a swarm",
     "resume": "resume a swarm",
@@ -126,10 +126,9 @@ class _Replica(Bus):
         self._db.execute("delete from peers where process = ?", (process,))
 
     def broadcast(self, sender: str, message):
-        seen = self._seen
-        super().broadcast(sender, message)
-        if host_of(self.process) != self.own:
-            self._seen = seen  # only who sends it does not hear it
+        number = self._say(sender, message)
+        if host_of(self.process) == self.own:
+            self._own.append(number)
 
     def remember(self, *request):
         """It changes nothing here."""

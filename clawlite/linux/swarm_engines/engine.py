@@ -25,6 +25,10 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0  # between attempts to connect: double
 MOST_WAITING = 10000  # entries that have not come back
 SYNC_S = 10  # for reading the log to its end, after connecting
 TOLD_S = 5.0  # for an answer of the engine
+SNAPSHOT_EACH = 20000  # entries, after which the log is cut
+SNAPSHOT_BYTES = 1 << 26  # of entries, likewise
+# why, and what helps: what this process knows is not what others will read there
+OTHER_LOG = "its log of this swarm is not the one that it had before", "restart this agent"
 
 # kinds of what ``take`` returns, (kind, ...): the engine is reached; it is away (DOWN, why, hint,
 # is_forbidden); an entry of the log; an answer to ``there``; the log is read to its end; the state

@@ -34,6 +34,7 @@ from clawlite.linux.swarm_engines.engine import (
     NAMES,
     NOTE,
     OPERATOR,
+    OTHER_LOG,
     SNAPSHOT,
     SYNCED,
     THERE,
@@ -255,9 +256,7 @@ class MQTTEngine(Engine, Owner):
             self._entries(head, body)
         elif self._log not in ("", head["log"]):
             self._asked_s = None
-            self._down(
-                "its log of this swarm is not the one that it had before", "restart this agent"
-            )
+            self._down(*OTHER_LOG)
         else:
             self._caught_up(head)
 

@@ -20,6 +20,7 @@ from clawlite.linux.swarm_engines.engine import (
     NAMES,
     NATS,
     OPERATOR,
+    OTHER_LOG,
     SNAPSHOT,
     SYNCED,
     THERE,
@@ -67,6 +68,7 @@ class NATSEngine(Engine):
         self._closed: Any = None  # the connection is to end, for whatever reason
         self._leaves: Any = None  # so is the engine's thread, whatever it waits for
         self._cut = 0
+        self._created: Any = None  # when the stream was, at the first connection
         self._failed: Exception | None = None
 
     def append(self, sender: str, data: bytes):
@@ -209,6 +211,9 @@ class NATSEngine(Engine):
         except missing:
             config = api.StreamConfig(name=self._stream, subjects=[self._log + "*"])
             info = await js.add_stream(config)
+        self._created = self._created or info.created
+        if info.created != self._created or int(self.since or 0) > info.state.last_seq:
+            raise Refused(*OTHER_LOG)
         try:
             store = await js.object_store(self._stream)
             kept = await self._snapshot(store)
@@ -218,8 +223,14 @@ class NATSEngine(Engine):
                 self._put(SNAPSHOT, self.since, kept.data)
         except missing:
             pass
-        self._last = info.state.last_seq
         self.since = self.since or "0"
+        self._last = (await js.stream_info(self._stream)).state.last_seq
+        if int(self.since) > self._last:
+            raise Refused(
+                "its stream %s was lost, and the state that it keeps of it was not" % self._stream,
+                "stop all agents of the swarm, remove the object store %s, and start them: "
+                "the tasks before are gone" % self._stream,
+            )
         self._told = False
         self._tell()
         start = api.ConsumerConfig(

@@ -4,6 +4,10 @@
     claw:{NAME}:snapshot      hash: "data", which is all that the stream says up to "position"
     claw:{NAME}:here:PROCESS  a channel, subscribed by that process as long as it is connected
 
+The log is cut where the last but one snapshot of the process that cuts it was.  So a cut leaves
+SNAPSHOT_EACH entries or SNAPSHOT_BYTES bytes, and who fell behind it reads many at once: then, and
+only then, it looks whether it has missed some.
+
 A login for all members needs these names alone (docs/swarm-machines.md).  Redis knows who may
 write the stream, and not who wrote an entry.
 
@@ -19,8 +23,10 @@ from clawlite.linux.swarm_engines.engine import (
     ENTRY,
     NAMES,
     NOTE,
+    OTHER_LOG,
     REDIS,
     SNAPSHOT,
+    SNAPSHOT_BYTES,
     SYNCED,
     THERE,
     TOLD_S,
@@ -118,6 +124,8 @@ class RedisEngine(Engine):
             while not self._left.is_set():
                 found = reader.xread({self._log: self.since}, count=READ, block=BLOCK_MS)
                 for _, entries in found or ():
+                    if len(entries) >= READ or _size(entries) >= SNAPSHOT_BYTES // 2:
+                        self._check_cut(reader)
                     self._read(entries)
         except Exception as e:  # a connection that another thread ends has errors of its own
             raise self._refusal(e) from None
@@ -136,19 +144,37 @@ class RedisEngine(Engine):
             self._tell_what_may_be_lost(reader)
         with reader.pipeline(transaction=True) as both:
             both.hgetall(self._snapshot)
-            both.xrange(self._log, "(" + self.since if self.since else "-", count=READ)
-            kept, entries = both.execute()
-        if kept:
-            self._cut = kept[b"position"].decode()
-            if _place(self._cut) > _place(self.since):
-                self.since = self._cut
-                self._put(SNAPSHOT, self._cut, kept[b"data"])
-                entries = reader.xrange(self._log, "(" + self.since, count=READ)
-        while entries:
+            both.xrange(self._log, count=1)
+            kept, first = both.execute()
+        position = kept[b"position"].decode() if kept else ""
+        if _place(position) > _place(self.since):
+            self.since = self._cut = position
+            self._put(SNAPSHOT, position, kept[b"data"])
+        elif _place(self.since) > (0, 0) and not self._goes_on(first):
+            raise Refused(*OTHER_LOG)
+        while entries := reader.xrange(self._log, "(" + (self.since or "0-0"), count=READ):
+            self._check_cut(reader)
             self._read(entries)
-            entries = reader.xrange(self._log, "(" + self.since, count=READ)
         self.since = self.since or "0-0"
         self._put(SYNCED)
+
+    def _check_cut(self, reader):
+        """Raises ``ConnectionError``, to begin with the snapshot again, when the log was cut behind
+        what this process has read of it.
+        """
+        with reader.pipeline(transaction=True) as both:
+            both.hget(self._snapshot, "position")
+            both.xrange(self._log, count=1)
+            position, first = both.execute()
+        is_behind = position and _place(position.decode()) > _place(self.since)
+        if is_behind and not self._goes_on(first):
+            raise ConnectionError("the log was cut before all of it was read")
+
+    def _goes_on(self, first: list) -> bool:
+        """Return whether the log, whose first entry is in *first*, still has what comes after the
+        last entry that was read.
+        """
+        return bool(first) and _place(first[0][0].decode()) <= _place(self.since)
 
     def _tell_what_may_be_lost(self, reader):
         if not reader.info("persistence").get("aof_enabled"):
@@ -211,6 +237,8 @@ class RedisEngine(Engine):
 
     def _refusal(self, error) -> Refused:
         error, self._failed = self._failed or error, None
+        if isinstance(error, Refused):
+            return error
         wrong = self._package.exceptions
         said = str(error)
         if isinstance(error, wrong.AuthenticationError) or "WRONGPASS" in said:
@@ -224,6 +252,10 @@ class RedisEngine(Engine):
         if isinstance(error, wrong.OutOfMemoryError) or "OOM" in said:
             return Refused("it is full: %s" % said[:120], "give it more memory (maxmemory)")
         return Refused(*self._why(error))
+
+
+def _size(entries: list) -> int:
+    return sum(len((fields or {}).get(_FIELD, b"")) for _, fields in entries)
 
 
 def _place(position: str) -> tuple:

@@ -59,7 +59,7 @@ def test_who_is_killed_is_gone(world):
     lead = world.bus("lead", 0)
     world.done(lead.put(task()))
     other = world.process()
-    other.took()
+    other.said()
     world.until(lambda: lead.present().get("hand") == [False])
     other.kill()
     world.until(lambda: "hand" not in lead.present())
@@ -112,7 +112,7 @@ def test_what_a_killed_process_was_at_is_given_to_the_next(world):
     lead, hand = world.bus("lead", 0), world.bus("hand")
     world.done(lead.put(task()))
     other = world.process()
-    assert other.took() == IDS[0]
+    assert other.said() == IDS[0]
     other.kill()
     found = world.until(lambda: lead.reclaim(2, True))
     assert found == [(IDS[0], WAITING, "its process ended")]
@@ -164,7 +164,7 @@ def test_what_may_have_had_side_effects_is_never_begun_again(world):
     lead, hand = world.bus("lead", 0), world.bus("hand")
     world.done(lead.put(task()))
     other = world.process("begins")
-    assert other.took() == IDS[0]
+    assert other.said() == IDS[0]
     other.kill()
     [(task_id, state, why)] = world.until(lambda: lead.reclaim(2, True))
     assert (task_id, state) == (IDS[0], DEAD) and why.endswith("what it did is not known")
@@ -213,6 +213,18 @@ def test_what_is_said_is_heard_by_all_others_in_its_order(any_world):
         world.until(lambda one=one, heard=heard: heard.extend(one.messages()) or len(heard) == 20)
         assert heard == [("lead", message) for message in said]
     assert lead.messages() == []
+
+
+def test_who_says_something_still_hears_what_others_said_before(any_world):
+    world = any_world
+    lead, hand = world.bus("lead", 0), world.bus("hand")
+    hand.broadcast("hand", {"n": 1})
+    lead.broadcast("lead", {"n": 2})
+    heard = []
+    world.until(lambda: heard.extend(hand.messages()) or heard)
+    assert heard == [("lead", {"n": 2})]
+    world.until(lambda: heard.extend(lead.messages()) or len(heard) > 1)
+    assert heard[1:] == [("hand", {"n": 1})] and not hand.messages()
 
 
 def test_each_process_says_which_version_of_the_swarm_it_has(any_world):
@@ -487,7 +499,7 @@ def test_what_a_killed_process_had_reserved_is_kept_until_its_task_ends(world):
     lead, hand = world.bus("lead", 0), world.bus("hand")
     world.done(lead.put(task()))
     other = world.process("holds")
-    assert other.took() == IDS[0]
+    assert other.said() == IDS[0]
     world.until(lambda: budget(hand, 0) == (0, 60, 0))
     other.kill()
     world.until(lambda: lead.reclaim(2, True))
@@ -503,7 +515,7 @@ def test_what_a_killed_process_had_reserved_is_given_back_with_a_dead_letter(wor
     lead = world.bus("lead", 0)
     world.done(lead.put(task()))
     other = world.process("holds", "begins")
-    assert other.took() == IDS[0]
+    assert other.said() == IDS[0]
     world.until(lambda: budget(lead, 0) == (0, 60, 0))
     other.kill()
     world.until(lambda: lead.reclaim(2, True))
@@ -698,6 +710,53 @@ def test_a_long_log_is_cut_and_who_comes_later_knows_the_same(engine, monkeypatc
     assert late.state(IDS[0]) == WAITING and late._entries < 60
     assert engine.take(late, "other").id == IDS[0]
     engine.until(lambda: lead.state(IDS[0]) == hand.state(IDS[0]) == RUNNING)
+
+
+def test_who_stood_still_while_the_log_was_cut_knows_what_was_in_it(engine, monkeypatch):
+    monkeypatch.setattr(replicated_bus, "SNAPSHOT_EACH", 20)
+    lead = engine.bus("lead", 0)
+    engine.done(lead.put(task()))
+    still = engine.process("watches")
+    try:
+        assert still.said() == "waiting None"
+        still.pause()
+        other = engine.bus("other")
+        assert engine.take(other, "other").id == IDS[0]
+        other.report(IDS[0], "completed", {}, None, 0, "other", True)
+        for number in range(200):
+            other.broadcast("other", {"n": number})
+            if number % 20 == 19:
+                engine.settle()
+        still.go_on()
+        assert still.said() == "completed None"
+    finally:
+        still.kill()
+
+
+@pytest.mark.parametrize("kind", ["redis", "nats"])
+def test_a_log_that_was_lost_is_told_to_who_knew_it(kind, tmp_path):
+    """What they know, no later process would hear of."""
+    world = World(kind, tmp_path)
+    try:
+        lead = world.bus("lead", 0)
+        for number in range(3):
+            world.done(lead.put(task(number)))
+        world.server.kill()
+        for path in sorted((tmp_path / "server").rglob("*"), reverse=True):
+            path.rmdir() if path.is_dir() else path.unlink()
+        world.server.start()
+        late = world.bus("hand", is_patient=True)
+        world.until(lambda: "not the one that it had before" in lead._why[0])
+        with pytest.raises(ClawError, match="not the one that it had before") as told:
+            lead.put(task(4))
+        assert told.value.hint == "restart this agent" and late.state(IDS[0]) is None
+        world.ends.remove(lead)
+        lead.leave()
+        again = world.bus("lead", 0, is_patient=True)
+        assert world.done(again.put(task(4)))
+        world.until(lambda: late.state(IDS[4]) == WAITING)
+    finally:
+        world.close()
 
 
 # -- a stop

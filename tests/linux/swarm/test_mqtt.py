@@ -102,7 +102,7 @@ def test_who_has_died_while_the_broker_was_away_is_gone_too(tmp_path, monkeypatc
         lead = world.bus("lead", 0)
         world.done(lead.put(task()))
         other = world.process()
-        assert other.took() == IDS[0]
+        assert other.said() == IDS[0]
         world.server.kill()
         other.kill()
         world.server.start()
