@@ -2,11 +2,14 @@
 the name of another.
 """
 
+import asyncio
 import socket
 import subprocess
 import sys
 import threading
 
+import nats
+import nats.js.api
 import pytest
 from agents import eventually
 from engines import SERVERS
@@ -106,6 +109,41 @@ def test_a_full_engine_is_told_and_what_waits_is_sent_when_there_is_room(tmp_pat
         Small.room = ""
         world.server.start()
         assert world.done(later)
+    finally:
+        world.close()
+
+
+def room(port: int, more):
+    """Let the stream of the swarm take *more* bytes from now on; None: any number."""
+
+    async def let():
+        client = await nats.connect("nats://127.0.0.1:%d" % port)
+        js = client.jetstream()
+        info = await js.stream_info("CLAW_team")
+        info.config.max_bytes = -1 if more is None else info.state.bytes + more
+        info.config.discard = nats.js.api.DiscardPolicy.NEW
+        await js.update_stream(info.config)
+        await client.close()
+
+    asyncio.run(let())
+
+
+def test_a_report_that_is_refused_while_a_shorter_entry_is_taken_is_not_lost(tmp_path):
+    world = World("nats", tmp_path)
+    try:
+        lead, hand = world.bus("lead", 0), world.bus("hand")
+        world.done(lead.put(task()))
+        assert world.take(hand).id == IDS[0]
+        room(world.server.port, 100000)
+        hand.report(IDS[0], "completed", {"text": "x" * 300000}, None, None, "hand", True)
+        hand.broadcast("hand", "short")
+        heard = []
+        world.until(lambda: heard.extend(lead.messages()) or heard)
+        world.until(lambda: hand._was_down and "it is full" in hand._why[0])
+        assert lead.state(IDS[0]) == "running"
+        room(world.server.port, None)
+        world.until(lambda: lead.state(IDS[0]) == "completed")
+        assert lead.outcome(IDS[0])[2] == {"text": "x" * 300000}
     finally:
         world.close()
 
