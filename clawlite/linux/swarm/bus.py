@@ -25,6 +25,7 @@ import sqlite3
 from collections import deque
 
 from clawlite.core.base.errors import ClawError
+from clawlite.core.base.render import canonical
 from clawlite.core.swarm.circle import Circle, Open, Peer
 from clawlite.core.swarm.swarm import DEAD, FAILED, RUNNING, WAITING
 from clawlite.linux.files import sqlite_log
@@ -34,6 +35,7 @@ from clawlite.linux.swarm import reserve
 
 FILE, _FIFO = "swarm.db", ".fifo"
 BUSY_S = 10  # that another process may hold the file
+MAX_ENTRY = 524288  # bytes of a task, a report or a broadcast: within what every engine takes
 MOST_MESSAGES = 1000  # broadcasts that are kept
 MOST_TASKS = 10000  # that are kept: older ones that have ended make room
 VERSION = 6  # of the tables: 2: reserved, 3: tries, 4: who asks, 5: accounts, 6: declared
@@ -281,12 +283,13 @@ class Bus:
         towards the limits of that other task.
         """
         row = (task.description, dumps(task.input), task.sender, task.recipient)
+        check_size(len(row[0].encode()) + len(row[1].encode()))
         with _Change(self) as db:
             known = db.execute(
                 "select description, input from tasks where id = ?", (task.id,)
             ).fetchone()
             if known:
-                return known == row[:2]
+                return known == row[:2] or _sorted(known) == _sorted(row)
             if task.parent:  # a part belongs to its parent, whatever ``asks`` said before
                 reserve.forget(db, task.id)
             above = db.execute(
@@ -382,13 +385,15 @@ class Bus:
         held  the reporting process does the task; if another process does it by now, the report
               ends nothing
         """
+        text = dumps(result)
+        check_size(len(text.encode()))
         with _Change(self) as db:
             row = db.execute("select state, process from tasks where id = ?", (task_id,)).fetchone()
             if row is None:
                 return False
             ends = row == (RUNNING, self.process) if held else row[0] in (WAITING, RUNNING)
             ends = ends or self._gave_up_on(db, task_id, by)
-            report = by, status, dumps(result), tokens, duration_ms
+            report = by, status, text, tokens, duration_ms
             if not ends and db.execute(_SAME_REPORT, (task_id, *report)).fetchone():
                 return True
             number = db.execute(
@@ -429,8 +434,10 @@ class Bus:
 
     def _say(self, sender: str, message) -> int:
         """Put a broadcast on record; return its number."""
+        text = dumps(message)
+        check_size(len(text.encode()))
         with _Change(self) as db:
-            row = (sender, dumps(message), self._wall_ms())
+            row = (sender, text, self._wall_ms())
             number = db.execute("insert into messages values (null, ?, ?, ?)", row).lastrowid
             db.execute("delete from messages where number <= ?", (number - MOST_MESSAGES,))
         return number
@@ -495,7 +502,8 @@ class Bus:
         any_of   also what is for whoever is free
         most     tasks at once in the whole swarm, those that are divided not counted; or None
         part     True: only parts of other tasks, False: only others, None: both
-        breaker  (failures in a row, ms) after which *identity* takes nothing for so long, or None
+        breaker  (failures in a row, ms) after which *identity* takes nothing for so long, and then
+                 one task alone until that one has ended; or None
         """
         # Looked at before the file is locked: SQLite lets who finds it locked, by a process that
         # syncs what it gives, sleep for a millisecond and more.
@@ -505,7 +513,10 @@ class Bus:
             running = "select count(*) from tasks where state = ? and divided = 0"
             if most is not None and db.execute(running, (RUNNING,)).fetchone()[0] >= most:
                 return None
-            if breaker and self._pause_ms(db, identity, breaker):
+            failed_ms = self._failed_ms(db, identity, breaker) if breaker else None
+            if failed_ms is not None and (
+                self._wall_ms() < failed_ms + breaker[1] or self._is_at_work(db, identity)
+            ):
                 return None
             row = db.execute(
                 "select id, description, input, sender, parent, root, created_ms, "
@@ -532,20 +543,31 @@ class Bus:
         when it does.
         """
         try:
-            return self._pause_ms(self._db, identity, breaker) if breaker else 0
+            failed_ms = self._failed_ms(self._db, identity, breaker) if breaker else None
         except sqlite3.Error as e:
             raise _unusable(self._folder, e) from None
+        return 0 if failed_ms is None else max(0, failed_ms + breaker[1] - self._wall_ms())
 
-    def _pause_ms(self, db, identity: str, breaker) -> int:
-        failures, reset_ms = breaker
+    def _failed_ms(self, db, identity: str, breaker):
+        """Return when the last task of *identity* failed, ms since 1970, if as many in a row failed
+        as *breaker* says; else None.
+        """
+        failures, _ = breaker
         rows = db.execute(
             "select status, at_ms from reports where who = ? and not exists "
             "(select 1 from tasks where parent = task) order by at_ms desc, rowid desc limit ?",
             (identity, failures),
         ).fetchall()
         if len(rows) < failures or any(status != FAILED for status, _ in rows):
-            return 0
-        return max(0, rows[0][1] + reset_ms - self._wall_ms())
+            return None
+        return rows[0][1]
+
+    def _is_at_work(self, db, identity: str) -> bool:
+        query = (
+            "select 1 from tasks join peers using (process) where state = ? and divided = 0 and "
+            "identity = ? limit 1"
+        )
+        return db.execute(query, (RUNNING, identity)).fetchone() is not None
 
     # -- what a task may use
 
@@ -967,6 +989,15 @@ class TooLong(ClawError):
     """The bus takes nothing of this size, now or later."""
 
 
+def check_size(size: int):
+    """Raises ``TooLong`` for a task, a report or a broadcast of *size* bytes."""
+    if size > MAX_ENTRY:
+        raise TooLong(
+            "a task or a report of a swarm has at most %d bytes, got %d" % (MAX_ENTRY, size),
+            "put long texts into a file, and send its path",
+        )
+
+
 class Taken:
     """A task that a process has taken.
 
@@ -1025,6 +1056,11 @@ class _Change:
     def _unlock(self):
         if self._bus._turn >= 0:
             fcntl.flock(self._bus._turn, fcntl.LOCK_UN)
+
+
+def _sorted(row: tuple) -> tuple:
+    """Return (description, input) of a *row*, with the keys of the input, JSON, in one order."""
+    return row[0], canonical(loads(row[1].encode()))
 
 
 def _unusable(folder, e: Exception) -> ClawError:

@@ -25,11 +25,16 @@ class Division:
         self.taken, self._names, self._swarm = taken, names, swarm
         self.decides = False
         self._put = 0  # parts that are on the bus
+        self._is_told = False  # that this task is divided
 
     def advance(self, bus, wall_ms: int):
         """Put what can be done on the bus; return all parts as a list of ``Part`` when there is
-        nothing left to wait for, else None.  Raises ``ClawError``.
+        nothing left to wait for, else None.  Raises ``ClawError``; it goes on where it was when it
+        is called again.
         """
+        if not self._is_told:
+            bus.divide(self.taken.id)
+            self._is_told = True
         late = self._swarm.timeout_ms is not None and (
             wall_ms >= self.taken.created_ms + self._swarm.timeout_ms
         )

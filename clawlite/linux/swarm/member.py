@@ -303,7 +303,6 @@ class Member:
                 taken = bus.take(own, not swarm.leads, None, is_part)
                 if taken is None:
                     break
-                bus.divide(taken.id)
                 self._divided[taken.id] = Division(taken, names, swarm)
                 self._log("task", task_id=taken.id, state="divided", parts=len(names))
         while does and not swarm.leads and len(self._runs) < swarm.at_once:

@@ -33,7 +33,7 @@ from clawlite.linux.files.files import swarm_folder
 from clawlite.linux.files.inherited_log import InheritedLog
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.secrets.secrets import resolve, stores
-from clawlite.linux.swarm.bus import SCHEMA, Bus, TooLong, host_of
+from clawlite.linux.swarm.bus import SCHEMA, Bus, TooLong, check_size, host_of
 from clawlite.linux.swarm.stop_file import StopFile
 from clawlite.linux.swarm_engines.engine import (
     DOWN,
@@ -52,7 +52,6 @@ from clawlite.linux.swarm_engines.engine import (
 )
 
 VERSION = 1  # of entries
-MAX_ENTRY = 524288  # bytes: within what every engine takes
 REPORTS = "reports"  # end of the names of files
 ACK_MS = 10000  # that an entry may take to come back before its caller is told
 _SILENT = "it does not answer", "check whether it is overloaded"
@@ -711,12 +710,7 @@ class ReplicatedBus:
         """Return the next entry.  Raises ``TooLong``."""
         entry = [VERSION, self.process, self._number + 1, self._identity, name, values]
         data = dumps(entry).encode()
-        if len(data) > MAX_ENTRY:
-            raise TooLong(
-                "a task or a report of a swarm has at most %d bytes, got %d"
-                % (MAX_ENTRY, len(data)),
-                "put long texts into a file, and send its path",
-            )
+        check_size(len(data))
         return data
 
     # -- reading

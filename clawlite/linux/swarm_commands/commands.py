@@ -24,7 +24,8 @@ USAGE = """usage: clawlite swarm up [FOLDER ...]
        clawlite swarm status [MANIFEST | IMAGE] [--json]
        clawlite swarm trace ID [MANIFEST | IMAGE] [--json]
        clawlite swarm dead [retry ID | drop ID] [MANIFEST | IMAGE] [--json]
-       clawlite swarm stop | resume | watch [MANIFEST | IMAGE]
+       clawlite swarm stop | resume [MANIFEST | IMAGE] [--json]
+       clawlite swarm watch [MANIFEST | IMAGE]
        clawlite swarm acl redis | nats | mqtt | emqx | nats-mqtt [MANIFEST | IMAGE]...
        clawlite swarm remote [MANIFEST | IMAGE]
        clawlite swarm board [MANIFEST | IMAGE]
@@ -297,13 +298,13 @@ def _run_verb(verb: str, words: list, as_json: bool) -> int:
                     "task %s is %s: it was not given up" % (task_id, bus.state(task_id)),
                     "see those that were with: clawlite swarm dead",
                 )
-            print_line(_DONE_TEXTS[change] % task_id)
+            if as_json:
+                print(dumps({"task_id": task_id, "state": bus.state(task_id)}))
+            else:
+                print_line(_DONE_TEXTS[change] % task_id)
         elif verb in ("stop", "resume"):
             bus.wait((bus.stop if verb == "stop" else bus.resume)(_PERSON))
-            print_line(_DONE_TEXTS[verb] % swarm.name)
-            if verb == "stop":
-                running = sum(len(those) for those in bus.there(swarm)[0].values())
-                print_line(_STOP_REACHED % (running, sum(one.count for one in swarm.members)))
+            _print_stop(verb, swarm, bus, as_json)
         elif verb == "watch":
             from clawlite.linux.swarm_commands.watch import watch
 
@@ -317,6 +318,20 @@ def _run_verb(verb: str, words: list, as_json: bool) -> int:
         return 0
     finally:
         bus.leave()
+
+
+def _print_stop(verb: str, swarm: Swarm, bus: Bus, as_json: bool):
+    """Say that the swarm is stopped, and how many of its processes know it now; or resumed."""
+    found: dict = {"swarm": swarm.name, "stopped": verb == "stop"}
+    if verb == "stop":
+        found["running"] = sum(len(those) for those in bus.there(swarm)[0].values())
+        found["count"] = sum(one.count for one in swarm.members)
+    if as_json:
+        print(dumps(found))
+        return
+    print_line(_DONE_TEXTS[verb] % swarm.name)
+    if verb == "stop":
+        print_line(_STOP_REACHED % (found["running"], found["count"]))
 
 
 def _find_task(bus: Bus, wanted_id: str) -> str:

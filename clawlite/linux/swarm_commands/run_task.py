@@ -36,6 +36,9 @@ def run_task(swarm, bus: Bus, description: str, to, data, as_json: bool, togethe
             "--to %s: no member does tasks under that name" % to[:60],
             "these do: %s" % ", ".join(able),
         )
+    for name, text in (("the task", description), ("--input", data or "")):
+        if not text.isprintable() and any(0xD800 <= ord(c) < 0xE000 for c in text):
+            raise ClawError(name + ": expected UTF-8 text, found other bytes", "write it as UTF-8")
     task = Task(str(uuid.uuid4()), description, _json(data), PERSON, to or swarm.entry)
     try:
         if not swarm.engine:

@@ -12,7 +12,7 @@ import pytest
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.swarm.swarm import DEAD, FAILED, RUNNING, WAITING, Task
-from clawlite.linux.swarm.bus import MOST_MESSAGES, Bus
+from clawlite.linux.swarm.bus import MAX_ENTRY, MOST_MESSAGES, Bus, TooLong
 
 ROOT = Path(__file__).resolve().parents[3]
 IDS = ["c1a00000-0000-4000-8000-%012d" % number for number in range(9)]
@@ -33,7 +33,7 @@ class Place:
 
 OPENS = """
 import os, sys
-from clawlite.linux.swarm.bus import Bus
+from clawlite.linux.swarm.bus import MAX_ENTRY, TooLong, Bus
 for number in range(40):
     sys.stdin.readline()
     end = Bus("%s/%d" % (sys.argv[1], number), lambda: 1, os.urandom)
@@ -82,7 +82,7 @@ def is_woken(bus) -> bool:
 
 KILLED = """
 import os, sys
-from clawlite.linux.swarm.bus import Bus
+from clawlite.linux.swarm.bus import MAX_ENTRY, TooLong, Bus
 bus = Bus(sys.argv[1], lambda: 2000, os.urandom)
 bus.join("hand", 1)
 taken = bus.take("hand", True, None)
@@ -147,6 +147,28 @@ def test_a_task_delegated_twice_runs_once_and_another_content_is_refused(place):
     assert not lead.put(task(description="Water."))
     assert hand.take("hand", True, None) and hand.take("hand", True, None) is None
     assert lead.put(task()) and hand.take("hand", True, None) is None
+
+
+def test_a_task_delegated_twice_may_have_the_keys_of_its_input_in_another_order(place):
+    lead = place.bus("lead", 0)
+    assert lead.put(task(data={"a": 1, "b": {"c": 2, "d": [3]}}))
+    assert lead.put(task(data={"b": {"d": [3], "c": 2}, "a": 1}))
+    assert not lead.put(task(data={"a": 1, "b": {"c": 2, "d": [4]}}))
+
+
+def test_what_is_too_long_is_refused(place):
+    lead = place.bus("lead", 0)
+    fits = task(data="x" * (MAX_ENTRY - len('Look.""')))
+    assert lead.put(fits) and lead.report(IDS[0], "completed", "x" * (MAX_ENTRY - 2), 0, 0, "lead")
+    fits.id, fits.input = IDS[1], fits.input + "x"
+    for refused in (
+        lambda: lead.put(fits),
+        lambda: lead.report(IDS[0], "completed", "x" * (MAX_ENTRY - 1), 0, 0, "lead"),
+        lambda: lead.broadcast("lead", "\xe4" * (MAX_ENTRY // 2)),
+    ):
+        with pytest.raises(TooLong, match="at most 524288 bytes, got 5242"):
+            refused()
+    assert lead.state(IDS[1]) is None and len(lead.history(IDS[0])[1]) == 1, lead.history(IDS[0])
 
 
 def test_who_a_task_is_for_takes_it(place):

@@ -105,8 +105,8 @@ def test_what_was_given_up_waits_for_a_person(tmp_path, images):
         assert code == 0 and said.count(" dead ") == 2
         code, said, _ = swarm(tmp_path, "dead", images[0], "--json")
         assert [row["task_id"] for row in json.loads(said)] == [UUID % 2, UUID % 1]
-        told = "Task %s is dropped.\n" % (UUID % 2)
-        assert swarm(tmp_path, "dead", "drop", UUID % 2, images[0]) == (0, told, "")
+        told = '{"task_id":"%s","state":"failed"}\n' % (UUID % 2)
+        assert swarm(tmp_path, "dead", "drop", UUID % 2, images[0], "--json") == (0, told, "")
         assert look_on(tmp_path).state(UUID % 2) == "failed"
         code, _, errors = swarm(tmp_path, "dead", "retry", UUID % 2, images[0])
         assert code == 1 and "is failed: it was not given up" in errors
@@ -205,6 +205,8 @@ def _children(pid: int) -> list:
         (["run"], 2, "run: expected a TASK"),
         (["run", "x", "lead", "--to", "lead"], 1, "--to lead: no member does tasks under that"),
         (["run", "x", "lead", "--input", "{"], 1, "--input: "),
+        (["run", "\udcff", "lead"], 1, "the task: expected UTF-8 text, found other bytes"),
+        (["run", "x", "lead", "--input", '"\udcff"'], 1, "--input: expected UTF-8 text"),
         (["run", "x", "--to"], 1, "--to: expected a value"),
         (["status", "--to", "x"], 2, "unexpected option"),
         (["status", "nowhere"], 1, "nowhere"),

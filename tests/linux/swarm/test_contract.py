@@ -14,7 +14,8 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.swarm.swarm import DEAD, FAILED, RUNNING, WAITING, Swarm, Task
 from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.swarm import replicated_bus
-from clawlite.linux.swarm.replicated_bus import MAX_ENTRY, VERSION
+from clawlite.linux.swarm.bus import MAX_ENTRY
+from clawlite.linux.swarm.replicated_bus import VERSION
 
 HOUR_MS = 3600000
 
@@ -197,6 +198,22 @@ def test_an_agent_whose_last_tasks_have_failed_takes_nothing_and_another_one_doe
     assert world.takes_nothing(hand, "hand", True, None, None, breaker)
     taken = world.until(lambda: other.take("other", True, None, None, breaker))
     assert taken.id == IDS[2], "it waited for who has not failed"
+
+
+def test_after_its_pause_an_agent_gets_one_task_until_that_one_has_ended(any_world):
+    world, breaker = any_world, (2, 1)
+    lead, hand, twin = world.bus("lead", 0), world.bus("hand", 3), world.bus("hand", 3)
+    for number in range(5):
+        world.done(lead.put(task(number)))
+    one, two = (world.until(lambda: hand.take("hand", True, None, None, breaker)) for _ in range(2))
+    for taken in (one, two):
+        world.done(hand.report(taken.id, "failed", {}, None, 0, "hand"))
+    trial = world.until(lambda: hand.take("hand", True, None, None, breaker))
+    for bus in (hand, twin):
+        assert world.takes_nothing(bus, "hand", True, None, None, breaker)
+    world.done(hand.report(trial.id, "completed", {}, None, 0, "hand"))
+    for bus in (hand, twin):
+        world.until(lambda bus=bus: bus.take("hand", True, None, None, breaker))
 
 
 # -- what is said to all, and what one is asked

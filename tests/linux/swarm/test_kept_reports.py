@@ -15,8 +15,8 @@ from clawlite.core.swarm.swarm import COMPLETED, DEAD, FAILED
 from clawlite.linux.files.inherited_log import InheritedLog
 from clawlite.linux.files.record_log import RecordLog
 from clawlite.linux.io.jsontext import dumps, loads
-from clawlite.linux.swarm.bus import TooLong
-from clawlite.linux.swarm.replicated_bus import MAX_ENTRY, REPORTS
+from clawlite.linux.swarm.bus import MAX_ENTRY, TooLong
+from clawlite.linux.swarm.replicated_bus import REPORTS
 
 ROWS = [[IDS[number], COMPLETED, {"text": "Bed %d." % number}, None, 5] for number in range(3)]
 

@@ -9,10 +9,9 @@ from swarm_world import IDS, Turns, World, task, wall_ms
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.protocol.group_session import Later
-from clawlite.core.swarm.swarm import CHAIN, COMPLETED, DEAD, FAILED, MERGE
-from clawlite.linux.swarm.bus import Bus
+from clawlite.core.swarm.swarm import CHAIN, COMPLETED, DEAD, FAILED, MERGE, RUNNING
+from clawlite.linux.swarm.bus import MAX_ENTRY, Bus
 from clawlite.linux.swarm.member import GONE
-from clawlite.linux.swarm.replicated_bus import MAX_ENTRY
 from clawlite.linux.swarm_commands import run_task
 
 TOO_LONG = "a task or a report of a swarm has at most %d bytes, got " % MAX_ENTRY
@@ -124,6 +123,28 @@ def test_a_call_that_ends_before_its_task_is_there_leaves_nothing(tmp_path, kind
         call.close()
     assert bus._rows("select task from asks union all select task from accounts") == []
     member.close()
+
+
+class _FullOnce(Bus):
+    was_full = False
+
+    def divide(self, task_id: str):
+        if not self.was_full:
+            self.was_full = True
+            raise ClawError("there is no room")
+        super().divide(task_id)
+
+
+def test_a_task_that_was_taken_and_could_not_be_divided_is_divided_later(tmp_path):
+    bus, now = _FullOnce(str(tmp_path / "team"), wall_ms, os.urandom), [0]
+    lead = Turns(bus, "lead", clock=lambda: now[0], to_all=True, strategy=CHAIN)
+    bus.put(task(0, "lead", sender="operator"))
+    lead.poll()
+    assert bus.was_full and bus.state(IDS[0]) == RUNNING and not bus.waiting()
+    now[0] = 60000
+    lead.poll()
+    assert bus.waiting() == {"hand": 1}
+    lead.close()
 
 
 class _Counted(Bus):

@@ -45,6 +45,8 @@ def test_a_stopped_swarm_looks_and_waters_nothing_until_a_person_resumes(tmp_pat
 
 def test_a_stop_holds_for_who_begins_later_and_for_one_that_only_asks(tmp_path, images):
     assert swarm(tmp_path, "stop", images[0]) == (0, is_stopped(0), "")
+    told = '{"swarm":"team","stopped":true,"running":0,"count":3}\n'
+    assert swarm(tmp_path, "stop", images[0], "--json") == (0, told, "")
     with start(tmp_path, images[1]) as hand:
         error = called(hand, "water", 1)["error"]
         assert error["code"] == -32011 and "clawlite swarm resume" in error["data"]["hint"]
