@@ -21,8 +21,8 @@ from clawlite.core.image.features import CLI
 from clawlite.core.image.image import CHANNELS
 from clawlite.linux.channels.access import ADMIN, OPEN, ROLE_NAMES, VIEWER
 from clawlite.linux.channels.channel import MAX_ACTOR, TRY_AGAIN_MS, Channel
-from clawlite.linux.channels.lock import ChannelLock
 from clawlite.linux.files.files import state_folder
+from clawlite.linux.files.process_lock import ProcessLock
 from clawlite.linux.io import signals, stdio
 from clawlite.linux.memory.memory import wall_ms
 
@@ -58,7 +58,7 @@ class Channels:
         self._draw = draw
         self.all = [Channel(self, record, draw) for record in agent.image.section(CHANNELS)]
         self._consoles = [channel for channel in self.all if channel.kind == CLI]
-        self._lock, self._is_ours, self._try_ms = ChannelLock(folder), False, 0
+        self._lock, self._is_ours, self._try_ms = ProcessLock(folder), False, 0
         self.owner = ""  # the process that runs the channels when this one does not
         self.runs = {}  # number of a task -> (channel, key, job)
         self.lasts = len(self._consoles) < len(self.all)

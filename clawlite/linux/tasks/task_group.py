@@ -4,8 +4,11 @@ them is asked: no module, no file.
 
 import os
 
+from clawlite.core.base.errors import StoreError
 from clawlite.linux.files.files import state_folder
+from clawlite.linux.io.stdio import now_ms
 
+AGAIN_MS = 1000  # between attempts to do the tasks that another process does
 ROWS = """
 task.create     ready  -  task_id  -  message? messages? caller? is_answer?
 task.get        ready  -  -        -  task_id
@@ -19,16 +22,40 @@ class TaskGroup:
     """A group of ``group_session.GroupSession``.
 
     agent  ``agent.Agent``
-    join   function(TaskRunner): from now on it is polled, and closed at the end
+    join   function(TaskRunner or TaskGroup): from now on it is polled, and closed at the end
+
+    Where tasks of an earlier process may wait, this is polled until it may do them: while another
+    process does, a request for a task is an error.
     """
 
     capability, rows = "", ROWS
+    lasts = False  # it ends with its operator
 
     def __init__(self, agent, join):
         self._agent, self._join, self._methods = agent, join, None
         self._folder = os.path.join(state_folder(agent.image.agent.name), "tasks")
+        self._try_ms = None  # when it tries to do them
         if os.path.isdir(self._folder):
-            self._open()  # an earlier process may have left some
+            self._try_ms = now_ms()
+            self.poll()
+            if self._methods is None:
+                join(self)
+
+    def fileno(self) -> int:
+        return -1
+
+    def deadline(self):
+        return self._try_ms
+
+    def poll(self):
+        if self._try_ms is not None and now_ms() >= self._try_ms:
+            try:
+                self._open()
+            except StoreError:  # another process does them
+                self._try_ms = now_ms() + AGAIN_MS
+
+    def close(self):
+        """What was opened is closed by itself."""
 
     def has(self, number: int) -> bool:
         """Return whether the agent's task *number* is the turn of one of the tasks here."""
@@ -46,5 +73,6 @@ class TaskGroup:
         from clawlite.linux.tasks.task_runner import runner_of
 
         self._methods = TaskMethods(self._agent, runner_of(self._agent, self._folder))
+        self._try_ms = None
         self._join(self._methods.runner)
         return self._methods

@@ -2,16 +2,22 @@
 
 It is a swarm of one member (linux/swarm), whose bus keeps what was acknowledged: a task whose
 process was killed begins again, and not once a tool with side effects has begun.
+
+One process of the agent does them, and all of them: whoever gave a task is told by its own process
+what became of it, and answers it there.
 """
 
 import os
 
 from clawlite.core.base.effect import APPROVAL, APPROVE, KIND, LOG, RUN
+from clawlite.core.base.errors import ClawError, StoreError
 from clawlite.core.policy.approval import question
 from clawlite.core.swarm.swarm import MERGE, PEER_TO_PEER, RUNNING, WAITING, Swarm
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
 from clawlite.linux.channels.channel_turn import TurnOutput
+from clawlite.linux.files.files import mend
+from clawlite.linux.files.process_lock import ProcessLock
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.member import Member
@@ -24,6 +30,7 @@ CANCELED = "canceled"
 class TaskRunner(Member):
     """What does the tasks of one agent in this process.
 
+    lock      ``ProcessLock`` that this process has
     watched   set of ids of which somebody wants to hear
     on_state  function(id), on_text function(id, text): called for those
     """
@@ -31,7 +38,8 @@ class TaskRunner(Member):
     prefix, compares = "task", False
     sees = (RUN, LOG, APPROVE)
 
-    def __init__(self, agent, folder: str, *clocks):
+    def __init__(self, agent, folder: str, lock: ProcessLock, *clocks):
+        self._lock = lock
         self._asking = {}  # id of a task -> ``approval.Approval`` that its turn came to last
         self.watched = set()
         self.on_state = self.on_text = None
@@ -41,6 +49,10 @@ class TaskRunner(Member):
         super().__init__(
             agent, Swarm(swarm + [MERGE, False, None, None, None, None]), folder, *clocks
         )
+
+    def close(self):
+        super().close()
+        self._lock.release()
 
     def state(self, task_id: str):
         """Return the state of a task as the bus has it; None of an unknown one."""
@@ -156,6 +168,21 @@ class _Watched(TurnOutput):
 
 def runner_of(agent, folder: str) -> TaskRunner:
     """Return what does the tasks of *agent*, which lie in *folder*, here, with the clocks of this
-    machine.  Raises ``ClawError``.
+    machine.  Raises ``StoreError`` when another process does them, ``ClawError`` when the folder
+    cannot be used.
     """
-    return TaskRunner(agent, folder, now_ms, wall_ms, os.urandom)
+    lock = ProcessLock(folder)
+    try:
+        owner = lock.take()
+    except OSError as e:
+        raise ClawError("%s: %s" % (folder, e.strerror), mend(e)) from None
+    if owner:
+        raise StoreError(
+            "%s does the tasks of %s" % (owner, agent.image.agent.name),
+            "ask that one, or end it, and send this again",
+        )
+    try:
+        return TaskRunner(agent, folder, lock, now_ms, wall_ms, os.urandom)
+    except ClawError:
+        lock.release()
+        raise

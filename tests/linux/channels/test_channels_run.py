@@ -50,7 +50,6 @@ def image(folder, specs: dict, settings: str = ""):
                 "channel",
                 "channel_turn",
                 "channels",
-                "lock",
                 "overlap",
                 "state",
             ],

@@ -307,6 +307,26 @@ def test_what_was_acknowledged_outlives_the_process(tmp_path):
             assert "what it did is not known" in left["result"]["error"]
 
 
+def test_one_process_at_a_time_does_the_tasks_and_the_next_takes_them_over(tmp_path):
+    (tmp_path / "bed").mkdir()
+    image = project(tmp_path, "hand", **SWARM)
+    with start(tmp_path, image) as second:
+        with start(tmp_path, image) as first:
+            create(first, "a", "look at bed")
+            first_id = first.process.pid
+            for verb in ("get", "cancel", "subscribe"):
+                error = call(second, verb, task_id="a")["error"]
+                assert error["message"] == "process %d does the tasks of hand" % first_id
+                assert error["code"] == -32030 and "or end it" in error["data"]["hint"]
+            with start(tmp_path, image) as third:
+                os.killpg(first.process.pid, signal.SIGKILL)
+                first.wait()
+                # without a request: it has seen the folder
+                eventually(lambda: len(os.listdir(tmp_path / "bed")) == 2)
+                (tmp_path / "bed/go").touch()
+                assert ended(third, "a")["result"] == {"text": "Bed bed is dry."}
+
+
 def test_too_many_open_tasks_are_rejected(tmp_path, agent):
     (tmp_path / "bed").mkdir()
     for number in range(64):

@@ -1,10 +1,11 @@
-"""The lock of an agent's channels: one process at a time runs them, as long as it lives.
+"""What one process of an agent does at a time, as long as it lives: its channels, and its tasks.
 
 Two processes can share a state folder: a service, and a person who starts the same agent beside it.
-Without a lock both would fire each schedule, and a broker would disconnect each of them in turn,
-because they have the same client id.  The lock is flock(2) on a file of the state folder, so the
-kernel releases it however the process ends.  When the file is removed, a later process can lock a
-new one.  So the owner checks that its file is still the one at that path.
+Without a lock both would fire each schedule, a broker would disconnect each of them in turn,
+because they have the same client id, and a task would run in a process whose operator did not give
+it.  The lock is flock(2) on a file of the state folder, so the kernel releases it however the
+process ends.  When the file is removed, a later process can lock a new one.  So an owner that lives
+long checks that its file is still the one at that path.
 """
 
 import fcntl
@@ -13,10 +14,9 @@ import os
 from clawlite.linux.files.files import leads_to
 
 
-class ChannelLock:
-    """The lock of one agent's channels.
-
-    folder  where channels keep their state; None: nothing is shared, and ``take`` always succeeds
+class ProcessLock:
+    """One process' end of the lock of *folder*, a folder in the state folder of an agent; with
+    None nothing is shared, and ``take`` always succeeds.
     """
 
     def __init__(self, folder):
