@@ -290,9 +290,9 @@ class _Call:
         except AgentRefused as e:
             if e.code != _PARAMS:
                 raise
-            raise Refused(
-                _PARAMS, "message.messageId: another message with other words has this id"
-            ) from None
+            is_other = e.message.endswith("is the id of another task")
+            said = "message.messageId: another message with other words has this id"
+            raise Refused(_PARAMS, said if is_other else e.message) from None
 
     async def _create(self, task_id: str, text: str, is_answer: bool) -> dict:
         block = {"role": "user", "content": [{"type": "text", "text": text}]}
@@ -313,6 +313,8 @@ class _Call:
             if not isinstance(part.get("text"), str):
                 raise Refused(_PARAMS, f"message.parts[{number}].text: expected a string")
         text = "\n".join(part["text"] for part in parts)
+        if not text:
+            raise Refused(_PARAMS, "message.parts: expected text, found none")
         if len(text) > MAX_TEXT:
             raise Refused(_PARAMS, f"message.parts: expected at most {MAX_TEXT} characters of text")
         return text
@@ -322,7 +324,7 @@ class _Call:
         field = self._dialect.status_field
         wanted = self._params.get(field) or None
         states = {said: name for name, said in self._dialect.states.items()}
-        if wanted is not None and wanted not in states:
+        if wanted is not None and (not isinstance(wanted, str) or wanted not in states):
             raise Refused(_PARAMS, f"{field}: expected one of {', '.join(states)}")
         most = self._params.get("pageSize") or PAGE
         if type(most) is not int or not 1 <= most <= MAX_PAGE:
@@ -334,12 +336,7 @@ class _Call:
             for task in await self._all(states.get(wanted))
             if task["task_id"].startswith(prefix)
         ]
-        begin = 0
-        if after:
-            ids = [task["task_id"] for task in found]
-            if self._inside(str(after)) not in ids:
-                raise Refused(_PARAMS, "pageToken: expected the token of an earlier answer")
-            begin = ids.index(self._inside(str(after))) + 1
+        begin = await self._behind(self._inside(str(after)), found) if after else 0
         tasks = []
         for task in found[begin : begin + most]:
             task_id = task["task_id"][len(self._inside("")) :]
@@ -353,6 +350,19 @@ class _Call:
             "pageSize": most,
             "totalSize": len(found),
         }
+
+    async def _behind(self, last: str, found: list) -> int:
+        """Return the index of the first of *found* that comes after the task *last*, which may have
+        another state since it ended a page.
+        """
+        ids = [task["task_id"] for task in found]
+        if last in ids:
+            return ids.index(last) + 1
+        every = [task["task_id"] for task in await self._all(None)]
+        if last not in every:
+            raise Refused(_PARAMS, "pageToken: expected the token of an earlier answer")
+        later = set(every[every.index(last) + 1 :])
+        return next((index for index, one in enumerate(ids) if one in later), len(ids))
 
     async def _all(self, state) -> list:
         found, params = [], {"page_size": 100}

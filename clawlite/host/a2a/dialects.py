@@ -25,6 +25,8 @@ _STATES = (
     "rejected",
 )
 
+_OTHERS = {"raw", "url", "data"}  # what else a part of 1.0 may be: one thing alone
+
 
 class V10:
     """A2A 1.0, whose shapes are those of Protocol Buffers as JSON."""
@@ -39,7 +41,7 @@ class V10:
     states = {name: "TASK_STATE_" + name.upper() for name in _STATES}
 
     def is_text(self, part: dict) -> bool:
-        return "text" in part
+        return "text" in part and not _OTHERS.intersection(part)
 
     def waits(self, configuration: dict) -> bool:
         """Return whether the answer to a message comes when its task has ended, or asks."""

@@ -103,6 +103,7 @@ class Bus:
     """
 
     is_synced = True  # it knows all that is on record
+    most_bytes: int | None = MAX_ENTRY  # of a task, a report or a broadcast; None: any number
 
     def __init__(self, folder, wall_ms, draw):
         self._folder, self._wall_ms = folder, wall_ms
@@ -283,7 +284,7 @@ class Bus:
         towards the limits of that other task.
         """
         row = (task.description, dumps(task.input), task.sender, task.recipient)
-        check_size(len(row[0].encode()) + len(row[1].encode()))
+        self._check_size(*row[:2])
         with _Change(self) as db:
             known = db.execute(
                 "select description, input from tasks where id = ?", (task.id,)
@@ -386,7 +387,7 @@ class Bus:
               ends nothing
         """
         text = dumps(result)
-        check_size(len(text.encode()))
+        self._check_size(text)
         with _Change(self) as db:
             row = db.execute("select state, process from tasks where id = ?", (task_id,)).fetchone()
             if row is None:
@@ -408,6 +409,10 @@ class Bus:
                 )
                 reserve.give_back(db, task_id)
         return True
+
+    def _check_size(self, *texts: str):
+        if self.most_bytes is not None:
+            check_size(sum(len(text.encode()) for text in texts))
 
     def reported(self) -> list:
         """Return the ids of the tasks that got a report since the last call."""
@@ -435,7 +440,7 @@ class Bus:
     def _say(self, sender: str, message) -> int:
         """Put a broadcast on record; return its number."""
         text = dumps(message)
-        check_size(len(text.encode()))
+        self._check_size(text)
         with _Change(self) as db:
             row = (sender, text, self._wall_ms())
             number = db.execute("insert into messages values (null, ?, ?, ?)", row).lastrowid

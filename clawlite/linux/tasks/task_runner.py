@@ -49,6 +49,7 @@ class TaskRunner(Member):
         super().__init__(
             agent, Swarm(swarm + [MERGE, False, None, None, None, None]), folder, *clocks
         )
+        self._bus.most_bytes = None  # no engine has to take them
 
     def close(self):
         super().close()

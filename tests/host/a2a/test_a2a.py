@@ -431,6 +431,26 @@ def test_tasks_are_listed_in_pages_and_each_caller_has_its_own(folder):
     run(play, folder)
 
 
+def test_a_page_goes_on_after_a_task_that_has_another_state_by_now(folder):
+    """Whoever answers each task that waits, page by page, sees all of them."""
+
+    async def play(it):
+        client, seen, token = await it.client("1.0"), [], ""
+        for number in range(4):
+            await task_of(client, asked("water %d" % number, str(number)))
+        while True:
+            params = {"pageSize": 1, "status": "TASK_STATE_INPUT_REQUIRED", "pageToken": token}
+            page = (await it.post(it.http(), "ListTasks", params))["result"]
+            seen += [task["id"] for task in page["tasks"]]
+            token = page["nextPageToken"]
+            if not token:
+                break
+            await client.cancel_task(new.CancelTaskRequest(id=seen[-1]))
+        assert len(seen) == len(set(seen)) == 4
+
+    run(play, folder)
+
+
 def test_the_card_is_made_from_the_manifest_and_holds_no_prompt(folder):
     async def play(it):
         async with httpx.AsyncClient(trust_env=False) as http:
@@ -481,6 +501,14 @@ SENT = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "look at 3"}]}
         ("SendMessage", {"message": {**SENT, "role": "user"}}, {}, -32602, "ROLE_USER"),
         ("SendMessage", {"message": {**SENT, "parts": []}}, {}, -32602, "array of parts"),
         ("SendMessage", {"message": {**SENT, "parts": [{"raw": "AA=="}]}}, {}, -32005, "text"),
+        (
+            "SendMessage",
+            {"message": {**SENT, "parts": [{"text": "a", "data": {}}]}},
+            {},
+            -32005,
+            "nothing else",
+        ),
+        ("SendMessage", {"message": {**SENT, "parts": [{"text": ""}]}}, {}, -32602, "found none"),
         ("SendMessage", {"message": {**SENT, "messageId": ""}}, {}, -32602, "messageId"),
         ("SendMessage", {"message": {**SENT, "contextId": "a/b"}}, {}, -32602, "contextId"),
         ("SendMessage", {"message": {**SENT, "contextId": "c" * 41}}, {}, -32602, "contextId"),
@@ -494,6 +522,7 @@ SENT = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "look at 3"}]}
         ("SendStreamingMessage", {"message": {}}, {}, -32602, "ROLE_USER"),
         ("ListTasks", {"pageSize": 101}, {}, -32602, "pageSize"),
         ("ListTasks", {"status": "working"}, {}, -32602, "TASK_STATE_WORKING"),
+        ("ListTasks", {"status": {"a": 1}}, {}, -32602, "TASK_STATE_WORKING"),
         ("ListTasks", {"pageToken": "x"}, {}, -32602, "pageToken"),
         ("tasks/pushNotificationConfig/set", {}, {}, -32003, "subscribe"),
         ("GetExtendedAgentCard", {}, {}, -32007, "one card"),
