@@ -109,12 +109,15 @@ def _general(manifest) -> list[dict]:
 
 
 def _hosts(manifest) -> list[dict]:
-    """Return a warning for each of ``allowed_hosts`` that ``block_private_ips`` keeps closed."""
+    """Return a warning for each of ``allowed_hosts`` that ``block_private_ips`` keeps closed.  That
+    of a service is open for the service's own tools.
+    """
     network = _capability(manifest, "network")
-    found = []
+    found, services = [], {service.url[1] for service in manifest.services}
     for index, text in enumerate(network.allowed_hosts or [] if network else []):
         address = address_of(text.strip("[]"))
-        if address is not None and not is_public(address) and sandboxes.blocks_private(network):
+        is_closed = address is not None and not is_public(address) and text not in services
+        if is_closed and sandboxes.blocks_private(network):
             found.append(
                 _warning(
                     manifest.sandbox.where("capabilities", "network", "allowed_hosts", index),

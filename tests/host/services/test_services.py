@@ -14,6 +14,7 @@ from clawlite.core.image.image import AGENT, SERVICES, WIRE
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build import tool_table
 from clawlite.host.image import inspection
+from clawlite.host.manifest import lint_warnings, manifest
 
 REMOTE = (
     "{ name: remote, protocol: %s, endpoint: 'https://api.example.com/v1', model: m, "
@@ -393,6 +394,12 @@ def test_a_grant_that_nobody_can_execute_is_a_hard_error(tmp_path):
     assert "this agent has no gateway - add [gateway]" in found
     found = problem(tmp_path, url="ftp://127.0.0.1")
     assert "begins with http:// or https://" in found
+
+
+def test_the_private_address_of_a_service_is_open_to_it(tmp_path):
+    trading_desk.build(tmp_path / "p")
+    warnings = lint_warnings.find(manifest.load(tmp_path / "p"))["warnings"]
+    assert not [one for one in warnings if "no public address" in one["message"]]
 
 
 def test_names_that_providers_could_not_call(tmp_path):
