@@ -12,6 +12,7 @@ from clawlite.host.base.problems import unwritten
 from clawlite.host.boards import boards
 from clawlite.host.compiler import compiler
 from clawlite.host.fit import board_fit
+from clawlite.host.image import inspection
 from clawlite.host.manifest import lint_warnings, manifest
 
 IMAGE = "claw.cbor"
@@ -146,10 +147,14 @@ def build(
         need = board_fit.Need(loaded, built.data)
     fits, why_not = board_fit.fitting_boards(loaded, need)
     path = output or os.path.join(loaded.folder, IMAGE)
+    before = _agent_of(path)
     changed = save(path, built.data)
     there = profile if profile and profile.runtime == "micropython" else None
     found = lint_warnings.find(loaded)
     found["warnings"] = found["warnings"] + board_fit.notes(loaded, profile)
+    if before not in (None, loaded.name):
+        said = f"it had the agent {before}, and now has {loaded.name} - to keep both: -o FILE"
+        found["warnings"].append({"file": path, "line": 0, "message": said})
     return {
         "file": path,
         "bytes": len(built.data),
@@ -168,6 +173,16 @@ def build(
         "why_not": why_not,
         **found,
     }
+
+
+def _agent_of(path: str):
+    """Return the name of the agent whose image is at *path*, or None."""
+    if not os.path.isfile(path) or not is_image(path):
+        return None
+    try:
+        return inspection.open_image(path).agent.name
+    except ClawError:
+        return None
 
 
 def read_key(path: str) -> bytes:

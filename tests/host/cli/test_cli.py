@@ -163,6 +163,17 @@ def test_build_shows_sizes_and_the_heap(project, tmp_path):
     )
 
 
+def test_build_says_whose_image_it_replaces(project, tmp_path):
+    folder = _copy(project, tmp_path)
+    claw = folder / "claw.yaml"
+    (folder / "two.yaml").write_text(claw.read_text().replace('name: "g"', 'name: "two"'))
+    assert clawlite("build", "claw.yaml", cwd=folder).stderr == ""
+    done = clawlite("build", "two.yaml", cwd=folder)
+    said = "claw.cbor: warning: it had the agent g, and now has two - to keep both: -o FILE\n"
+    assert (done.returncode, done.stderr) == (0, said)
+    assert clawlite("build", "two.yaml", cwd=folder).stderr == ""
+
+
 def test_build_names_rules_that_never_decide(project, tmp_path):
     folder = _copy(project, tmp_path)
     policy = folder / "policy.yaml"
