@@ -15,7 +15,7 @@ import time
 import tty
 from pathlib import Path
 
-from agents import Agent, clawlite, eventually, linux
+from agents import DEADLINE_S, Agent, clawlite, eventually, linux
 from line_host import SEED, noisy
 
 from clawlite.core.line.frame import RECORD
@@ -93,14 +93,14 @@ def says(running: Agent, text: str, count: int = 1) -> bool:
     return True
 
 
-def script(tmp_path, id: str, *lines: str, timeout: int = 30):
+def script(tmp_path, id: str, *lines: str):
     """Type *lines* on the console of the device *id*, each when the board's prompt is back."""
     done = clawlite(
         "console",
         "--port",
         "gateway:" + id,
         "--timeout",
-        timeout,
+        DEADLINE_S,
         cwd=tmp_path,
         stdin="".join(line + "\n" for line in lines).encode(),
         CLAWLITE_STATE=tmp_path / "state",

@@ -108,7 +108,7 @@ def devices(as_json):
     """Show the devices that were here.  Agent, image, when, and what each has spent."""
     from clawlite.host.gateway import report
 
-    ui.print_rows(report.devices(), as_json)
+    ui.print_rows(report.devices(), as_json, "No device was here.")
 
 
 @gateway.command()
@@ -118,7 +118,7 @@ def history(count, as_json):
     """Show what was asked and answered."""
     from clawlite.host.gateway import report
 
-    ui.print_rows(report.history(count), as_json)
+    ui.print_rows(report.history(count), as_json, "Nothing was asked.")
 
 
 @gateway.command()
@@ -128,4 +128,4 @@ def audit(count, as_json):
     """Show what happened."""
     from clawlite.host.gateway import report
 
-    ui.print_rows(report.audit(count), as_json)
+    ui.print_rows(report.audit(count), as_json, "Nothing happened.")

@@ -187,11 +187,15 @@ def attached(found: list, as_json: bool) -> None:
         print_note(f"No board is attached: {next_step(found)}.")
 
 
-def print_rows(found: list[dict], as_json: bool) -> None:
-    """Print records, a line each: their values in order, texts cut at 60 characters."""
+def print_rows(found: list[dict], as_json: bool, nothing: str) -> None:
+    """Print records, a line each: their values in order, texts cut at 60 characters; where there is
+    none, *nothing* on stderr.
+    """
     if as_json:
         document(found)
         return
+    if not found:
+        print_note(nothing)
     for row in found:
         values = [
             value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -98,7 +98,10 @@ class Sources:
 
     def _missing(self, name: str, path: str) -> tuple:
         if os.path.isdir(path):
-            return f"{quoted(name)} is a folder", "name the files: " + name.rstrip("/") + "/*.yaml"
+            hint = "name the files: " + name.rstrip("/") + "/*.yaml"
+            if name.endswith(".py"):
+                hint = "give the folder another name: the functions are in a file"
+            return f"{quoted(name)} is a folder", hint
         if os.path.islink(path):
             return (
                 f"{quoted(name)} is a link that leads nowhere",

@@ -70,6 +70,8 @@ def new(
     board            name of one whose pins and network the settings are to fit
     The agent is called as the folder is; those of a swarm begin so.  Raises ``ClawError``.
     """
+    if not path:
+        raise ClawError("NAME is empty", "name the new folder: clawlite new greenhouse")
     wrong = endpoint_problem(endpoint) if endpoint else ""
     if wrong:
         raise ClawError(

@@ -157,16 +157,30 @@ def watch():
 
 
 def port_error(path: str) -> PortRefused:
-    """Return the error for the port *path*, which could not be opened: who holds it, or the
-    group to join.
+    """Return the error for the port *path*, which could not be opened: who holds it, the group to
+    join, or that it is none.
     """
     if not os.access(path, os.R_OK | os.W_OK):
         return PortRefused(f"{path}: permission denied", _group(path))
+    if _is_other(path):
+        return PortRefused(f"{path} is no serial port", "see those that are there: clawlite ports")
     held = ", ".join(f"{name} (pid {pid})" for pid, name in holders([path])[path])
     return PortRefused(
         f"{path} is in use{' by ' + held if held else ''}",
         "end that program, or name another port with --port",
     )
+
+
+def _is_other(path: str) -> bool:
+    """Return whether *path* can be opened, and is no terminal, as serial ports are."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return not os.isatty(fd)
+    finally:
+        os.close(fd)
 
 
 def _group(path: str) -> str:

@@ -22,6 +22,7 @@ from clawlite.host.boards import boards
 from clawlite.host.fit.stack import scaled
 from clawlite.host.sim.relay import Relay
 
+LEAST_HEAP = 16384  # bytes
 _HEAP = re.compile(r"[1-9][0-9]{0,9}[kKmM]?\Z")
 _START_S = 10
 
@@ -110,6 +111,12 @@ class _Ended(BaseException):
     """A signal asks for the end."""
 
 
+def _bytes(size: str) -> int:
+    """Return the bytes of *size*, such as "96k"."""
+    factor = {"k": 1 << 10, "m": 1 << 20}.get(size[-1].lower(), 1)
+    return int(size.rstrip("kKmM")) * factor
+
+
 class Sim:
     """One virtual board: ``with Sim() as board:`` it runs, and ``board.path`` is its port.
 
@@ -134,6 +141,11 @@ class Sim:
             raise ClawError(
                 f"--heap: expected a size as 96k or 2M, got {heap}",
                 "give a number, and k or M after it",
+            )
+        if heap is not None and _bytes(heap) < LEAST_HEAP:
+            raise ClawError(
+                f"--heap: expected at least {LEAST_HEAP >> 10}k, got {heap}",
+                "MicroPython does not start with less; an agent needs what clawlite build says",
             )
         size = heap or profile.get("heap_bytes")
         self._options = ["-X", f"heapsize={size}"] if size else []

@@ -312,7 +312,10 @@ def _run_verb(verb: str, words: list, as_json: bool) -> int:
         elif verb == "trace":
             _trace(bus, _find_task(bus, wanted_id), as_json)
         elif verb == "dead":
-            _list([row for row in bus.tasks(-1) if row[_STATE] == DEAD], as_json)
+            found = [row for row in bus.tasks(-1) if row[_STATE] == DEAD]
+            _list(found, as_json)
+            if not found and not as_json:
+                sys.stderr.write("No task was given up.\n")
         else:
             _status(swarm, bus, as_json)
         return 0

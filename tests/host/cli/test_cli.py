@@ -323,6 +323,7 @@ ERRORS = [
     ("inspect missing.cbor", ["missing.cbor", "No such file", "clawlite build"]),
     ("inspect claw.yaml", ["claw.yaml", "d9 d9 f7", "clawlite build"]),
     ("inspect empty", ["empty", "directory"]),
+    ("sim --heap 1", ["--heap: expected at least 16k, got 1"]),
     ("new empty --template greenhous", ["greenhous", "did you mean", "greenhouse"]),
     ("new tools", ["tools exists and is not empty"]),
     ("new claw.yaml", ["claw"]),

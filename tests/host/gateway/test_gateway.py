@@ -115,7 +115,7 @@ def test_no_key_goes_over_the_line_however_noisy(tmp_path, board, odds):
             gateway(tmp_path, tmp_path / "garden", "--port", wire.path) as running,
         ):
             assert says(running, "runs garden")
-            said = script(tmp_path, wire.path, "refused?", "one?", "two?", "three?", timeout=60)
+            said = script(tmp_path, wire.path, "refused?", "one?", "two?", "three?")
             assert says(running, "remote: ")  # the refusal was told
     asked = [request.body["messages"][-1] for request in server.requests]
     assert [message["content"] for message in asked if message["role"] == "user"] == [

@@ -66,7 +66,7 @@ def test_a_program_serves_a_board(tmp_path, state, board):
     before = mcp_agents.methods(tmp_path).count("initialize")
     with gateway(tmp_path, agent, "--port", sim.path) as running:
         assert says(running, "runs served")
-        said = script(tmp_path, sim.facts["id"], "say hello", "break", "say again", timeout=60)
+        said = script(tmp_path, sim.facts["id"], "say hello", "break", "say again")
         assert len(mcp_agents.processes(tmp_path)) == 1
         running.signal(2)
         assert running.wait() == 130
@@ -85,7 +85,7 @@ def test_what_the_server_changed_is_refused(tmp_path, state, board):
     (tmp_path / "marks/changed").touch()
     with gateway(tmp_path, agent, "--port", sim.path) as running:
         assert says(running, "runs served")
-        said = script(tmp_path, sim.facts["id"], "say hello", "/status", timeout=60)
+        said = script(tmp_path, sim.facts["id"], "say hello", "/status")
     assert '"code":' not in said and "READY" in said, said
     assert "has changed the description and input schema of its tool echo since" in said, said
     assert "tools/call" not in mcp_agents.methods(tmp_path)
@@ -108,14 +108,14 @@ def test_a_server_that_dies_in_a_call(tmp_path, state, board):
     sim = board(mediated(agent))
     with gateway(tmp_path, agent, "--port", sim.path) as running:
         assert says(running, "runs served")
-        said = script(tmp_path, sim.facts["id"], "say hello", timeout=60)
+        said = script(tmp_path, sim.facts["id"], "say hello")
         assert "failed during the call: it ended" in said, said
         assert "what the call did is not known" in said, said
         assert mcp_agents.methods(tmp_path).count("tools/call") == 1
         found = []
 
         def answered() -> bool:
-            found.append(script(tmp_path, sim.facts["id"], "say again", timeout=60))
+            found.append(script(tmp_path, sim.facts["id"], "say again"))
             return '"data":"again"' in found[-1]
 
         eventually(answered, 120)
@@ -156,7 +156,7 @@ def test_a_server_at_a_url_serves_a_board(tmp_path, state, board, remote, monkey
     sim = board(mediated(agent))
     with gateway(tmp_path, agent, "--port", sim.path) as running:
         assert says(running, "runs served")
-        said = script(tmp_path, sim.facts["id"], "say hello", timeout=60)
+        said = script(tmp_path, sim.facts["id"], "say hello")
         running.signal(2)
         assert running.wait() == 130
     assert '{"data":"hello","ok":true}' in said, said
@@ -187,7 +187,7 @@ def test_a_list_in_a_file_is_called_by_a_gateway(tmp_path, state, board):
         sim = board(str(agent))
         with gateway(tmp_path, agent, "--port", sim.path) as running:
             assert says(running, "runs served")
-            said = script(tmp_path, sim.facts["id"], "say hello", timeout=60)
+            said = script(tmp_path, sim.facts["id"], "say hello")
     assert '{"data":"hello","ok":true}' in said, said
 
 

@@ -75,7 +75,7 @@ def test_clients_of_others_call_a_board_through_its_gateway(client, tmp_path, ag
         command = linux("mcp", "serve", agent, "--port", "gateway:" + board.facts["id"])
         said = mcp_clients.sdk(client, tmp_path, steps, "accept", command=command)
         tools, pour, drain, echo, wrong = said["results"]
-        assert "say" in script(tmp_path, board.facts["id"], "/help", timeout=60)
+        assert "say" in script(tmp_path, board.facts["id"], "/help")
     assert {"pour", "drain", "echo"} == {tool["name"] for tool in tools["tools"]}
     assert pour["content"][0]["text"] == "poured 2" and len(said["asked"]) == 1
     assert drain["_meta"]["clawlite/error"]["code"] == -32011

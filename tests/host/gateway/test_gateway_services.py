@@ -65,7 +65,7 @@ def test_adr_020_mediated_a_board_reads_and_trades(tmp_path, state, board, desk,
     sim = board()
     with gateway(tmp_path, tmp_path / "desk", "--port", sim.path) as running:
         assert says(running, "runs desk")
-        said = script(tmp_path, sim.facts["id"], "context", "buy ACME", timeout=60)
+        said = script(tmp_path, sim.facts["id"], "context", "buy ACME")
         running.signal(2)
         assert running.wait() == 130
     assert '"balance":50000' in said and '"by":"desk"' in said, said
@@ -95,7 +95,7 @@ def test_adr_020_the_gateway_puts_feeds_into_what_a_board_asks(tmp_path, board, 
         )
         with gateway(tmp_path, tmp_path / "desk", "--port", sim.path) as running:
             assert says(running, "runs desk")
-            said = script(tmp_path, sim.facts["id"], "hello", "again", timeout=60)
+            said = script(tmp_path, sim.facts["id"], "hello", "again")
             running.signal(2)
             assert running.wait() == 130
     assert "Fine." in said and "As before." in said, said
@@ -112,7 +112,7 @@ def test_errors_of_the_service_and_of_the_gateway_are_results(
     sim = board()
     with gateway(tmp_path, tmp_path / "desk", "--port", sim.path) as running:
         assert says(running, "runs desk")
-        said = script(tmp_path, sim.facts["id"], "context", "/status", timeout=60)
+        said = script(tmp_path, sim.facts["id"], "context", "/status")
         running.signal(2)
         assert running.wait() == 130
     assert '"code":"http_401"' in said and "READY" in said, said
@@ -137,7 +137,7 @@ def test_a_long_result_is_cut_and_says_so(tmp_path, state, board, desk, monkeypa
     desk.answer = lambda *_: rows
     with gateway(tmp_path, tmp_path / "desk", "--port", sim.path) as running:
         assert says(running, "runs desk")
-        said = script(tmp_path, sim.facts["id"], "context", timeout=60)
+        said = script(tmp_path, sim.facts["id"], "context")
     assert '"truncated":true' in said and '"original_bytes":5' in said, said
     assert len(desk.requests) == 1
 

@@ -116,3 +116,9 @@ def test_an_unknown_board_makes_nothing(tmp_path):
     with pytest.raises(ClawError, match="esp33"):
         new.new(str(tmp_path / "there"), board="esp33")
     assert not (tmp_path / "there").exists()
+
+
+def test_a_project_without_a_name_is_refused():
+    with pytest.raises(ClawError, match="NAME is empty") as told:
+        new.new("", offline=True)
+    assert told.value.hint.endswith("clawlite new greenhouse")

@@ -162,6 +162,11 @@ def test_who_has_a_port_open_is_named(tmp_path, machine):
             assert done.returncode == 4 and f"(pid {other.process.pid})" in done.stderr
 
 
+def test_what_is_no_port_is_not_called_one_that_is_in_use():
+    error = ports.port_error("/dev/full")
+    assert error.message == "/dev/full is no serial port" and "clawlite ports" in error.hint
+
+
 @needs_micropython
 def test_the_program_that_is_the_board_is_not_in_its_way(tmp_path, machine):
     told = {"CLAWLITE_STATE": tmp_path / "state"}

@@ -11,6 +11,7 @@ from sims import Client, mpremote, needs_micropython, simulated
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base import programs
+from clawlite.host.sim import sim as sims
 from clawlite.host.sim.sim import Sim, registry, running
 
 PROMPT = b">>> "
@@ -298,7 +299,10 @@ def test_one_that_was_killed_counts_for_nothing_and_its_link_is_taken_over(tmp_p
 
 
 @needs_micropython
-def test_too_small_a_heap_is_said():
+def test_too_small_a_heap_is_said(monkeypatch):
+    with pytest.raises(ClawError, match="expected at least 16k, got 1k"):
+        Sim(heap="1k")
+    monkeypatch.setattr(sims, "LEAST_HEAP", 0)
     with pytest.raises(ClawError, match="does not start"):
         Sim(heap="1k").__enter__()
     assert running() == []
