@@ -1,7 +1,8 @@
 """A record of an audit (CKP 0.2.0, 5.8 ``audit``; docs/audit.md): the same on a Pi and on a board.
 
-It is made only from the event that the pipeline logs (core/turns/tools.py).  It is a list of (name,
-value) in the order of its line (auditline.py), because dicts have no order on MicroPython.
+``record`` makes one from an event of the pipeline (core/turns/tools.py), ``begin_record`` the one
+before a tool runs.  It is a list of (name, value) in the order of its line (auditline.py), because
+dicts have no order on MicroPython.
 """
 
 from clawlite.core.base.render import canonical
@@ -35,6 +36,7 @@ def record(event: dict, wants: list, image) -> "list | None":
     """Return the record of *event*, which has its time stamp; None when it is not to be recorded.
 
     wants  [inputs, outputs, approvals, ...], the audit of ``scan_config.ScanConfig``
+    image  ``image.Image`` of the agent
     """
     kind = event["event"]
     if (
@@ -70,8 +72,8 @@ def record(event: dict, wants: list, image) -> "list | None":
     return pairs
 
 
-def begins(time: str, wants: list, tool: str, arguments: dict, request_id) -> list:
-    """Return the record of a tool with side effects that is about to run."""
+def begin_record(time: str, wants: list, tool: str, arguments: dict, request_id) -> list:
+    """Return the record of a tool with side effects that is about to run; *time* as ISO 8601."""
     pairs = [("time", time), ("event", "tool.begin"), ("tool", tool)]
     if request_id is not None:
         pairs.append(("request_id", request_id))
@@ -81,5 +83,5 @@ def begins(time: str, wants: list, tool: str, arguments: dict, request_id) -> li
 
 
 def cut(text: str) -> str:
-    """Return *text*, cut to ``MOST_TEXT`` characters."""
+    """Return *text*; of a longer one ``MOST_TEXT`` characters, and ``...``."""
     return text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "..."

@@ -63,7 +63,9 @@ _PREFIXED = (
     ("discord", b"/api/webhooks/", TOKEN + b"/", 50, False),
     ("discord", b"mfa.", TOKEN, 80, True),
 )
+# base64 of {", of { and a space, and of { and the end of a line, LF or CR LF
 _OBJECTS = (b"eyJ", b"eyA", b"ewo", b"ew0")
+_SLASH = 47  # in the anchors that are a part of a URL
 _OPENAI = (b"proj-", b"svcacct-", b"admin-", b"None-", b"or-v1-")
 
 
@@ -75,8 +77,8 @@ def find(data: bytes) -> list:
           every text.
     """
     found, words = [], long_words(data)
-    for kind, anchor, alphabet, least, is_word in _PREFIXED if words or 47 in data else ():
-        pos = data.find(anchor) if words.find(anchor) >= 0 or 47 in anchor else -1
+    for kind, anchor, alphabet, least, is_word in _PREFIXED if words or _SLASH in data else ():
+        pos = data.find(anchor) if words.find(anchor) >= 0 or _SLASH in anchor else -1
         while pos >= 0:
             start = pos + len(anchor)
             end = run(data, start, alphabet)
@@ -127,7 +129,7 @@ def replaced(data: bytes, found: list) -> bytes:
 
 
 def _sk(data: bytes, found: list):
-    """sk-ant-..., sk-proj-... and the plain sk-... of before."""
+    """sk-ant-..., sk-proj-... and older OpenAI keys, sk- and letters."""
     for pos in each(data, b"sk-"):
         start = pos + 3
         if data[start : start + 4] == b"ant-":
@@ -143,7 +145,7 @@ def _sk(data: bytes, found: list):
 
 
 def _telegram(data: bytes, found: list):
-    """A bot's number, a colon, A and 34 more."""
+    """A bot's number, a colon, A and at least 32 more; real tokens have 34."""
     for pos in each(data, b":A"):
         if data[pos - 1 : pos].isdigit():
             end = run(data, pos + 1, TOKEN)
@@ -154,8 +156,8 @@ def _telegram(data: bytes, found: list):
 
 
 def _jwt(data: bytes, found: list):
-    """Two or three parts of base64, the first two JSON objects (RFC 7519): {" or { and white
-    space.
+    """Two or three parts of base64; the first two are JSON objects (RFC 7519), each of which begins
+    with {" or with { and white space.
     """
     if data.find(b".e") < 0:  # the second part begins so
         return

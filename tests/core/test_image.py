@@ -46,7 +46,7 @@ def refused(function, *args):
 
 def test_a_whole_image_loads():
     image = use(data_of("greenhouse"))
-    assert image.names == ["read-soil", "water", "adc-read", "digital-write", "board-info"]
+    assert image.names == ["read-soil", "water", "adc-read", "board-info"]
     assert image.agent.name == "greenhouse" and image.agent.level == 2
     assert image.requires == ["pins", "reflex", "tools", "tools.py"]
     assert image.tool("nope") is None

@@ -1,5 +1,5 @@
-"""How policy will decide on a tool, before any argument is known: for ``/tools``, ``/trace`` and
-``clawlite inspect``.
+"""How policy will decide on a tool, before any argument is known: for ``/tools``, ``clawlite
+tools`` and ``clawlite inspect``; and a rule's conditions in words, for ``/trace``.
 """
 
 from clawlite.core.image.image import (

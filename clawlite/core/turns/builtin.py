@@ -1,7 +1,8 @@
 """Handlers of the built-in tools of ``claw://registry/clawlite/`` that work on pins.
 
 Names, schemas and annotations are in ``clawlite/host/documents/registry/``; these are the functions
-behind them."""
+behind them.  ``board`` is a bank of pins, real or simulated, which raises ``SandboxDenied`` for a
+pin that it does not have, or that cannot do this.  Values of an ADC and a PWM are 0..65535."""
 
 
 def adc_read(board, pin: str) -> dict:

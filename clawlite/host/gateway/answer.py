@@ -18,8 +18,8 @@ class Answer:
     provider  its name, or the name of the tool that is called
     moved     function(), called when there are more records
     Public, to be read: ``records`` (bytes of each), ``is_done``, ``said`` (text of the answer),
-    ``outcome`` ("ok" or the error's sentence), ``ended_s`` (the loop's time, or None).  ``asked``:
-    what was asked, by who keeps a history."""
+    ``outcome`` ("ok" or the error's sentence), ``ended_s`` (the loop's time, or None).
+    ``asked`` is what was asked; whoever keeps a history sets it."""
 
     def __init__(self, id: str, provider: str, moved):
         self.id, self.provider, self.records, self.said, self.outcome = id, provider, [], "", None
@@ -38,13 +38,14 @@ class Answer:
             self._task.cancel()
 
     def _begin(self, work, ended) -> None:
-        """Run the coroutine function *work*; *ended(self)* is called once at its end, unless it is
-        cancelled.
+        """Run the coroutine function *work*, which must not raise; *ended(self)* is called once at
+        its end, unless it is cancelled.
         """
         self._task = asyncio.get_running_loop().create_task(self._until(work, ended))
 
     async def _until(self, work, ended) -> None:
-        # a coroutine made before this began would never be awaited if it is cancelled first
+        # called here: a coroutine that was made earlier would never be awaited when the task is
+        # cancelled before it starts
         await work()
         self.ended_s = asyncio.get_running_loop().time()
         self._moved()
@@ -64,7 +65,7 @@ class Answer:
         )
 
     def _keep(self, message: dict) -> None:
-        self.records.append(dumped(message))
+        self.records.append(json_bytes(message))
         self._moved()
 
     def _error(self, e: ClawError) -> None:
@@ -80,5 +81,6 @@ def error_sentence(e: ClawError) -> str:
     return f"{e.message} - {e.hint}" if e.hint else e.message
 
 
-def dumped(value) -> bytes:
+def json_bytes(value) -> bytes:
+    """Return *value* as compact JSON in UTF-8; a lone surrogate becomes ``?``."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

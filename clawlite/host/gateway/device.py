@@ -27,7 +27,7 @@ from clawlite.core.swarm.swarm import Swarm
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
 from clawlite.host.board_console.line import the_time
-from clawlite.host.gateway.answer import dumped, error_sentence
+from clawlite.host.gateway.answer import error_sentence, json_bytes
 from clawlite.host.gateway.feeds import Feeds
 from clawlite.host.gateway.job import Job, Services
 from clawlite.host.gateway.service_calls import ToolJob
@@ -92,7 +92,7 @@ class Device:
             self._away.cancel()
             self._away = None
         link.send(
-            dumped(
+            json_bytes(
                 {
                     "jsonrpc": "2.0",
                     "id": "hello",
@@ -166,7 +166,7 @@ class Device:
         elif method == _PREFIX + "cancel" and _is_id(params.get("id")):
             self._forget(params["id"])
             if _is_id(message.get("id")):
-                self._link.send(dumped({"jsonrpc": "2.0", "id": message["id"], "result": {}}))
+                self._link.send(json_bytes({"jsonrpc": "2.0", "id": message["id"], "result": {}}))
         elif method == _PREFIX + "answer" and _is_id(params.get("id")):
             job = self._jobs.get(params["id"])
             if isinstance(job, ToolJob):
@@ -175,7 +175,7 @@ class Device:
             self._of_member(method, params)
         elif message.get("id") is not None:
             self._link.send(
-                dumped(
+                json_bytes(
                     {
                         "jsonrpc": "2.0",
                         "id": message["id"],
@@ -246,7 +246,7 @@ class Device:
         """Send a record of a swarm to the device, where it is there; return why it cannot take it,
         or "".
         """
-        record = dumped({"jsonrpc": "2.0", "method": _PREFIX + name, "params": params})
+        record = json_bytes({"jsonrpc": "2.0", "method": _PREFIX + name, "params": params})
         if len(record) > self._record:
             return f"its record takes {len(record)} bytes, and the device takes {self._record}"
         if self._link and self._is_greeted:
@@ -350,7 +350,7 @@ class Device:
             error = {"code": e.code, "message": error_sentence(e)}
             if not is_again:
                 error["data"] = {"ran": False}
-            self._link.send(dumped({"jsonrpc": "2.0", "id": id, "error": error}))
+            self._link.send(json_bytes({"jsonrpc": "2.0", "id": id, "error": error}))
 
     def _begin(self, id: str, params: dict, messages: list, size: int) -> None:
         if size > MAX_ASKED or not messages or messages[0].role != "user":
@@ -392,7 +392,7 @@ class Device:
         """Send what may be lost about request *id*: to a device that waits for it, on a line that
         has room.
         """
-        data = dumped(record)
+        data = json_bytes(record)
         if self._link and id in self._sent and len(data) <= self._record:
             if self._link.waiting < AHEAD:
                 self._link.send(data)

@@ -13,7 +13,7 @@ import time
 from clawlite.core.base.errors import ClawError, ParseError
 from clawlite.core.base.printable import printable
 from clawlite.host.a2a.a2a import A2A
-from clawlite.host.gateway.answer import dumped, error_sentence
+from clawlite.host.gateway.answer import error_sentence, json_bytes
 from clawlite.host.gateway.device import Device
 from clawlite.host.gateway.feeds import Feeds
 from clawlite.host.gateway.images import Images
@@ -126,7 +126,7 @@ class Gateway:
 
     def __init__(self, images: Images, store: Store, secret, note, programs=None):
         self.images, self.store, self.secret, self.note = images, store, secret, note
-        self.codecs = (loads, lambda value: dumped(value).decode())
+        self.codecs = (loads, lambda value: json_bytes(value).decode())
         self.servers = Servers(self.codecs, programs or Programs(), note, secret)
         self._devices = {}
         self._ports = []

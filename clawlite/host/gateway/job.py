@@ -10,7 +10,7 @@ from clawlite.core.base.errors import ClawError, ProviderError, unexpected
 from clawlite.core.image.image import WIRE
 from clawlite.core.policy.ledger import DAY_COST, DAY_TOKENS
 from clawlite.core.turns.turn import Message
-from clawlite.host.gateway.answer import PIECE, Answer, dumped, error_sentence
+from clawlite.host.gateway.answer import PIECE, Answer, error_sentence, json_bytes
 from clawlite.host.gateway.http import Connection
 
 FLUSH_S = 0.06  # text is gathered for so long: a record has 75 bytes beside it
@@ -134,7 +134,7 @@ class Job(Answer):
             self._write(reply.text if reply.text.endswith("\n") else reply.text + "\n")
             self._flush()
         calls = [
-            [id or "", name, raw or ("" if arguments is None else dumped(arguments).decode())]
+            [id or "", name, raw or ("" if arguments is None else json_bytes(arguments).decode())]
             for id, name, arguments, raw in reply.calls
         ]
         result = {"stop": reply.stop}
@@ -143,7 +143,7 @@ class Job(Answer):
         if self._spent:
             result["spent"] = self._spent
         message = {"jsonrpc": "2.0", "id": self.id, "result": result}
-        size = len(dumped(message))
+        size = len(json_bytes(message))
         if size > self._limit:
             raise ProviderError(
                 f"the answer's tool calls take {size} bytes, the device {self._limit}",

@@ -20,7 +20,7 @@ import socket
 from clawlite.core.base.errors import ClawError
 from clawlite.core.line.frame import RECORD, Framer
 from clawlite.host.base.problems import unwritten
-from clawlite.host.gateway.answer import dumped
+from clawlite.host.gateway.answer import json_bytes
 from clawlite.host.proxy.accept import Acceptor, Strangers
 from clawlite.host.proxy.door import address_of, tls_of
 
@@ -144,7 +144,7 @@ class Peer(asyncio.Protocol):
         self._transport = transport
         _watch(transport.get_extra_info("socket"))
         self.send(
-            dumped(
+            json_bytes(
                 {
                     "jsonrpc": "2.0",
                     "id": "auth",

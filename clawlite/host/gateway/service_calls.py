@@ -36,7 +36,7 @@ from clawlite.core.net.service_call import (
     result_of,
     timed_out,
 )
-from clawlite.host.gateway.answer import Answer, dumped
+from clawlite.host.gateway.answer import Answer, json_bytes
 from clawlite.host.gateway.http import Connection
 
 CONNECT_MS = 10000
@@ -112,7 +112,7 @@ class ToolJob(Answer, Caller):
         number = len(self.records)
         about = {"id": self.id, "number": number, "server": server, "params": params}
         record = {"jsonrpc": "2.0", "method": "claw.gateway.asks", "params": about}
-        size = len(dumped(record))
+        size = len(json_bytes(record))
         if size > self._limit:
             return None, f"its form takes {size} bytes, and the device takes {self._limit}"
         future = asyncio.get_running_loop().create_future()

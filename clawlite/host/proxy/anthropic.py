@@ -5,8 +5,8 @@ from clawlite.host.proxy.dialect import (
     NOTHING,
     Call,
     answer_error,
-    dumped,
     event_bytes,
+    json_text,
     number,
     objects,
     pieces,
@@ -104,7 +104,7 @@ class Anthropic:
             {
                 "type": "tool_result",
                 "tool_use_id": call.id,
-                "content": dumped(result),
+                "content": json_text(result),
                 "is_error": not result["ok"],
             }
             for call, result in zip(calls, results)
@@ -188,7 +188,7 @@ def _parts(block: dict) -> tuple:
         signature = {"type": "signature_delta", "signature": block.get("signature", "")}
         return {"type": "thinking", "thinking": "", "signature": ""}, [*deltas, signature]
     if kind in ("tool_use", "server_tool_use"):
-        raw = pieces(dumped(block.get("input") or {}))
+        raw = pieces(json_text(block.get("input") or {}))
         deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in raw]
         return {**block, "input": {}}, deltas
     return block, []

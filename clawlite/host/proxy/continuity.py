@@ -18,7 +18,7 @@ import hashlib
 import json
 import weakref
 
-from clawlite.host.proxy.dialect import dumped
+from clawlite.host.proxy.dialect import json_text
 
 KEPT = 128
 KEPT_BYTES = 4 << 20
@@ -102,7 +102,7 @@ class Continuity:
                 self._drop(runner, anchor)
 
     def _store(self, runner: str, anchor: str, asked: str, hidden: list) -> None:
-        entry = anchor, asked[:_SAID], dumped(hidden)
+        entry = anchor, asked[:_SAID], json_text(hidden)
         self._add(runner, entry)
         if self._keep:
             self._keep(runner, *entry)
@@ -125,7 +125,7 @@ def _conversation_anchor(dialect, messages: list) -> str:
 
 
 def _hashed(value) -> str:
-    return hashlib.sha256(dumped(value).encode("utf-8", "replace")).hexdigest()
+    return hashlib.sha256(json_text(value).encode("utf-8", "replace")).hexdigest()
 
 
 def _is_same_text(one: str, other: str) -> bool:

@@ -76,14 +76,15 @@ def text_of(content) -> str:
     )
 
 
-def dumped(value) -> str:
+def json_text(value) -> str:
+    """Return *value* as compact JSON, beyond ASCII unescaped."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def event_bytes(value, name: str = "") -> bytes:
     """Return one server-sent event."""
     head = f"event: {name}\n" if name else ""
-    return f"{head}data: {dumped(value)}\n\n".encode("utf-8", "replace")
+    return f"{head}data: {json_text(value)}\n\n".encode("utf-8", "replace")
 
 
 def pieces(text: str) -> list[str]:

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from clawlite.core.net.service_call import failure, timed_out
-from clawlite.host.proxy.dialect import MAX_CALLS, Refused, dumped, summed
+from clawlite.host.proxy.dialect import MAX_CALLS, Refused, json_text, summed
 
 MAX_ROUNDS = 8  # the budgets of ADR-020
 TOOL_MS = 30000
@@ -211,23 +211,23 @@ class Mediation:
 
 def bounded(result: dict, most: int) -> dict:
     """Return *result*, with its data cut when as JSON it has more than *most* bytes."""
-    size = len(dumped(result).encode("utf-8", "replace"))
+    size = len(json_text(result).encode("utf-8", "replace"))
     if size <= most:
         return result
     if not result["ok"]:
         error = result["error"]
         return failure(error["code"], error["message"], most)
     data = result.get("data")
-    data = data if isinstance(data, str) else dumped(data)
+    data = data if isinstance(data, str) else json_text(data)
     made = {"ok": True, "data": "", "truncated": True, "original_bytes": 0}
     made["original_bytes"] = result.get("original_bytes", len(data.encode("utf-8", "replace")))
-    room = max(0, most - len(dumped(made)))
+    room = max(0, most - len(json_text(made)))
     kept = data.encode("utf-8", "replace")[:room].decode("utf-8", "ignore")
-    while kept and len(dumped({**made, "data": kept}).encode("utf-8", "replace")) > most:
+    while kept and len(json_text({**made, "data": kept}).encode("utf-8", "replace")) > most:
         kept = kept[: len(kept) - max(1, len(kept) // 16)]  # what JSON escapes takes more
     return {**made, "data": kept}
 
 
 def bounded_arguments(arguments):
-    said = dumped(arguments)
+    said = json_text(arguments)
     return arguments if len(said) <= _TRACED else said[:_TRACED]

@@ -7,8 +7,8 @@ from clawlite.host.proxy.dialect import (
     Call,
     Refused,
     answer_error,
-    dumped,
     event_bytes,
+    json_text,
     number,
     objects,
     pieces,
@@ -110,12 +110,12 @@ class OpenAI:
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": call.name, "arguments": dumped(call.arguments or {})},
+                "function": {"name": call.name, "arguments": json_text(call.arguments or {})},
             }
             for call in calls
         ]
         return [hidden] + [
-            {"role": "tool", "tool_call_id": call.id, "content": dumped(result)}
+            {"role": "tool", "tool_call_id": call.id, "content": json_text(result)}
             for call, result in zip(calls, results)
         ]
 
@@ -179,7 +179,7 @@ class OpenAI:
             elif message.get("role") == "assistant":
                 calls = [call.get("id") for call in message.get("tool_calls") or ()]
                 if message.get("function_call"):
-                    calls = [dumped(message["function_call"])]
+                    calls = [json_text(message["function_call"])]
                 found.append((index, calls, text_of(message.get("content")), asked))
         return found
 

@@ -18,7 +18,7 @@ from clawlite.core.policy.meter import Meter
 from clawlite.core.providers.provider import Provider
 from clawlite.host.proxy.anthropic import Anthropic
 from clawlite.host.proxy.continuity import Continuity
-from clawlite.host.proxy.dialect import Refused, dumped
+from clawlite.host.proxy.dialect import Refused, json_text
 from clawlite.host.proxy.door import Door, Unread, body_of
 from clawlite.host.proxy.mediation import Managed, Mediation
 from clawlite.host.proxy.openai import OpenAI
@@ -407,7 +407,7 @@ class Proxy:
             request.transport.abort()
             raise ConnectionResetError
         return web.Response(
-            body=body or dumped(problem).encode("utf-8", "replace"),
+            body=body or json_text(problem).encode("utf-8", "replace"),
             status=status,
             headers=headers,
             content_type="application/json",
@@ -495,7 +495,7 @@ async def _written(turn: Turn, answer: dict):
         for event in turn.dialect.stream(answer, turn.body):
             await out.write(event)
     else:
-        out = web.json_response(answer, dumps=dumped)
+        out = web.json_response(answer, dumps=json_text)
         await out.prepare(turn.request)
     turn.outcome = "ok"
     await out.write_eof()

@@ -20,7 +20,7 @@ from clawlite.core.base.errors import (
 from clawlite.core.net.exchange import CONNECT_MS, SILENCE_MS, refused, without
 from clawlite.core.policy.meter import MAX_TOKENS
 from clawlite.core.providers.provider import OAUTH2
-from clawlite.host.proxy.dialect import dumped
+from clawlite.host.proxy.dialect import json_text
 
 MAX_ANSWER = 8 << 20  # bytes of an answer that is read here
 MAX_REFUSAL = 65536  # bytes of one that is no answer
@@ -65,7 +65,7 @@ class Outgoing:
         body = {**self.body, "model": provider.model}
         if allowed is not None:
             body["max_tokens"] = allowed
-        return dumped(body).encode("utf-8", "replace")
+        return json_text(body).encode("utf-8", "replace")
 
 
 class Upstream:
@@ -123,7 +123,7 @@ class Upstream:
 
     async def _attempt(self, agent: str, provider, outgoing: Outgoing, take):
         meter = outgoing.meter
-        asked = len(outgoing.raw or dumped(outgoing.body)) // 4
+        asked = len(outgoing.raw or json_text(outgoing.body)) // 4
         allowed = self._allowed(provider, outgoing, asked)
         while wait := meter.pause(provider):
             await asyncio.sleep(wait / 1000)

@@ -19,7 +19,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import MCP, SERVICES
 from clawlite.linux.audit.chain import line
 from clawlite.linux.files.files import mend, print_to_stderr, state_folder
-from clawlite.scan.auditrecord import begins, record
+from clawlite.scan.auditrecord import begin_record, record
 
 MAX_SIZE_MB = 64  # that an audit may have when clawlite.toml says nothing
 REFUSED = "swarm.refused"  # a message of who is not in the swarm, or what is none
@@ -98,9 +98,9 @@ class Audit:
         """Take note that *tool*, which has side effects, is about to run: ``flush`` comes before
         it does, or ``stays_out``.
         """
-        self._waiting.append(
-            dict(begins(iso8601(int(time.time())), self._wants, tool.name, arguments, request_id))
-        )
+        at = iso8601(int(time.time()))
+        pairs = begin_record(at, self._wants, tool.name, arguments, request_id)
+        self._waiting.append(dict(pairs))
 
     def stays_out(self):
         """Forget the last ``begins``: it was not written, and the tool does not run."""

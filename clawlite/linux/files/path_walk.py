@@ -15,11 +15,11 @@ import stat
 
 from clawlite.core.base.errors import ClawError, SandboxDenied
 
-_WRITABLE = 1  # of a mount
+_WRITABLE = 1  # position in a row of mounts
 
 MAX_STEPS = 1024  # components that one path may take, those of links on its way too
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# of a folder that another process replaces meanwhile
+# errors that mean: another process has just replaced this folder, look again
 _AGAIN = (errno.ELOOP, errno.ENOTDIR, errno.ENOENT)
 
 
@@ -64,7 +64,9 @@ class PathWalk:
         self.steps = 0
 
     def run(self) -> OpenEntry:
-        """Return the end of the walk; raises as ``Scope.find`` says."""
+        """Return the end of the walk.  Raises what ``Scope.find`` does, and ``OSError`` for a
+        folder that cannot be opened.
+        """
         try:
             found = None
             while found is None:
@@ -241,7 +243,7 @@ def read_only(path: str):
 
 
 def printable_path(path: str) -> str:
-    """Return *path* for a message: control characters written out, at most 200 characters."""
+    """Return the first 200 characters of *path* for a message, control characters written out."""
     text = "".join(
         [c if c.isprintable() else c.encode("unicode_escape").decode() for c in path[:200]]
     )

@@ -102,7 +102,7 @@ class HTTPSession(Session):
     def listen(self, host: str, port: int, token: str, heard) -> str:
         """Begin to listen; return the URL.
 
-        heard   function(message) -> the message to send instead (``Startup.heard``), or None
+        heard   function(message) -> what is sent instead (``Startup.flushed_answer``), or None
         Raises ``ClawError`` for an address that is taken.
         """
         self._heard = heard

@@ -4,7 +4,8 @@ the queue of effects and without the framer.
 1. It uses the gates of the core.  All handlers, for every kind of caller, are started by
    ``FastPath.start``.
 2. When effects wait already, a new request joins the queue, so that the order is kept.
-3. All lines of a read are split at once.  A line that is not plain goes to the framer.
+3. All lines of a read are split at once.  A read with a carriage return or a record separator
+   (RFC 7464) goes to the framer as a whole.
 """
 
 from clawlite.core.base.effect import KEEP, KIND, LOG
@@ -15,6 +16,8 @@ from clawlite.core.turns.tools import refused, result_of
 from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import answer
 from clawlite.linux.io.stdio import now_ms
+
+_LF, _CR, _RECORD_SEPARATOR = 10, 13, 30
 
 
 class FastPath:
@@ -36,11 +39,11 @@ class FastPath:
     def feed(self, data: bytes):
         """Handle the records in *data* one after the other, each with all of its effects."""
         shell, start = self._shell, 0
-        if 13 in data or 30 in data:
+        if _CR in data or _RECORD_SEPARATOR in data:
             start = len(data)
         elif self._open:
             start = data.find(b"\n") + 1 or len(data)
-        self._open = data[-1] != 10
+        self._open = data[-1] != _LF
         self._now_ms = now_ms()
         if start:
             shell.framer.feed(data[:start])
@@ -73,7 +76,7 @@ class FastPath:
 
     def answer(self, id, result) -> bool:
         """Answer a tool call with its ``effect.Result``.  Return False when other effects come
-        first, or when its record cannot be written; then ``Startup.heard`` makes the error.
+        first, or when its record cannot be written: ``Startup.flushed_answer`` makes the error.
         """
         audit = self._shell.audit
         if self._effects or audit and not audit.flush():
@@ -84,6 +87,10 @@ class FastPath:
     def call(self, name: str, request, alone: bool, at_ms: int) -> bool:
         """Run a new request whose tool is ``settled`` and whose arguments fit.  Do nothing and
         return False for any other request.
+
+        request  ``idempotent_request.IdempotentRequest``
+        alone    bool, it is no part of a batch: its answer goes out at once
+        at_ms    monotonic time at which it came
         """
         agent, image, idempotency, arguments = (
             self._agent,
@@ -135,7 +142,12 @@ class FastPath:
         return True
 
     def start(self, task: int, tool, arguments: dict, due_ms) -> tuple:
-        """Start a tool's handler.  Return (its outcome, or None when it goes on; the time)."""
+        """Start a tool's handler.  Return (its outcome, or None when it goes on; the monotonic
+        time, ms).
+
+        task    number of the agent's task, 0 for a request that runs at once
+        due_ms  monotonic time at which it is ended, or None
+        """
         shell, state = self._shell, signals.state
         # recorded first: the handler may never return
         if tool.flags & HAS_SIDE_EFFECTS and not shell.startup.may_begin(task, tool, arguments):

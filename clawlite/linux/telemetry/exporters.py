@@ -92,8 +92,11 @@ class Exporter:
 
 
 def exporter(record: list, about) -> Exporter:
-    """Return the exporter of a row [type, target, secret, most, flush_ms]; *about*:
-    ``image.AgentInfo``.
+    """Return an exporter.
+
+    record  [index into ``EXPORTERS``, URL or path or "", name of a secret or "", events in one
+            batch, ms until a batch is sent that is not full]
+    about   ``image.AgentInfo``
     """
     kind, target, secret, most, flush_ms = record
     name = EXPORTERS[kind].name

@@ -1,5 +1,5 @@
-"""The built-in tools of Linux beside pins and the web: what runs for a call, and what its outcome
-says (docs/tools.md).
+"""The built-in tools of Linux beside pins and the web: run a call, and turn its outcome into a
+result (docs/tools.md).
 
     read-file write-file edit-file list-directory   level process: in a child of the sandbox; level
                                                     none: here, with the same checks
@@ -8,8 +8,8 @@ says (docs/tools.md).
     memory-read memory-write                        here, on every level: they touch one file, which
                                                     is the agent's own
 
-A command that ends with another code than 0 is a result that says so; what a rule forbids is
--32010."""
+A command that ends with another code than 0 is a result that says so; what a sandbox rule forbids
+is the error -32010."""
 
 import os
 
@@ -21,8 +21,8 @@ SHELLS = ("exec-shell", "spawn")
 MEMORY = ("memory-read", "memory-write")
 NAMES = FILES + SHELLS + MEMORY
 MAX_ARGUMENT = 131071  # bytes: the kernel takes no longer argument
-MAX_SPAWNED = 5  # programs of spawn at once (clawft, Concurrency Limits)
-SECONDS = {"exec-shell": 30, "spawn": 60}  # that a command has, unless the call says
+MAX_SPAWNED = 5  # programs of spawn at once (docs/tools.md)
+DEFAULT_TIMEOUT_S = {"exec-shell": 30, "spawn": 60}  # that a command has, unless the call says
 
 
 class Text(str):
@@ -166,8 +166,9 @@ def milliseconds(name: str, arguments: dict):
     """Return how long a call of *name* may take by its own argument or default; None for tools
     without one.
     """
-    seconds = arguments.get("timeout", SECONDS[name]) if name in SECONDS else None
-    return None if seconds is None else max(int(seconds * 1000), 1)
+    if name not in DEFAULT_TIMEOUT_S:
+        return None
+    return max(int(arguments.get("timeout", DEFAULT_TIMEOUT_S[name]) * 1000), 1)
 
 
 def command_of(name: str, arguments: dict, profile, automaton) -> list:

@@ -5,7 +5,7 @@ record of an effect.  Loaded for a record, and dropped.
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.effect import EVENT, KIND, LOG, RUN_ARGUMENTS, RUN_TOOL, TASK
 from clawlite.core.image.scan_config import AUDIT_APPROVALS
-from clawlite.scan.auditrecord import begins, record
+from clawlite.scan.auditrecord import begin_record, record
 from jsontext import dumps
 
 _LONG = ("arguments", "output", "trace")
@@ -37,7 +37,7 @@ def _pairs(audit, effect: tuple, wants):
         effect[EVENT]["timestamp"] = _time(audit)
         return record(effect[EVENT], wants, audit.image)
     task = audit.device.agent.tasks.get(effect[TASK])
-    return begins(
+    return begin_record(
         _time(audit),
         wants,
         effect[RUN_TOOL].name,
