@@ -4,7 +4,7 @@ them is asked: no module, no file.
 
 import os
 
-from clawlite.core.base.errors import StoreError
+from clawlite.core.base.errors import ClawError, StoreError
 from clawlite.linux.files.files import state_folder
 from clawlite.linux.io.stdio import now_ms
 
@@ -36,9 +36,10 @@ class TaskGroup:
         self._folder = os.path.join(state_folder(agent.image.agent.name), "tasks")
         self._try_ms = None  # when it tries to do them
         if os.path.isdir(self._folder):
-            self._try_ms = now_ms()
-            self.poll()
-            if self._methods is None:
+            try:
+                self._open()
+            except StoreError:  # another process does them
+                self._try_ms = now_ms() + AGAIN_MS
                 join(self)
 
     def fileno(self) -> int:
@@ -51,7 +52,7 @@ class TaskGroup:
         if self._try_ms is not None and now_ms() >= self._try_ms:
             try:
                 self._open()
-            except StoreError:  # another process does them
+            except ClawError:  # a request for a task is told why
                 self._try_ms = now_ms() + AGAIN_MS
 
     def close(self):
