@@ -11,7 +11,7 @@ from clawlite.core.image.memories import (
     PER_IDENTITY,
     TRUNCATE,
 )
-from clawlite.core.memory.conversation import MAX_MESSAGES, keep, restore, store_of
+from clawlite.core.memory.conversation import MAX_MESSAGES, TOO_LONG, keep, restore, store_of
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
 
@@ -57,6 +57,19 @@ def said(history):
 
 def entry(role, text, **more):
     return {"content": dict({"role": role, "text": text}, **more)}
+
+
+def test_of_a_conversation_that_is_too_long_for_its_way_the_newest_messages_are_known():
+    history = History(1 << 20)
+    too_long = (False, StoreError("the answer is too long", "ask for fewer", TOO_LONG))
+    entries = [entry("user", "first"), entry("assistant", "second")]
+    answers = [too_long, too_long, (True, {"entries": entries}), (True, {"stored": 2})]
+    effects, _ = played(history, answers, 1 << 20)
+    asked = [effect[4][2] for effect in effects if effect[1] == "query"]
+    assert asked == [MAX_MESSAGES, MAX_MESSAGES // 2, MAX_MESSAGES // 4]
+    assert said(history)[:2] == [("user", "first"), ("assistant", "second")]
+    effects, _ = played(History(1 << 20), [too_long] * 9 + [(True, {"stored": 2})], 1 << 20)
+    assert [effect[0] for effect in effects].count(TELL) == 1
 
 
 def test_earlier_turns_come_first_and_this_one_is_stored_whole():

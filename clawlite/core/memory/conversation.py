@@ -17,6 +17,8 @@ from clawlite.core.image.memories import CONVERSATION, PER_CHANNEL, PER_IDENTITY
 from clawlite.core.turns.turn import Message
 
 MAX_MESSAGES = 400  # that are read from the store to continue with
+# data of the error when an answer is too long for its way here: fewer messages may fit
+TOO_LONG = {"reason": "too-long"}
 # the least bytes that a message takes in the conversation of a provider (history.py)
 _LEAST = 48
 
@@ -45,8 +47,14 @@ def restore(place: tuple, history, keep_bytes: int):
     """
     if keep_bytes:
         try:
-            most = min(MAX_MESSAGES, keep_bytes // _LEAST)
-            found = yield from ask("query", *place, ("time-range", None, most, None))
+            most, found = min(MAX_MESSAGES, keep_bytes // _LEAST), None
+            while found is None:
+                try:
+                    found = yield from ask("query", *place, ("time-range", None, most, None))
+                except ClawError as e:
+                    if most < 2 or e.data != TOO_LONG:
+                        raise
+                    most //= 2
             history.restore(_turns(found["entries"], history))
         except ClawError as e:
             yield _warning(e, "what was said before is not known")

@@ -15,6 +15,7 @@ keeps them, and the requests of the others travel as entries of the engine's log
 
 from clawlite.core.base import errors
 from clawlite.core.base.errors import ClawError, InvalidParams, StoreError
+from clawlite.core.memory.conversation import TOO_LONG
 from clawlite.linux.swarm.bus import TooLong
 
 ANSWER_MS = 30000
@@ -159,10 +160,11 @@ class SharedStores:
             value = [value.code, value.message, value.hint, value.data]
         try:
             self._bus.remembered(id, is_done, value)
-        except (TooLong, TypeError, ValueError):
+        except (TooLong, TypeError, ValueError) as e:
             if is_done:
                 why = "the answer is longer than an entry of the swarm's engine, or nested too deep"
-                self._tell(id, (False, StoreError(why, "ask for fewer entries, with top_k")))
+                data = TOO_LONG if isinstance(e, TooLong) else None
+                self._tell(id, (False, StoreError(why, "ask for fewer entries, with top_k", data)))
         except ClawError:  # the engine is away for long: who asks is told that it is not known
             pass
 

@@ -176,7 +176,7 @@ def test_what_is_longer_than_an_entry(machines):
         query = {"type": "time-range", "time_range": range_, "top_k": 9}
         error = asked(hand, "query", 20, store="said", query=query)["error"]
         assert "the answer is longer than an entry" in error["message"]
-        assert "top_k" in error["data"]["hint"]
+        assert "top_k" in error["data"]["hint"] and error["data"]["reason"] == "too-long"
         assert len(asked(lead, "query", 21, store="said", query=query)["result"]["entries"]) == 9
 
 
