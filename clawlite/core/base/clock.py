@@ -50,7 +50,8 @@ def from_http(text: str):
         else []
     )
     for number in numbers:
-        if not number.isdigit() or len(number) > 4:
+        # isdigit alone also takes digits that int refuses
+        if not number.isdigit() or max(number) > "9" or len(number) > 4:
             return None
     if not numbers:
         return None

@@ -266,7 +266,9 @@ class MCPServer:
 
     def _page(self, name: str, found: list, params: dict) -> dict:
         cursor = params.get("cursor", "0")
-        if not isinstance(cursor, str) or not cursor.isdigit() or int(cursor) > len(found):
+        # isdigit alone also takes digits that int refuses
+        is_number = isinstance(cursor, str) and cursor.isdigit() and max(cursor) <= "9"
+        if not is_number or len(cursor) > 9 or int(cursor) > len(found):
             raise InvalidParams("cursor: expected one of this server's, got %s" % show(cursor))
         at = int(cursor)
         page = {name: found[at : at + PAGE]}

@@ -104,6 +104,7 @@ def _received(outcome: tuple, most: int, begin, left):
                     reader is None
                     and status == 200
                     and length.isdigit()
+                    and max(length) <= "9"
                     and len(length) < 16
                     and int(length) > most
                 ):

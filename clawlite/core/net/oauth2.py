@@ -106,7 +106,8 @@ def token_of(answer: dict, host: str, meter):
             "no token from %s: expected access_token and token_type Bearer in its answer" % host,
             "check the token endpoint in clawlite.toml",
         )
-    if isinstance(life, str) and life.isdigit():  # some say the number as a string
+    # some say the number as a string
+    if isinstance(life, str) and life.isdigit() and max(life) <= "9":
         life = int(life[:9])
     if not isinstance(life, int) or life is True or life <= 0:
         life = LIFE_S

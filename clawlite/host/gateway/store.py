@@ -42,7 +42,7 @@ class Store:
         self._waiting = []  # (table, statement, values) that are not in the file yet
         self._is_gathering, self._is_closing = False, asyncio.Event()
         self._writing = asyncio.Lock()  # two commits in one another would mix their orders
-        self._written = 0
+        self._written = self._failures = 0
 
     @classmethod
     async def open(cls, path: str, note):
@@ -144,13 +144,15 @@ class Store:
             "hidden", "DELETE FROM hidden WHERE runner = ? AND anchor = ?", (runner, anchor)
         )
 
-    async def flush(self) -> None:
-        """Return once all that waits is on the disk, where it outlives a power cut.  Cost: a sync
-        of the disk, some milliseconds.
+    async def flush(self) -> bool:
+        """Return once all that waits is on the disk, where it outlives a power cut; False when some
+        of it could not be written.  Cost: a sync of the disk, some milliseconds.
         """
+        failures = self._failures  # another task may be writing what was kept just now
         waiting, self._waiting = self._waiting, []
         # who asks for this may be cancelled, and what waits belongs to others, too
         await asyncio.shield(self._start(self._write(_groups(waiting), is_synced=True)))
+        return self._failures == failures
 
     def event(self, device: str, event: str, **detail) -> None:
         """Keep one event of the audit."""
@@ -173,7 +175,7 @@ class Store:
         await self._db.close()
 
     def _later(self, table: str, statement: str, values: tuple) -> None:
-        self._waiting.append((table, statement, values))
+        self._waiting.append((table, statement, tuple(map(_clean, values))))
         if not self._is_gathering:
             self._is_gathering = True
             self._start(self._gathered())
@@ -214,9 +216,18 @@ class Store:
                     await self._db.execute("PRAGMA synchronous = NORMAL")
                 self._is_broken = False  # the next fault is told again
             except sqlite3.Error as e:
+                self._failures += 1
+                await self._undo()
                 if not self._is_broken:
                     self._is_broken = True
                     self._note(f"gateway.db cannot be written: {e} - {_mend(e)}")
+
+    async def _undo(self) -> None:
+        """Take back what a failed commit has begun."""
+        try:
+            await self._db.rollback()
+        except sqlite3.Error:  # the next one tells
+            pass
 
     async def _commit(self, groups: list) -> None:
         for statement, rows in groups:
@@ -229,6 +240,11 @@ class Store:
                     f"DELETE FROM {table} WHERE id <= (SELECT max(id) FROM {table}) - {KEPT_ROWS}"
                 )
         await self._db.commit()
+
+
+def _clean(value):
+    """Return *value*; a text without lone surrogates, which SQLite refuses with all of a commit."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def _groups(waiting: list) -> list:

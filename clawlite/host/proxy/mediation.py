@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from clawlite.core.base.errors import ClawError
 from clawlite.core.net.service_call import failure, timed_out
 from clawlite.host.proxy.dialect import MAX_CALLS, Refused, json_text, summed
 
@@ -74,7 +75,7 @@ class Mediation:
     ask      coroutine function(body) -> answer of the provider, a dict
     loads    function(bytes) -> value of JSON, raises ``ParseError``
     keep     coroutine function(messages, is_lasting): the hidden ones, if the request ends now;
-             is_lasting: they outlive the process when it returns
+             is_lasting: they outlive the process when it returns, or it raises ``ClawError``
     Public, to be read: ``hidden`` (messages of hidden rounds), ``trace`` (as the history has it),
     ``usage`` (of all answers), ``rounds`` (answers of the provider), ``has_run`` (a tool was
     called).
@@ -189,7 +190,10 @@ class Mediation:
             return failure("unknown_tool", f"there is no tool {call.name}")
         if call.arguments is None:
             return failure("bad_argument", "expected arguments that are a JSON object")
-        await self._keep(if_it_ends, True)
+        try:
+            await self._keep(if_it_ends, True)
+        except ClawError:  # it could run twice
+            return failure("not_recorded", "it was not run: the gateway cannot record it")
         self.has_run = True
         try:
             async with asyncio.timeout(self._budget.tool_ms / 1000):

@@ -318,8 +318,8 @@ class Proxy:
 
         async def keep(messages: list, is_lasting: bool) -> None:
             self._continuity.note_pending(*talk, messages)
-            if is_lasting:
-                await self._store.flush()
+            if is_lasting and not await self._store.flush():
+                raise ClawError("gateway.db cannot be written", "look at the gateway's disk")
 
         turn.mediation = mediation = Mediation(
             dialect,

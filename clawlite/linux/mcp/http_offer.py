@@ -20,7 +20,7 @@ import hmac
 import os
 from urllib.parse import urlsplit
 
-from clawlite.core.base.errors import ClawError, InvalidRequest, ParseError
+from clawlite.core.base.errors import ClawError, InvalidRequest, ParseError, unexpected
 from clawlite.core.mcp.mcp_client import HANDSHAKE
 from clawlite.core.mcp.mcp_headers import decoded, of_arguments
 from clawlite.core.mcp.mcp_server import MCPServer
@@ -139,6 +139,9 @@ class HTTPSession(Session):
                 self._message(number, request)
         except _Answered as e:
             self._refuse(number, e.status, e.error)
+        except Exception as e:  # this request fails, and no other one
+            self._clients.pop(number, None)
+            self._refuse(number, 500, unexpected(e))
 
     def _message(self, number: int, request: Request):
         try:
@@ -306,6 +309,8 @@ def _compare(message: dict, version: str, headers: dict, offer: Offer):
     alone.
     """
     method, params = message.get("method"), message["params"]
+    if not isinstance(method, str):
+        raise _Answered(400, InvalidRequest("method: expected a string"))
     expected = {"mcp-protocol-version": version, "mcp-method": method}
     if method in _NAMED:
         expected["mcp-name"] = params.get(_NAMED[method])

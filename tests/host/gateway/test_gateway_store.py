@@ -91,3 +91,35 @@ def test_a_flush_is_on_the_disk_when_it_returns(tmp_path):
     steps = [one for one in said if one.startswith(("PRAGMA sync", "INSERT INTO hidden", "COMMIT"))]
     full, normal = "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL"
     assert steps[0] == full and steps[1].startswith("INSERT") and steps[2:4] == ["COMMIT", normal]
+
+
+def test_what_one_device_sends_takes_nothing_of_the_others_with_it(tmp_path):
+    """Half of a surrogate pair is no UTF-8, and SQLite refuses a commit with it as a whole."""
+    path, notes = tmp_path / "gateway.db", []
+
+    async def play():
+        store = await Store.open(str(path), notes.append)
+        store.event("garden", "request.began", tool="look")
+        store.note_device("kitchen", "a", "\ud800")
+        store.event("kitchen", "tool.began", tool="\udfff")
+        assert await store.flush()
+        await store.close()
+
+    asyncio.run(play())
+    assert rows(path, "SELECT image FROM devices") == [("?",)] and notes == []
+    assert [device for (device,) in rows(path, "SELECT device FROM audit")] == ["garden", "kitchen"]
+
+
+def test_a_flush_says_whether_it_is_on_the_disk(tmp_path):
+    async def play():
+        store = await Store.open(str(tmp_path / "gateway.db"), [].append)
+        await limit(store, 1)
+        store.hide("garden", "anchor", "asked", ROW)
+        assert not await store.flush()
+        await limit(store, 1000)
+        store.hide("garden", "anchor", "asked", ROW)
+        assert await store.flush()
+        await store.close()
+
+    asyncio.run(play())
+    assert rows(tmp_path / "gateway.db", "SELECT count(*) FROM hidden") == [(1,)]

@@ -135,3 +135,18 @@ def test_two_requests_with_one_conversation_at_once(tmp_path):
         run(play, tmp_path, server, desk=desk)
     found = [json.dumps(one.body["messages"]).count("desk__trade") for one in server.requests]
     assert found == [0, 1, 0] and len(desk.calls) == 1
+
+
+def test_nothing_runs_that_could_not_be_recorded(tmp_path):
+    """On a full disk, say: after a power cut nobody would know that it ran."""
+
+    async def play(it):
+        await it.gateway.store._db.execute("PRAGMA max_page_count = 1")
+        status, _, said = await it.post(CHAT, {"model": MODEL, "messages": ASKED})
+        assert status == 200 and b"I could not." in said
+
+    long = ("desk__trade", {"note": "x" * 20000})  # its record needs a page that there is not
+    desk = Desk()
+    with Server([calls(long), say("I could not.")]) as server:
+        run(play, tmp_path, server, desk=desk)
+    assert desk.calls == [] and "cannot record it" in told(server.requests[1])[0]

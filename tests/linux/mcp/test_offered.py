@@ -114,8 +114,9 @@ def test_many_tools_come_in_pages(tmp_path):
         second = agent.message()["result"]
         names = [tool["name"] for tool in first["tools"] + second["tools"]]
         assert len(names) == len(set(names)) == 125 and "nextCursor" not in second
-        agent.send(line(4, "tools/list", {"cursor": "x"}))
-        assert agent.message()["error"]["code"] == -32602
+        for wrong in ("x", "\xb2", "9" * 5000, "-1", 50):  # the second is a digit to isdigit
+            agent.send(line(4, "tools/list", {"cursor": wrong}))
+            assert agent.message()["error"]["code"] == -32602
         agent.send(line(5, "tools/call", {"name": "t0"}))
         assert agent.message()["result"]["_meta"]["clawlite/error"]["code"] == -32011
 

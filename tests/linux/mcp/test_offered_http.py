@@ -346,6 +346,17 @@ def test_a_body_that_is_too_large(tmp_path):
         assert offered.ask(None, Content_Length="4194305")[0] == 413
 
 
+def test_a_method_that_is_no_text_is_refused_and_others_are_answered(tmp_path):
+    body, headers = stateless(1, "tools/list", {})
+    with Offered(tmp_path) as offered:
+        for method in (["x"], {"a": 1}, 7, None):
+            wrong = {**body, "method": method}
+            status, _, said = offered.ask(wrong, **headers)
+            assert status == 400 and json.loads(said)["error"]["code"] == -32600
+        assert offered.ask(body, **headers)[0] == 200
+        assert "Traceback" not in offered.agent.errors()
+
+
 @pytest.mark.parametrize(
     "change",
     [{"Mcp_Method": "tools/list"}, {"Mcp_Name": "fail"}, {"Mcp_Name": None}]
