@@ -73,10 +73,12 @@ class Request:
     method, target   target: path and query, percent-encoded
     headers          [(name, value), ...], the credential's last
     body             bytes, or None
+    secret           the credential, or ""
     """
 
-    def __init__(self, method: str, target: str, headers: list, body):
+    def __init__(self, method: str, target: str, headers: list, body, secret: str = ""):
         self.method, self.target, self.headers, self.body = method, target, headers, body
+        self.secret = secret
 
 
 class ServiceResult(dict):
@@ -124,7 +126,7 @@ def request_of(service: Service, tool: list, arguments: dict, claw_id: str, secr
     if secret is not None and service.auth:
         value = "Bearer " + secret if service.auth[0] == BEARER else secret
         headers.append((service.auth[1], value))
-    return Request(method, target, headers, body)
+    return Request(method, target, headers, body, secret or "")
 
 
 def placeholders(path: str) -> list:

@@ -21,6 +21,7 @@ from clawlite.core.base.render import canonical
 from clawlite.core.formats.schema import check
 from clawlite.core.image.image import HANDLER_KIND, HANDLER_NAME, SERVICE, SERVICES
 from clawlite.core.net import http1
+from clawlite.core.net.exchange import without
 from clawlite.core.net.feed import PREFIX, Feed, feeds_of
 from clawlite.core.net.netrules import authority
 from clawlite.core.net.service_call import (
@@ -272,7 +273,8 @@ async def sent(service: Service, request, loads, timeout_ms: int, max_bytes: int
         return failure("unreachable", f"{service.name}: {e.message}", max_bytes)
     finally:
         connection.close()
-    return result_of(status, kept, loads, max_bytes, size)
+    # a service may repeat what it refuses, and neither the device nor a model may read that
+    return result_of(status, without(request.secret, bytes(kept)), loads, max_bytes, size)
 
 
 async def _answer(connection: Connection, timeout_ms: int) -> tuple:

@@ -54,6 +54,18 @@ def test_what_is_granted_is_called(ask, desk):
     assert len(desk.requests) == 3
 
 
+def test_a_credential_that_a_service_repeats_reaches_nobody(ask, desk):
+    """ADR-020: the path hides credential details from the agent."""
+
+    def repeated(handler):
+        return 401, {"error": "refused: " + handler.headers["Authorization"]}
+
+    desk.answers["/api/v1/market_context/analyst"] = repeated
+    found = ask(CONTEXT, {})
+    assert not found["ok"] and TOKEN not in str(found), found
+    assert "[redacted]" in str(found)
+
+
 @pytest.mark.parametrize(
     "name, project",
     [
