@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from clawlite.core.base.errors import ClawError, ProviderError
 
+MOST_COUNTED = 1 << 30  # tokens of one answer: a provider that says more is not believed
 MAX_CALLS = 16  # of one answer, as in an agent's own turns
 PIECE = 256  # characters of one event of a stream that is made here
 NOTHING = {"type": "object", "properties": {}}
@@ -103,7 +104,10 @@ def summed(total, more):
 
 
 def number(value) -> int:
-    return value if type(value) is int and value > 0 else 0
+    """Return the number of tokens *value* of a usage; 0 for what is none.  Some write 10.0."""
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and 0 < value < MOST_COUNTED else 0
 
 
 def answer_error(what: str) -> ProviderError:

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import time
 
-from clawlite.core.base.errors import ClawError, ParseError, ProviderError
+from clawlite.core.base.errors import ClawError, ParseError, ProviderError, TransientError
 from clawlite.core.policy.ledger import add
 from clawlite.core.policy.meter import Meter
 from clawlite.core.providers.provider import Provider
@@ -342,7 +342,12 @@ class Proxy:
         """Ask a provider for a whole answer, and count it."""
 
         async def take(response) -> dict:
-            data = await read(response, MAX_ANSWER)
+            try:
+                data = await read(response, MAX_ANSWER)
+            except TransientError as e:  # it counts all the same
+                asked, received = len(json_text(body)), getattr(e, "received", 0)
+                await self._spend(turn, asked // 4, received // 4)
+                raise
             response.release()
             try:
                 answer = self._codecs[0](data)
@@ -356,6 +361,7 @@ class Proxy:
         answer = await self._ask(turn, None, body, take)
         read_tokens, written = turn.dialect.tokens(turn.dialect.usage(answer))
         await self._spend(turn, read_tokens, written)
+        self._release(turn)
         return answer
 
     async def _ask(self, turn: "Turn", raw, body: dict, take):
@@ -367,11 +373,16 @@ class Proxy:
             turn.request.query_string,
             turn.runner.meter,
         )
+        turn.under_way.append(outgoing)
         provider, taken = await self._upstream.ask(turn.runner.image.agent.name, outgoing, take)
         turn.provider, turn.model = provider.name, provider.model
         # all rounds of a turn stay with the provider that answered the first
         turn.providers = turn.providers[turn.providers.index(provider) :]
         return taken
+
+    def _release(self, turn: "Turn") -> None:
+        while turn.under_way:
+            self._upstream.release(turn.under_way.pop())
 
     # -- what it comes to
 
@@ -424,6 +435,7 @@ class Proxy:
         elif turn.mediation:
             read_tokens, written = turn.dialect.tokens(turn.mediation.usage)
             trace, turn.rounds = turn.mediation.trace, turn.mediation.rounds
+        self._release(turn)
         self._store.event(
             turn.runner.name,
             "request.ended",
@@ -478,6 +490,7 @@ class Turn:
         self.out = self.tally = self.mediation = None
         self.is_begun, self.outcome = False, "it ended without an answer"
         self.said, self.rounds, self.context = "", 0, ""
+        self.under_way: list = []  # ``Outgoing``s that hold tokens
         anchors = dialect.anchors([*body["messages"], {"role": "assistant", "content": ""}])
         self.asked = anchors[-1][3][:MAX_SAID]
 

@@ -7,6 +7,7 @@ from clawlite.host.proxy.dialect import number
 
 MAX_SAID = 4096  # characters of an answer that the history keeps
 _LINE = 262144  # bytes of a line of a stream that are read; of a longer one nothing is
+_MOST_BYTES = 16  # of a token, on average
 _WHOLE = 4 << 20  # bytes of an answer in one piece that are read
 
 
@@ -49,10 +50,13 @@ class Tally:
         self._rest = b""
 
     def tokens(self, asked: int) -> tuple:
-        """Return tokens (read, written): as the provider says, else a quarter of the bytes."""
-        if isinstance(self.usage, dict):
-            return self._dialect.tokens(self.usage)
-        return asked, self.size // 4
+        """Return tokens (read, written): as the provider says, else a quarter of the bytes.  What
+        it said before the answer, of which more came than _MOST_BYTES for each token, is not that.
+        """
+        read, written = self._dialect.tokens(self.usage)
+        if written * _MOST_BYTES < self.size:
+            written = self.size // 4
+        return read or asked, written
 
     def _event(self, data: bytes) -> None:
         if len(self.said) >= MAX_SAID and b'"usage"' not in data:

@@ -20,7 +20,7 @@ from clawlite.core.base.errors import (
 from clawlite.core.net.exchange import CONNECT_MS, SILENCE_MS, refused, without
 from clawlite.core.policy.meter import MAX_TOKENS
 from clawlite.core.providers.provider import OAUTH2
-from clawlite.host.proxy.dialect import json_text
+from clawlite.host.proxy.dialect import json_text, number
 
 MAX_ANSWER = 8 << 20  # bytes of an answer that is read here
 MAX_REFUSAL = 65536  # bytes of one that is no answer
@@ -55,6 +55,13 @@ class Outgoing:
     def __init__(self, providers: list, raw, body: dict, headers, query: str, meter):
         self.providers, self.raw, self.body = providers, raw, body
         self.headers, self.query, self.meter = headers, query, meter
+        self.held: dict = {}  # what of ``Upstream``'s is this request's
+
+    def wanted(self):
+        """Return the most tokens that all of its answers may have by the runner's word, or None."""
+        names = "max_tokens", "max_completion_tokens"
+        found = [number(self.body.get(name)) for name in names]
+        return max(found) * max(1, number(self.body.get("n"))) or None
 
     def data(self, provider, allowed) -> bytes:
         """Return the body for *provider*; *allowed*: tokens that its answer may have at most, or
@@ -79,6 +86,8 @@ class Upstream:
         self._secret, self._note = secret, note
         self._keys = {}  # (agent, name) -> (value, monotonic s of its end)
         self._session = None
+        # (meter, name of a provider) -> tokens that requests under way may come to
+        self._held: dict = {}
 
     async def close(self) -> None:
         if self._session:
@@ -123,11 +132,10 @@ class Upstream:
 
     async def _attempt(self, agent: str, provider, outgoing: Outgoing, take):
         meter = outgoing.meter
-        asked = len(outgoing.raw or json_text(outgoing.body)) // 4
-        allowed = self._allowed(provider, outgoing, asked)
+        key = await self._key(agent, provider)
         while wait := meter.pause(provider):
             await asyncio.sleep(wait / 1000)
-        key = await self._key(agent, provider)
+        allowed = self._allowed(provider, outgoing)
         meter.sent(provider)
         response = await self._post(provider, outgoing, key, allowed)
         try:
@@ -137,16 +145,28 @@ class Upstream:
             response.close()
             raise
 
-    def _allowed(self, provider, outgoing: Outgoing, asked: int):
-        """Return how many tokens the answer may have, None where that is as the runner says.
-        Raises ``QuotaExceeded``.
+    def _allowed(self, provider, outgoing: Outgoing):
+        """Return how many tokens the answer may have, None where that is as the runner says; and
+        hold them, and those of the request, until ``release``: other requests of the runner that
+        are under way have what is left.  Raises ``QuotaExceeded``.
         """
-        wanted = outgoing.body.get("max_tokens", outgoing.body.get("max_completion_tokens"))
-        if type(wanted) is int and wanted > 0:
-            outgoing.meter.allowed(provider, asked, wanted)
-            return None
-        allowed = outgoing.meter.allowed(provider, asked)
-        return allowed if allowed < MAX_TOKENS else None
+        place = outgoing.meter, provider.name
+        asked = len(outgoing.raw or json_text(outgoing.body)) // 4
+        others = self._held.get(place, 0) - outgoing.held.pop(place, 0)
+        self._held[place] = others
+        wanted = outgoing.wanted()
+        allowed = outgoing.meter.allowed(provider, asked + others, wanted)
+        outgoing.held[place] = asked + allowed
+        self._held[place] += asked + allowed
+        return allowed if wanted is None and allowed < MAX_TOKENS else None
+
+    def release(self, outgoing: Outgoing) -> None:
+        """What *outgoing* held is counted now, or was not used."""
+        for place, tokens in outgoing.held.items():
+            self._held[place] -= tokens
+            if not self._held[place]:
+                del self._held[place]
+        outgoing.held.clear()
 
     async def _post(self, provider, outgoing: Outgoing, key: str, allowed):
         import aiohttp
@@ -250,7 +270,7 @@ class Upstream:
 
 async def read(response, most: int, is_cut: bool = False) -> bytes:
     """Return the body of *response*, of at most *most* bytes: a longer one is cut, or raises
-    ``ProviderError``.
+    ``ProviderError``; one that breaks off has ``received``, the bytes that came.
     """
     import aiohttp
 
@@ -264,5 +284,7 @@ async def read(response, most: int, is_cut: bool = False) -> bytes:
                 raise ProviderError(f"the answer is longer than {most} bytes")
     except (aiohttp.ClientError, TimeoutError, OSError) as e:
         if not is_cut:
-            raise TransientError(f"the connection broke: {e or type(e).__name__}") from None
+            error = TransientError(f"the connection broke: {e or type(e).__name__}")
+            error.received = len(body)
+            raise error from None
     return bytes(body)

@@ -13,6 +13,8 @@ keeps them, and the requests of the others travel as entries of the engine's log
 4. A request that is made before this process has read the whole log waits until it has.
 """
 
+from typing import Any
+
 from clawlite.core.base import errors
 from clawlite.core.base.errors import ClawError, InvalidParams, StoreError
 from clawlite.core.memory.conversation import TOO_LONG
@@ -163,7 +165,7 @@ class SharedStores:
         except (TooLong, TypeError, ValueError) as e:
             if is_done:
                 why = "the answer is longer than an entry of the swarm's engine, or nested too deep"
-                data = TOO_LONG if isinstance(e, TooLong) else None
+                data: Any = TOO_LONG if isinstance(e, TooLong) else None
                 self._tell(id, (False, StoreError(why, "ask for fewer entries, with top_k", data)))
         except ClawError:  # the engine is away for long: who asks is told that it is not known
             pass

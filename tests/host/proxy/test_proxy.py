@@ -6,6 +6,7 @@ import asyncio
 import json
 import sqlite3
 import ssl
+import threading
 
 import aiohttp
 import pytest
@@ -17,6 +18,9 @@ from proxies import Desk, Proxied, run
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.proxy import door
+from clawlite.host.proxy.anthropic import Anthropic
+from clawlite.host.proxy.openai import OpenAI
+from clawlite.host.proxy.tally import Tally
 
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
 APIS = [("openai-compatible", "openai", CHAT), ("anthropic-native", "anthropic", MESSAGES)]
@@ -481,3 +485,90 @@ def test_tls_and_only_on_this_machine_without_it(tmp_path):
 
     with Server([say("Hi.")]) as server:
         asyncio.run(inside(server))
+
+
+def test_requests_at_once_exceed_no_limit_together(tmp_path):
+    """CKP 5.2: also before any of them has ended and was counted."""
+    go = threading.Event()
+
+    async def inside(server):
+        limits = "limits: { tokens_per_day: 10000 },"
+        two_providers(tmp_path / "garden", server.endpoint, "http://127.0.0.1:9/v1", limits)
+        large = asked(model="one", max_tokens=1, max_completion_tokens=2000, n=2, stream=True)
+        async with Proxied(tmp_path / "garden") as it:
+            token = it.token()
+            waiting = [asyncio.create_task(it.post(CHAT, large, token)) for _ in range(2)]
+            while len(server.requests) < 2:
+                await asyncio.sleep(0)
+            status, _, said = await it.post(CHAT, large, token)
+            assert status == 502 and "provider second: no connection" in message(said)
+            assert any("tokens_per_day is 10000" in note for note in it.notes), it.notes
+            go.set()
+            assert [(await one)[0] for one in waiting] == [200, 200]
+            assert (await it.post(CHAT, large, token))[0] == 200, "what was held is free again"
+            while it.gateway._proxy._upstream._held:  # until the last one is counted
+                await asyncio.sleep(0)
+
+    slow = {"stream": [b"data: {}\n\n", go, b"data: [DONE]\n\n"]}
+    with Server([slow, slow, say("Hi.")]) as server:
+        asyncio.run(inside(server))
+
+
+def test_requests_that_wait_for_a_secret_exceed_no_minute_together(tmp_path):
+    """The place of a request is taken when it is sent."""
+    opens = threading.Event()
+
+    def secret(agent: str, name: str) -> str:
+        opens.wait(60)
+        return KEY
+
+    async def inside(server):
+        folder = tmp_path / "garden"
+        project(folder, server.endpoint)
+        claw = folder / "claw.yaml"
+        limit = "limits: { requests_per_minute: 3 }, auth:"
+        claw.write_text(claw.read_text().replace("auth:", limit, 1))
+        async with Proxied(folder, secret=secret) as it:
+            token = it.token()
+            waiting = [asyncio.create_task(it.post(CHAT, asked(), token)) for _ in range(6)]
+            while it.gateway._proxy._open < 6:
+                await asyncio.sleep(0)
+            opens.set()
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            while sum(one.done() for one in waiting) < 3:
+                await asyncio.sleep(0)
+            assert len(server.requests) == 3
+            for one in waiting:
+                one.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+
+    with Server([say("Hi.")] * 6) as server:
+        asyncio.run(inside(server))
+
+
+def of_stream(dialect, *events) -> tuple:
+    """Return the tokens that are counted of a stream of *events*, of a request of 400 bytes."""
+    tally = Tally(dialect, json.loads, True)
+    for event in events:
+        tally.feed(b"data: " + json.dumps(event).encode() + b"\n\n")
+    tally.end()
+    return tally.tokens(100)
+
+
+def test_the_tokens_of_an_answer_that_says_nothing_sensible_are_estimated():
+    """docs/providers.md: also of one that breaks off."""
+    told = {"input_tokens": 10, "output_tokens": 1}
+    begun = {"type": "message_start", "message": {"usage": told}}
+    text = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "x" * 4000}}
+    end = {"type": "message_delta", "usage": {"output_tokens": 900}}
+    assert of_stream(Anthropic(), begun, text) == (10, 1000)
+    assert of_stream(Anthropic(), begun, text, end) == (10, 900)
+    piece = {"choices": [{"delta": {"content": "x" * 4000}}]}
+    for usage, counted in (
+        ({"prompt_tokens": 50.0, "completion_tokens": 800.0}, (50, 800)),
+        ({"prompt_tokens": -5, "completion_tokens": -1}, (100, 1000)),
+        ({"total_tokens": 7}, (100, 1000)),
+        ({}, (100, 1000)),
+        ({"prompt_tokens": 10**400, "completion_tokens": 900}, (100, 900)),
+    ):
+        assert of_stream(OpenAI(), piece, {"choices": [], "usage": usage}) == counted, usage
