@@ -38,7 +38,10 @@ class Ledger:
     calls   the same for CALLS, where a shell keeps those elsewhere
 
     add     function(entries) -> the value of the effect STORE for them; the shell sets it
+    owed, tokens  what ``meter.Meter`` has of providers: nothing here
     """
+
+    owed = tokens = ()
 
     def __init__(self, clock, stored, calls=None):
         self._clock = clock

@@ -86,7 +86,9 @@ def _providers(agent) -> str:
     text = "asks " + ", then ".join(said)
     meter = agent.meter
     return text + (
-        "; %d tokens read, %d written since it began" % tuple(meter.tokens) if meter else ""
+        "; %d tokens read, %d written since it began" % tuple(meter.tokens)
+        if meter and meter.tokens
+        else ""
     )
 
 

@@ -71,7 +71,7 @@ class A2A:
         self._agent = AgentProcess(folder, self._manifest.name, bool(approvers))
         self._card, self._open = {}, {}
         routes = [("GET", CARD, self._shown), ("POST", "/", self._asked)]
-        self._door = Door(routes, self._missing, strangers)
+        self._door = Door(routes, self._missing, note, strangers)
 
     async def open(self, address: str, url=None, certificate=None, key=None) -> str:
         """Listen; return the URL that the card names, *url* if it is given.  Raises

@@ -10,6 +10,7 @@ clawlite.lock, so that no server can lead a secret elsewhere later.
 4. All of it is https, or http to this machine; no redirect is followed; a document has 64 KiB.
 """
 
+import http.client
 import json
 import re
 from urllib import error, request
@@ -219,7 +220,7 @@ def _answer(asked, headers: list, authorities: list) -> tuple:
             answer = e
         with answer:
             body = answer.read(MAX_DOCUMENT + 1)
-    except OSError as e:
+    except (OSError, http.client.HTTPException, ValueError) as e:  # ValueError: an address
         raise ClawError(
             f"{asked.full_url}: {getattr(e, 'reason', e)}",
             "check that the network and the server are up, then build again",

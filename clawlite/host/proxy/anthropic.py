@@ -73,7 +73,8 @@ class Anthropic:
         found = []
         for block in self._blocks(answer):
             if block.get("type") == "tool_use":
-                if not block.get("name") or not block.get("id"):
+                names = block.get("name"), block.get("id")
+                if not all(isinstance(text, str) and text for text in names):
                     raise answer_error("expected a tool_use to have an id and a name")
                 given = block.get("input")
                 found.append(

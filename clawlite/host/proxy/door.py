@@ -8,6 +8,7 @@
 
 import asyncio
 import ipaddress
+import logging
 import ssl
 
 from clawlite.core.base.errors import ClawError
@@ -51,11 +52,12 @@ class Door:
     routes     [(method, path, coroutine function(request) -> response), ...], of aiohttp; who may
                not ask is to be answered before the body is read
     missing    the same for any other request
+    note       function(text) for who runs the gateway
     strangers  ``Strangers`` that it shares with other doors, or None
     """
 
-    def __init__(self, routes: list, missing, strangers=None):
-        self._routes, self._missing = routes, missing
+    def __init__(self, routes: list, missing, note, strangers=None):
+        self._routes, self._missing, self._note = routes, missing, note
         self._strangers = Strangers() if strangers is None else strangers
         self._acceptor = self._runner = None
 
@@ -80,7 +82,14 @@ class Door:
         @web.middleware
         async def known(request, handler):
             with self._strangers.known(request.protocol):
-                return await handler(request)
+                try:
+                    return await handler(request)
+                except (web.HTTPException, ConnectionError):
+                    raise
+                except Exception as e:
+                    self._note(f"a request failed: {type(e).__name__}: {e}")
+                    said = {"error": "the gateway failed at this request; it says why"}
+                    return web.json_response(said, status=500)
 
         app = web.Application(client_max_size=MAX_BODY, middlewares=[known])
         for method, path, handle in self._routes:
@@ -90,6 +99,7 @@ class Door:
             app,
             handler_cancellation=True,
             access_log=None,
+            logger=_quiet(),
             keepalive_timeout=_IDLE_S,
             shutdown_timeout=1,
         )
@@ -113,6 +123,15 @@ class Door:
             await self._runner.cleanup()
 
 
+def _quiet() -> logging.Logger:
+    """Return a logger that says nothing.  aiohttp writes a traceback for each request that is no
+    HTTP, and strangers can send any number of them.
+    """
+    logger = logging.Logger("clawlite.door")
+    logger.addHandler(logging.NullHandler())
+    return logger
+
+
 async def body_of(request) -> bytes:
     """Return the whole body of *request*.  Raises ``Unread``."""
     from aiohttp import web
@@ -124,6 +143,8 @@ async def body_of(request) -> bytes:
         raise TooLarge(
             f"expected a body of at most {MAX_BODY} bytes", "send less of the conversation"
         ) from None
+    except web.RequestPayloadError as e:
+        raise Broken(f"the body: {e}", "send it whole, and in the Content-Encoding that it has")
     except TimeoutError:
         raise TooSlow(f"the body was not whole after {BODY_S} s", "send it again") from None
 
@@ -136,6 +157,10 @@ class Unread(ClawError):
 
 class TooLarge(Unread):
     status = 413
+
+
+class Broken(Unread):
+    status = 400
 
 
 class TooSlow(Unread):

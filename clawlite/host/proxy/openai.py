@@ -92,8 +92,9 @@ class OpenAI:
     def calls(self, answer: dict, loads) -> list[Call]:
         found = []
         for call in objects(self.message(answer).get("tool_calls"), "tool_calls"):
-            made = call.get(call.get("type", "function"))
-            if not isinstance(made, dict) or not made.get("name") or not call.get("id"):
+            kind = call.get("type", "function")
+            made = call.get(kind) if isinstance(kind, str) else None
+            if not isinstance(made, dict) or not _is_named(made.get("name"), call.get("id")):
                 raise answer_error("expected a tool call to have an id and a name")
             found.append(Call(call["id"], made["name"], _object(made.get("arguments"), loads)))
         return found
@@ -245,3 +246,7 @@ def _modern(messages: list) -> list:
             message = {"role": "tool", "tool_call_id": last, "content": message.get("content")}
         made.append(message)
     return made
+
+
+def _is_named(*texts) -> bool:
+    return all(isinstance(text, str) and text for text in texts)

@@ -29,6 +29,8 @@ MAX_REQUESTS = 512  # of all runners at once
 FIRST_S, KEEP_ALIVE_S = 1, 5  # until a stream says that it lives, and between two such comments
 _DIALECTS = (OpenAI(), Anthropic())
 # what runners ask for that is not here, and what to ask instead
+# what a value of a wrong type raises where a form is taken for granted
+_WRONG_TYPES = (TypeError, AttributeError, LookupError, ValueError)
 _REFUSED = {
     "/v1/responses": "the Responses API is not spoken here - use POST /v1/chat/completions",
     "/v1/completions": "the API of completions is not spoken here - use POST /v1/chat/completions",
@@ -111,7 +113,7 @@ class Proxy:
         self.first_s, self.keep_alive_s = FIRST_S, KEEP_ALIVE_S
         routes = [("POST", dialect.path, self._handler(dialect)) for dialect in _DIALECTS]
         routes.append(("GET", "/v1/models", self._models))
-        self._door = Door(routes, self._missing, strangers)
+        self._door = Door(routes, self._missing, note, strangers)
 
     async def open(self, address: str, certificate=None, key=None) -> str:
         """Listen; return the address with its port.  Raises ``ClawError``."""
@@ -277,6 +279,7 @@ class Proxy:
         """Run the hidden rounds, and answer with what comes after them.  Until all of the answer
         has been written, the same request goes on from these rounds.
         """
+        _check_form(turn.dialect, turn.body)
         talk = turn.runner.name, turn.dialect, turn.body["messages"]
         async with contextlib.AsyncExitStack() as alone:
             try:
@@ -355,7 +358,11 @@ class Proxy:
                 answer = None
             if not isinstance(answer, dict):
                 raise ProviderError("its answer: expected a JSON object")
-            turn.dialect.calls(answer, self._codecs[0])
+            try:  # now, so that the next provider of the chain can be asked
+                turn.dialect.calls(answer, self._codecs[0])
+                turn.dialect.is_cut(answer)
+            except _WRONG_TYPES as e:
+                raise ProviderError(f"its answer has a value of a wrong type: {e}") from None
             return answer
 
         answer = await self._ask(turn, None, body, take)
@@ -467,6 +474,7 @@ class Proxy:
         if entries:
             spent = self._store.spent(runner.name, name)
             add(spent, entries)
+            self._release(turn)
             await self._store.spend(runner.name, name, spent)
 
 
@@ -491,8 +499,10 @@ class Turn:
         self.is_begun, self.outcome = False, "it ended without an answer"
         self.said, self.rounds, self.context = "", 0, ""
         self.under_way: list = []  # ``Outgoing``s that hold tokens
-        anchors = dialect.anchors([*body["messages"], {"role": "assistant", "content": ""}])
-        self.asked = anchors[-1][3][:MAX_SAID]
+        try:
+            self.asked = _anchors(dialect, body)[-1][3][:MAX_SAID]
+        except _WRONG_TYPES:  # the provider says what is wrong
+            self.asked = ""
 
     def in_context(self, body: dict) -> dict:
         """Return *body* with what feeds say."""
@@ -548,6 +558,24 @@ def _parsed(raw: bytes, loads) -> dict:
     if not body["messages"]:
         raise Refused(400, "messages: expected at least one")
     return body
+
+
+def _check_form(dialect, body: dict) -> None:
+    """Raise ``Refused`` for a request that could not be mediated to its end: before any tool has
+    run.
+    """
+    try:
+        names = dialect.own_names(body)
+        dialect.relaxed(dialect.offered(body, []), names)
+        (body.get("stream_options") or {}).get("include_usage")
+        _anchors(dialect, body)
+    except _WRONG_TYPES as e:
+        said = f"messages, tools, tool_choice or stream_options have a value of a wrong type: {e}"
+        raise Refused(400, said, "send what the API describes") from None
+
+
+def _anchors(dialect, body: dict) -> list:
+    return dialect.anchors([*body["messages"], {"role": "assistant", "content": ""}])
 
 
 def _said(e: ClawError) -> str:

@@ -46,6 +46,8 @@ class Field:
     def __init__(self, name: str, schema: dict, kind: str, choices, is_required: bool):
         self.name, self.schema, self.kind, self.choices = name, schema, kind, choices
         self.is_required = is_required
+        form = schema.get("format")
+        self.format = form if isinstance(form, str) else ""
         self.default = None
         if schema.get("default") is not None:
             try:
@@ -61,7 +63,7 @@ class Field:
 
     def text(self) -> str:
         """Return what a person is told of it."""
-        wanted = _FORMATS.get(self.schema.get("format", ""), (_KINDS[self.kind],))[0]
+        wanted = _FORMATS.get(self.format, (_KINDS[self.kind],))[0]
         if self.choices:
             each = [
                 "%d %s" % (at + 1, quoted_text(title)) for at, (_, title) in enumerate(self.choices)
@@ -131,7 +133,7 @@ class Field:
             self._check_format(value)
         else:
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not is_number or not math.isfinite(value):
+            if not is_number or isinstance(value, float) and not math.isfinite(value):
                 raise ValueError("expected a number")
             if kind == "integer" and value != int(value):
                 raise ValueError("expected a whole number")
@@ -148,10 +150,9 @@ class Field:
                 raise ValueError(("expected %s %s %s" % (word, bound, unit)).strip())
 
     def _check_format(self, text: str):
-        form = self.schema.get("format")
-        if form not in ("email", "uri", "date", "date-time"):
+        if self.format not in ("email", "uri", "date", "date-time"):
             return
-        wanted, fits = _FORMATS[form]
+        wanted, fits = _FORMATS[self.format]
         try:
             good = fits(text)
         except ValueError:

@@ -45,7 +45,7 @@ async def main():
         it = Listener(Tokens(folder), Device, lambda text: None)
         where = await it.open("127.0.0.1:0", *files)
     else:
-        it = Door([("GET", "/", welcome)], welcome)
+        it = Door([("GET", "/", welcome)], welcome, print)
         where = await it.open("--proxy", "127.0.0.1:0", *files)
     print(where, flush=True)
     await asyncio.to_thread(sys.stdin.read)
@@ -146,7 +146,7 @@ def _at_a_door(handle, talk, certificate=None):
     """Run the coroutine function *talk*(address) with a door that *handle* answers at."""
 
     async def inside():
-        door = Door([], handle)
+        door = Door([], handle, print)
         where = await door.open("--proxy", "127.0.0.1:0", certificate)
         try:
             async with asyncio.timeout(60):
@@ -225,7 +225,7 @@ def test_doors_that_share_their_strangers_count_them_together(monkeypatch):
 
     async def inside():
         strangers = accept.Strangers()
-        doors = [Door([], _read, strangers) for _ in range(2)]
+        doors = [Door([], _read, print, strangers) for _ in range(2)]
         where = [await door.open("--proxy", "127.0.0.1:0") for door in doors]
         first, second = [await asyncio.open_connection(*each.split(":")) for each in where]
         async with asyncio.timeout(60):

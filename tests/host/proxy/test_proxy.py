@@ -505,6 +505,8 @@ def test_requests_at_once_exceed_no_limit_together(tmp_path):
             assert any("tokens_per_day is 10000" in note for note in it.notes), it.notes
             go.set()
             assert [(await one)[0] for one in waiting] == [200, 200]
+            while it.gateway._proxy._upstream._held:  # until they are counted
+                await asyncio.sleep(0)
             assert (await it.post(CHAT, large, token))[0] == 200, "what was held is free again"
             while it.gateway._proxy._upstream._held:  # until the last one is counted
                 await asyncio.sleep(0)
@@ -572,3 +574,85 @@ def test_the_tokens_of_an_answer_that_says_nothing_sensible_are_estimated():
         ({"prompt_tokens": 10**400, "completion_tokens": 900}, (100, 900)),
     ):
         assert of_stream(OpenAI(), piece, {"choices": [], "usage": usage}) == counted, usage
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"tools": [{"type": {}}]},
+        {"tools": [{"type": "function", "function": {"name": ["x"]}}]},
+        {"messages": [{"role": "assistant", "content": "", "tool_calls": 5}]},
+        {"messages": [{"role": "assistant", "content": "", "tool_calls": [5]}]},
+        {"tool_choice": {"type": "function", "function": 5}},
+        {"stream": True, "stream_options": 5},
+    ],
+)
+def test_a_request_of_a_wrong_form_is_400_before_any_tool_runs(tmp_path, wrong):
+    async def play(it):
+        status, _, said = await it.post(CHAT, {**asked(), **wrong})
+        assert status == 400 and "wrong type" in message(said), said
+        assert it.desk.calls == []
+
+    with Server([calls(("desk__market", {})), say("Hi.")]) as server:
+        run(play, tmp_path, server, desk=Desk())
+    assert server.requests == []
+
+
+def test_a_request_of_a_wrong_form_without_managed_tools_is_the_providers_to_judge(tmp_path):
+    async def play(it):
+        wrong = [{"role": "assistant", "content": "", "tool_calls": 5}]
+        status, _, said = await it.post(CHAT, asked(messages=wrong))
+        assert status == 400 and "is not iterable" in message(said)  # the provider's own words
+
+    with Server([say("Hi.")]) as server:
+        run(play, tmp_path, server)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("change", [{"name": {"a": 1}}, {"name": ["a"]}, None])
+def test_the_next_provider_is_asked_after_an_answer_of_wrong_types(tmp_path, change):
+    made = {"id": "1", "type": "function", "function": change} if change else {"type": ["x"]}
+    answer = {"choices": [{"message": {"role": "assistant", "tool_calls": [made]}}]}
+    odd = {"status": 200, "body": json.dumps(answer).encode()}
+
+    async def inside(first, second):
+        two_providers(tmp_path / "garden", first.endpoint, second.endpoint)
+        async with Proxied(tmp_path / "garden", desk=Desk()) as it:
+            status, _, body = await it.post(CHAT, asked(model="one"))
+            assert status == 200 and b"By the second." in body, body
+
+    with Server([odd]) as first, Server([say("By the second.")]) as second:
+        asyncio.run(inside(first, second))
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /\x00 HTTP/1.1\r\n\r\n",
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"\xff\xfe\r\n\r\n",
+    ],
+)
+def test_strangers_that_speak_no_http_write_no_traceback(tmp_path, capfd, head):
+    async def play(it):
+        port = int(it.url.rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(head)
+        writer.write_eof()
+        await reader.read()
+        writer.close()
+
+    with Server([]) as server:
+        run(play, tmp_path, server)
+    said = capfd.readouterr()
+    assert "Traceback" not in said.err + said.out
+
+
+def test_a_body_that_is_not_in_its_encoding_is_400(tmp_path):
+    async def play(it):
+        headers = {"Authorization": "Bearer " + it.token(), "Content-Encoding": "gzip"}
+        async with it.http.post(it.url + CHAT, data=b"no gzip", headers=headers) as response:
+            assert response.status == 400 and "the body: " in message(await response.read())
+
+    with Server([]) as server:
+        run(play, tmp_path, server)

@@ -14,6 +14,7 @@ from agents import INITIALIZE, Agent, eventually, linux, tool_call
 from bot_server import BotServer
 
 from clawlite.host.build.build import build_beside
+from clawlite.linux.mcp.form_fields import field_of
 from clawlite.linux.mcp.question import Question
 
 CITY = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
@@ -553,3 +554,17 @@ def test_the_name_that_a_gateway_gives_a_server_moves_no_cursor():
     next(asks.put(tool, {}))
     assert "The MCP server t\\x1b[2J\\n asks" in asks.text(9, "/show")
     assert "\x1b" not in asks.event({"answer": "denied"})["reason"]
+
+
+def test_a_form_may_have_odd_fields():
+    """A schema is a server's, and so a stranger's."""
+    for form in ([], {}, 7, None, "no-such"):
+        field = field_of("a", {"type": "string", "format": form}, True)
+        assert field.text() and field.check("x") == "x"
+    field = field_of("n", {"type": "integer", "maximum": 10}, True)
+    for wrong in (10**400, float("inf"), float("nan"), "9" * 5000):
+        with pytest.raises(ValueError, match="^expected "):
+            field.check(wrong)
+    with pytest.raises(ValueError, match="^expected "):
+        field.read("9" * 400)
+    assert field_of("n", {"type": "number"}, True).check(10**400) == 10**400
