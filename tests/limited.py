@@ -32,6 +32,13 @@ def echo(text: str) -> str:
     return text
 
 
+def linger() -> str:
+    """Go on for ever."""
+    open(os.getenv("MARKS") + "/lingers", "w").close()
+    while True:
+        yield 10
+
+
 def flaky() -> str:
     """Fail twice, then work."""
     with open(os.getenv("MARKS") + "/tries", "a") as file:
@@ -53,7 +60,7 @@ def make(folder, limits: str = LIMIT) -> str:
     (folder / "reflex.toml").write_text(
         '[[rule]]\nwhen = "say {words:text}"\ncall = "echo"\n'
         'arguments = { text = "{words}" }\nthen = [{ say = '
-        '"{result}" }]\n'
+        '"{result}" }]\n[[rule]]\nwhen = "linger"\ncall = "linger"\n'
     )
     (folder / "tools.py").write_text(TOOLS)
     return build_beside(str(folder))

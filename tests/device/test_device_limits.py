@@ -41,6 +41,36 @@ def test_a_restart_does_not_reset_the_minute(tmp_path, device):
     assert sum(counted[1::2]) == 2
 
 
+def test_a_call_is_ended_and_the_agent_goes_on(tmp_path, device):
+    """Also where no provider is asked over a network: nothing is owed to one."""
+    with device() as agent:
+        agent.line(json.dumps(tool_call("linger", {}, 1)))
+        shutdown = {"method": "claw.shutdown", "params": {"timeout_ms": 0}}
+        agent.line(json.dumps({"jsonrpc": "2.0", "id": 2, **shutdown}))
+        answers = {one["id"]: one for one in (agent.message(), agent.message())}
+        assert "error" in answers[1] and "bug" not in answers[1]["error"]["message"], answers
+        assert "result" in answers[2]
+
+
+def test_a_person_sees_the_status_of_an_agent_with_limits(tmp_path, device):
+    words, env = board(tmp_path / "agent/claw.cbor")
+    with Agent(words, tmp_path, env=dict(env, MARKS=str(tmp_path))) as agent:
+        agent.line("say hello")
+        agent.expect("hello\n")
+        agent.line("/status")
+        agent.expect("READY, level")
+        assert agent.errors() == ""
+
+
+def test_counts_that_cannot_be_written_hold_until_the_board_restarts(tmp_path, device):
+    with device() as agent:
+        assert calls(agent, 1) == [None]
+        (tmp_path / "agent/meters.json.new").mkdir()  # as a full flash, nothing can be written
+        assert calls(agent, 2, 3) == [None, -32011]
+        assert agent.errors().count("meters.json cannot be written") == 1
+        assert "make room" in agent.errors() and agent.is_serving()
+
+
 def test_damaged_meters_are_told_and_kept(tmp_path, device):
     """A limit must not be reset unseen; of three damaged files the first and the last are kept."""
     path = tmp_path / "agent/meters.json"

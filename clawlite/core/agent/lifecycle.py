@@ -113,7 +113,9 @@ class Lifecycle:
         """
         self.to(STOPPING, now_ms)
         self._drain = [now_ms + timeout_ms, stopped]
-        self.drained(now_ms)
+        # calls are ended by ``tick``: here, deep in a request, a board has no stack for that
+        if not self._agent.tasks:
+            self.drained(now_ms)
 
     def drained(self, now_ms: int):
         """While STOPPING: go to STOPPED when no task is left, or the time to drain is over."""

@@ -24,7 +24,7 @@ class Meters:
     """
 
     def __init__(self, agent, folder: str, clock):
-        self._path = folder + "/meters.json"
+        self._path, self._is_told = folder + "/meters.json", False
         self._spent = self._read()
         info = agent.image.agent
         if "http" in agent.image.requires or "https" in agent.image.requires:
@@ -40,16 +40,27 @@ class Meters:
         return self._spent
 
     def add(self, entries: list):
-        """Return the value of the effect STORE for *entries*, which are in flash by then."""
+        """Return the value of the effect STORE for *entries*, which are in flash by then, or
+        reported.
+        """
         if not entries:
             return self._meter.today()
         if entries[0][ENTRY_KEY] == CALLS:
             entries = self._meter.call(entries[0][ENTRY_AMOUNT])
         if not add(self._spent, entries):
             return False
-        with open(self._path + ".new", "w") as file:
-            file.write(dumps(self._spent))
-        os.rename(self._path + ".new", self._path)
+        try:
+            with open(self._path + ".new", "w") as file:
+                file.write(dumps(self._spent))
+            os.rename(self._path + ".new", self._path)
+            self._is_told = False
+        except OSError as e:
+            if not self._is_told:
+                sys.stderr.write(
+                    "clawlite: %s cannot be written: %s - make room; limits count, and a restart "
+                    "resets them\n" % (self._path, e)
+                )
+            self._is_told = True
         return True
 
     def _read(self) -> dict:

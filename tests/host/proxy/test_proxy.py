@@ -629,7 +629,7 @@ def test_the_next_provider_is_asked_after_an_answer_of_wrong_types(tmp_path, cha
     "head",
     [
         b"GET /\x00 HTTP/1.1\r\n\r\n",
-        b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         b"\xff\xfe\r\n\r\n",
     ],
 )

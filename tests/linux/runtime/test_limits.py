@@ -4,7 +4,7 @@ import json
 import signal
 
 import pytest
-from agents import Agent, linux, tool_call
+from agents import Agent, eventually, linux, tool_call
 from limited import LIMIT, calls, make
 
 
@@ -95,6 +95,28 @@ def test_the_console_and_the_operator_share_the_minute(tmp_path, image):
         agent.expect("Policy denied: tool_calls_per_minute is 2, and echo would exceed it")
     with serve(tmp_path, image) as agent:
         assert calls(agent, 1) == [-32011]
+
+
+def test_a_call_is_ended_and_the_agent_goes_on(tmp_path, image):
+    """Also where no provider is asked over a network: nothing is owed to one."""
+    made, marks = image(), {"MARKS": str(tmp_path)}
+    with Agent(linux("run", made), tmp_path, terminal=True, env=marks) as agent:
+        agent.expect("> ")
+        agent.line("linger")
+        eventually((tmp_path / "lingers").exists)
+        agent.send(b"\x03")
+        agent.expect("Interrupted")
+        agent.expect("> ")
+        agent.line("/status")
+        agent.expect("READY, level")
+        assert "bug" not in agent.text() + agent.errors()
+    with serve(tmp_path, made) as agent:
+        agent.line(json.dumps(tool_call("linger", {}, 1)))
+        shutdown = {"method": "claw.shutdown", "params": {"timeout_ms": 0}}
+        agent.line(json.dumps({"jsonrpc": "2.0", "id": 2, **shutdown}))
+        answers = {one["id"]: one for one in (agent.message(), agent.message())}
+        assert "error" in answers[1] and "bug" not in answers[1]["error"]["message"], answers
+        assert "result" in answers[2]
 
 
 def test_counts_that_cannot_be_written_hold_until_the_process_ends(tmp_path, image):
