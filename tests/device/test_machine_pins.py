@@ -189,6 +189,16 @@ def test_a_handler_that_fails_leaves_nothing_on(device, level):
         assert call(agent, "careless", {}, 6) == "on" and level(15) == "1"
 
 
+def test_an_output_that_fails_keeps_no_other_one_on(device, level, tmp_path):
+    with device().initialize() as agent:
+        call(agent, "pwm-write", {"pin": "fan", "value": 60000}, 4)
+        for path in tmp_path.rglob("16"):
+            path.with_name("15.broken").write_text("1")
+        assert "EIO" in json.dumps(call(agent, "broken", {}, 5))
+        assert level(16) == "0" and agent.is_serving()
+        assert "an output cannot be switched off" in agent.errors()
+
+
 @pytest.mark.parametrize("end", [signal.SIGINT, None])
 def test_the_pump_is_off_however_the_agent_ends(device, level, end):
     with device().initialize() as agent:

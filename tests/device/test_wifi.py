@@ -98,8 +98,15 @@ def test_a_network_that_is_lost_is_joined_again(device, world):
         wifi(agent, "Wi-Fi: Käse, address 10.0.0.3")
 
 
+FILE = '{"networks": [{"ssid": "Garten", "password": "rose-rose"}], %s}'
+
+
 @pytest.mark.parametrize(
-    "networks", ["{", '{"networks": [{"ssid": "x"}]}', "[]", '{"networks": 5}', "x" * 3000]
+    "networks",
+    ["{", '{"networks": [{"ssid": "x"}]}', "[]", '{"networks": 5}', "x" * 3000]
+    + [FILE % '"dns": ["192.168.1.1"]', FILE % '"dns": [5, 53]', FILE % '"dns": "192.168.1.1"']
+    + [FILE % '"ntp": 5', FILE % '"ntp": "pool.ntp.org"', FILE % '"ntp": ["a", 70000]']
+    + [FILE % '"country": "Germany"', FILE % '"country": 49'],
 )
 def test_a_file_that_is_damaged_is_told_and_the_agent_serves(device, networks):
     with device(networks=networks) as agent:

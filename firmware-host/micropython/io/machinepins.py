@@ -7,6 +7,8 @@ with pins.
 3. The value of a pin is what the hardware reports, even for an output.
 """
 
+import sys
+
 import machine
 
 from clawlite.core.base.errors import ImageMismatch, SandboxDenied
@@ -81,11 +83,16 @@ class MachinePins:
         ]
 
     def off(self):
-        """Switch every output off: the safe state.  It allocates nothing, because memory may have
-        run out.
+        """Switch every output off, also when one of them fails: the safe state.  It allocates
+        nothing, because memory may have run out, unless one fails.
         """
         for kind, pin in self._outputs:
-            _set(kind, pin, 0)
+            try:
+                _set(kind, pin, 0)
+            except OSError as e:
+                sys.stderr.write(
+                    "clawlite: an output cannot be switched off: %s - cut its power\n" % e
+                )
 
     def _pin(self, name: str) -> tuple:
         pin = self._pins.get(name)

@@ -51,14 +51,17 @@ class Wifi:
         try:
             with open(path, "rb") as file:
                 found = loads(file.read(_MAX_FILE))
-            self._networks = [(str(one["ssid"]), str(one["password"])) for one in found["networks"]]
-            self._country = found.get("country")
-            self._server = tuple(found.get("ntp") or _NTP)
-            self._dns = tuple(found["dns"]) if "dns" in found else None
-        except (OSError, ClawError, KeyError, TypeError, AttributeError) as e:
+            networks = [(str(one["ssid"]), str(one["password"])) for one in found["networks"]]
+            self._server = _place(found.get("ntp") or _NTP)
+            self._dns = _place(found["dns"]) if "dns" in found else None
+            country = found.get("country")
+            if country is not None and not (isinstance(country, str) and len(country) == 2):
+                raise ValueError("country: expected two letters")
+            self._country, self._networks = country, networks
+        except (OSError, ClawError, KeyError, TypeError, AttributeError, ValueError) as e:
             self.state = (
-                "wifi.json cannot be used (%s): set the networks anew: clawlite wifi SSID --port "
-                "PORT" % type(e).__name__
+                "wifi.json cannot be used (%s: %s): mend it, or set the networks anew: clawlite "
+                "wifi SSID --port PORT" % (type(e).__name__, e)
             )
 
     def about(self) -> str:
@@ -81,7 +84,7 @@ class Wifi:
         try:
             self._step(now_ms)
         # raised by the radio: on esp32, for example, for a password that is too short
-        except OSError as e:
+        except (OSError, ValueError) as e:
             self.state = "the radio says: %s" % e
             self._next(now_ms)
 
@@ -195,3 +198,12 @@ def _seconds(data: bytes, nonce: bytes):
         return None
     since = struct.unpack(">I", data[40:44])[0]
     return since + (_ERA if since < _SINCE_2024 else 0) - _SINCE_1900
+
+
+def _place(given) -> tuple:
+    """Return (host, port) of a list of the two.  Raises ``TypeError``, ``ValueError``."""
+    if isinstance(given, (list, tuple)) and len(given) == 2:
+        host, port = given
+        if isinstance(host, str) and isinstance(port, int) and 0 < port < 65536:
+            return host, port
+    raise ValueError('ntp and dns: expected ["host", port]')
