@@ -217,7 +217,40 @@ def full():
     }
 
 
+def interrupted():
+    """Ctrl-C, or a lack of memory, between a record and its head."""
+    found, put = {}, auditlog.put
+    auditing.drop = lambda names: None  # else what is put in its place here is dropped, too
+    for kind in (KeyboardInterrupt, MemoryError):
+        disk = Disk(512, 96)
+        vfs.VfsLfs2.mkfs(disk)
+        vfs.mount(vfs.VfsLfs2(disk), "/disk")
+        audit = Audit()
+        audit.write(1)
+
+        def ends(folder, head, kind=kind):
+            auditlog.put = put
+            raise kind("x")
+
+        auditlog.put = ends
+        try:
+            audit.write(2)
+            raised = False
+        except kind:
+            raised = True
+        audit.write(3)
+        found[kind.__name__] = [raised, ids()]  # ids raises where the chain is broken
+        vfs.umount("/disk")
+    return found
+
+
 def main(what: str, out: str):
-    found = {"power": power, "late": late, "cost": cost, "full": full}[what]()
+    found = {
+        "power": power,
+        "late": late,
+        "cost": cost,
+        "full": full,
+        "interrupted": interrupted,
+    }[what]()
     with open(out, "w") as file:
         json.dump(found, file)

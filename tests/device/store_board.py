@@ -428,6 +428,30 @@ def full():
     }
 
 
+def interrupted():
+    """Ctrl-C after a record was written, and before the store knows of it."""
+    disk = Disk(512, 128)
+    vfs.VfsLfs2.mkfs(disk)
+    vfs.mount(vfs.VfsLfs2(disk), "/disk")
+    log, append = opened(), storewrite.append
+    put(log, 1, NOTES, (None, "one"))
+
+    def ends(*given):
+        storewrite.append = append
+        append(*given)
+        raise KeyboardInterrupt
+
+    storewrite.append = ends
+    try:
+        put(log, 2, NOTES, (None, "two"))
+        raised = False
+    except KeyboardInterrupt:
+        raised = True
+    put(log, 2, NOTES, (None, "two"))  # the same request again
+    put(log, 3, NOTES, (None, "three"))
+    return [raised, contents(log) == contents(opened()), str(contents(opened())).count("two")]
+
+
 def main(what: str, out: str):
     result = {
         "power": power,
@@ -437,6 +461,7 @@ def main(what: str, out: str):
         "moved": moved,
         "goes_on": goes_on,
         "locked": locked,
+        "interrupted": interrupted,
     }[what]()
     with open(out, "w") as file:
         file.write(json.dumps(result))

@@ -494,3 +494,14 @@ def test_a_maker_is_told_that_a_flash_is_not_for_ever(tmp_path):
         board_fit.board_problems(manifest.load(str(tmp_path / "flash")), boards.profile("pico"))
         == []
     )
+
+
+def test_ctrl_c_between_a_record_and_its_head_breaks_no_chain(micropython, tmp_path):
+    """Nor does a lack of memory there, after which a shorter record is written.  Both are there:
+    what was written of the first is a record, too.
+    """
+    found = played(micropython, tmp_path, "interrupted")
+    assert found == {
+        "KeyboardInterrupt": [True, [1, 2, 2, 3]],
+        "MemoryError": [False, [1, 2, 2, 3]],
+    }

@@ -455,3 +455,14 @@ def test_an_image_that_a_board_cannot_give_is_refused_when_it_boots(start, image
                 == "clawlite: the store %s (%s) is not one that this board keeps - build it with "
                 "--board\n" % (name, type)
             )
+
+
+def test_a_request_that_ctrl_c_ended_is_stored_once(micropython, tmp_path):
+    done = subprocess.run(
+        [*pico_stack.program(HERE / "store_board.py"), "interrupted", tmp_path / "out.json"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-300:]
+    assert json.loads((tmp_path / "out.json").read_text()) == [True, True, 1]

@@ -25,11 +25,13 @@ _ANSWER_S = 10  # how long a board that runs may take for an answer
 _ENDS_S = 3  # how long an agent may take to end
 # a board that says nothing for so long does not boot: the longest boot window is 60 s
 _QUIET_S = 75
+_BOOT_S = 240  # that one may take which says something all the time
 _MPY = 6  # the version of .mpy files that mpy-cross makes
 _SAID = 16384  # bytes of a boot's talk that are kept
 # one ends a turn, the next the agent; on a UART it takes three in a row
 _INTERRUPTS, _APART_S = 3, 0.05
-_REBOOT, _READY, _PROMPT = b"soft reboot", b" is ready.", b"\r\n>>> "
+_REBOOT, _PROMPT = b"soft reboot", b"\r\n>>> "
+_READY = b" is ready. /help lists the commands."  # core/protocol/console.py
 _LEFT = b"clawlite: slot "  # what the board says of a slot that does not boot
 _TOOLS = """
 import os, sys, hashlib
@@ -311,8 +313,11 @@ class Board:
             self._port.serial.write(b"\x04")
             self._port.serial.timeout = 0.2
             said, quiet_since = b"", time.monotonic()
+            ends = quiet_since + _BOOT_S
             while (
-                b"\n" not in said.partition(_READY)[2] and time.monotonic() - quiet_since < _QUIET_S
+                b"\n" not in said.partition(_READY)[2]
+                and time.monotonic() - quiet_since < _QUIET_S
+                and time.monotonic() < ends
             ):
                 data = self._port.serial.read(1) + self._port.serial.read(
                     self._port.serial.in_waiting

@@ -274,7 +274,7 @@ class Remote:
         elif what == "start":
             code, said = self._ask("start", path)
             self._said = said.strip()
-            if code != 0 or " is ready." not in said:
+            if code != 0 or " is ready. /help lists the commands." not in said:
                 raise Failed(
                     f"{self.name}: the new agent did not start; it said: {self._said or 'nothing'}",
                     "what ran before is untouched; mend it and flash again",

@@ -138,7 +138,11 @@ class Auditing:
         from auditlog import append
 
         while self._waiting:
+            # Ctrl-C or a lack of memory may end this between the record and its head: what is there
+            # is looked at again before the next one
+            self._is_open = False
             append(self._folder, self._waiting[0], self.wants[AUDIT_KEPT_S], self.device.epoch_s())
+            self._is_open = True
             self._waiting.pop(0)
 
     def _open(self):

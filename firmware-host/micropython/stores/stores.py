@@ -109,6 +109,9 @@ class Stores:
             return False, StoreError(
                 "the memory %s: %s" % (self.path, what), hint, {"cause": number}
             )
+        except KeyboardInterrupt:  # the log may have a record that is not known here
+            self.places = None
+            raise
         except Exception as e:  # MemoryError too
             self.places = None
             return False, unexpected(e)

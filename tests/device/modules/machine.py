@@ -3,8 +3,9 @@ Pin, ADC, PWM, RTC, WDT, no more.
 
 The unix port has no pins.  What drives a pin here, and what it reads, are files in the folder
 $PINS: ``15`` holds a level or a duty, ``26.adc`` what a converter reads, ``watchdog`` the lines of
-a watchdog, ``clock`` what the clock was set to; with 1 in ``15.broken`` that pin takes nothing.  A number from 90 on is no pin.  ``without`` names
-parts that this board lacks, such as ``machine.RTC``."""
+a watchdog, ``clock`` what the clock was set to; with 1 in ``15.broken`` that pin takes nothing.
+A number from 90 on is no pin.  ``without`` names parts that this board lacks, such as
+``machine.RTC``."""
 
 import os
 
