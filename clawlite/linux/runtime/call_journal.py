@@ -6,7 +6,8 @@ the agent's state folder, append-only.
 2. All processes of one agent share the file, under a lock.  Each has a slot, a locked byte of
    ``calls.lock``; a process whose slot is free has ended.  Before a process records that a handler
    begins, it reads the records of the others, so that no id runs in two processes.
-3. Times continue from the last process of the same boot, even when the clock was set since.
+3. Times continue from the last process of the same boot, even when the clock was set since.  After
+   a boot the last record counts as one of now: the clock may have been wrong when it was written.
 4. At the start, and when it has grown, the file is written again with the records that still count.
    A torn last line is dropped.  Damaged lines are dropped, too, but the damaged file is kept aside
    and a message on stderr says so.
@@ -57,6 +58,7 @@ class Journal:
         self._log = RecordLog(self._path, "the journal of calls")
         self._slot = 0
         self._boot_s = 0  # seconds that are added to the time since boot
+        self._earlier_s = None  # when an earlier boot wrote the last record
         self._forget()
         self._rewrite_bytes = 0
         self._has_reported = False
@@ -176,8 +178,16 @@ class Journal:
         # first process of this boot: times are seconds since 1970 by the present clock
         else:
             self._boot_s = int(time.time()) - up
+            self._earlier_s = self._last_s()
         if not self._log.size:
             self._append(self._boot_record())
+
+    def _last_s(self):
+        """Return the time of the last whole record, None where there is none."""
+        at = max(0, self._log.size - 4 * _LINE)
+        lines = os.pread(self._log.fd, 4 * _LINE, at).split(b"\n")[:-1]
+        found = (parse(data) for data in reversed(lines))
+        return next((record[_WHEN] for record in found if record and record[_WHEN]), None)
 
     def _forget(self):
         self._read_bytes = 0  # bytes of the file that this process has read
@@ -279,12 +289,16 @@ class Journal:
     def _compact(self, is_running) -> list:
         """Write the file again with the records that still count; return them."""
         self._reopen_if_replaced()
-        now = self._now()
-        start, known = _checkpoint(self._log.fd, self._log.size, now)
-        last, count, damaged, torn = _last_of(self._log.fd, start, known, now)
+        now = then = self._now()
+        if self._earlier_s is not None:
+            then, self._earlier_s = min(now, self._earlier_s), None
+        start, known = _checkpoint(self._log.fd, self._log.size, then)
+        last, count, damaged, torn = _last_of(self._log.fd, start, known, then)
         is_first = next(iter(last), None) == _BOOT
         beginning = last.pop(_BOOT, None)
-        kept = [still(record, now, is_running) for record in last.values()]
+        kept = [still(record, then, is_running) for record in last.values()]
+        if then != now:
+            kept = [one and (one[_KIND], one[_WHEN] + now - then, *one[_OWNER:]) for one in kept]
         live = [record for record in kept if record]
         changed = (
             torn
