@@ -22,6 +22,7 @@ from clawlite.scan.auditline import head_of
 
 SEGMENT = 4 << 20  # bytes
 DAY = 86400
+SET_S = 1700000000  # a clock that shows less has not been set
 HEAD = 256  # bytes of the head's file, always written whole
 _PIECE = 65536  # bytes that are read from a file's end at first
 
@@ -144,8 +145,11 @@ class FileStore:
         found = [os.stat(path) for path in old]
         aged = count = 0
         if self._kept_s is not None:
-            while aged < len(old) and found[aged].st_mtime < now_s - self._kept_s:
-                aged += 1
+            for number, one in enumerate(found, 1):
+                if one.st_mtime >= now_s - self._kept_s:
+                    break
+                if one.st_mtime >= SET_S:  # else: written while the clock was unset
+                    aged = number
         if self._most:  # the segment that begins has room, too
             size = SEGMENT + sum([one.st_size for one in found])
             while count < len(old) and size > self._most:

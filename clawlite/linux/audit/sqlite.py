@@ -8,7 +8,7 @@ import os
 import sqlite3
 
 from clawlite.linux.audit.chain import Head, beginning, digest
-from clawlite.linux.audit.files import SEGMENT, removed
+from clawlite.linux.audit.files import SEGMENT, SET_S, removed
 from clawlite.linux.files import sqlite_log
 from clawlite.linux.files.files import tell_replaced
 from clawlite.scan.auditline import head_of
@@ -99,9 +99,15 @@ class SQLiteStore:
             self._remove(head, last)
 
     def _forget(self, head: Head, before_s: int):
+        """Remove the records before the first one that is not so old, up to the last one that was
+        written while the clock was set: what was written while it was not looks old.
+        """
+        first = self._db.execute(
+            "SELECT n FROM records WHERE at >= ? ORDER BY n LIMIT 1", (before_s,)
+        ).fetchone()
         last = self._db.execute(
-            "SELECT n, line FROM records WHERE at < ? AND n < ? ORDER BY n DESC LIMIT 1",
-            (before_s, head.last),
+            "SELECT n, line FROM records WHERE n < ? AND at >= ? ORDER BY n DESC LIMIT 1",
+            (min(first[0], head.last) if first else head.last, SET_S),
         ).fetchone()
         if last:
             self._remove(head, last)

@@ -217,6 +217,31 @@ def test_what_is_too_old_goes_and_the_rest_is_still_whole(kind, tmp_path):
         assert not _verified(kind, tmp_path)["ok"], "a segment that was removed by somebody else"
 
 
+@pytest.mark.parametrize("kind", sorted(STORES))
+def test_a_record_of_an_unset_clock_takes_nothing_with_it(kind, tmp_path):
+    now, day = 1795900000, 86400
+
+    def written(at: int, *numbers):
+        store = _store(kind, tmp_path, 30 * day)
+        for number in numbers:
+            store.append(_make({"k": number}), at)
+        if kind == "file":
+            os.utime(tmp_path / "audit.jsonl", (at, at))
+        store.close()
+
+    def kept() -> list:
+        return [json.loads(text)["k"] for text in STORES[kind].read(str(tmp_path))[0]]
+
+    written(now - 7200, 0, 1, 2)
+    written(1000, 3)  # after a boot, before the clock was set
+    written(now, 4, 5)
+    assert kept() == [0, 1, 2, 3, 4, 5]
+    for more in (40, 80, 81):  # days later all of it goes
+        written(now + more * day, more)
+    assert kept()[-1] == 81 and not set(kept()) & {0, 1, 2, 3, 4, 5}, kept()
+    assert _verified(kind, tmp_path)["ok"]
+
+
 def test_a_segment_that_is_full_is_followed_by_another(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "SEGMENT", 1000)
     store = _store("file", tmp_path)
