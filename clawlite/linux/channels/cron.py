@@ -38,7 +38,8 @@ class Cron:
         self._schedule = Schedule(masks, self._zone)
         now_s = channel.now_s()
         last = channel.state.data.get("last")
-        self._last = last if isinstance(last, int) and 0 <= last <= now_s else now_s
+        is_known = isinstance(last, int) and 0 <= last <= now_s + BACK_S
+        self._last = last if is_known else now_s
         self._next = self._schedule.after(self._last)
 
     def poll(self):
@@ -47,14 +48,12 @@ class Cron:
         if now_s < self._last - BACK_S:
             self._last = now_s
             self._next = self._schedule.after(now_s)
-        due = []
-        while self._next is not None and self._next <= now_s and len(due) < _MOST_COUNTED:
-            due.append(self._next)
-            self._next = self._schedule.after(self._next)
+        due = self._due(now_s)
+        if "last" not in self._channel.state.data:  # the first start: what is missed counts from now
+            self._channel.state.data["last"] = self._last
+            self._channel.keep(False)
         if not due:
             return
-        if self._next is not None and self._next <= now_s:
-            self._next = self._schedule.after(now_s)
         self._last = due[-1]
         runs = (
             due[-MOST_MADE_UP:]
@@ -77,6 +76,23 @@ class Cron:
                     self._zone_name,
                 )
             )
+
+    def _due(self, now_s: int) -> list:
+        """Return the times that have come, the last ones of very many; ``_next`` is the one after
+        them.
+        """
+        due: list = []
+        while self._next is not None and self._next <= now_s:
+            if len(due) == _MOST_COUNTED:  # as many, up to now
+                self._next = self._schedule.after(now_s - (due[-1] - due[0]) - 1)
+                due = []
+                while self._next is not None and self._next <= now_s:
+                    due = [*due[1 - _MOST_COUNTED :], self._next]
+                    self._next = self._schedule.after(self._next)
+                return due or [now_s]
+            due.append(self._next)
+            self._next = self._schedule.after(self._next)
+        return due
 
     def deadline(self):
         """Return the monotonic time of the next look at the clock, or None."""

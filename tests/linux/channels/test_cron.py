@@ -99,6 +99,38 @@ def test_a_restart_makes_up_for_what_was_missed_and_repeats_nothing(tmp_path):
     assert turns(of) == 2
 
 
+def test_very_many_missed_runs_are_made_up_once_and_the_last_ones_count(tmp_path):
+    of = world(tmp_path, settings=SAYS % ('missed = "all"', "echo x"), overlap_policy="queue")
+    of.shift_s = 2 * 86400
+    of.poll()
+    assert turns(of) == 100
+    for _ in range(2):
+        of.opened()
+        of.poll()
+    assert turns(of) == 100
+
+
+def test_the_first_run_is_missed_too_when_no_agent_runs(tmp_path):
+    of = world(tmp_path, "0 * * * *")
+    of.poll()
+    of.shift_s = 3600 + 600  # it ended before the first time that was due
+    of.opened()
+    of.poll()
+    assert turns(of) == 1
+
+
+def test_a_restart_with_a_clock_that_went_back_repeats_nothing(tmp_path):
+    of = world(tmp_path, "0 * * * *")
+    of.shift_s = 3600
+    of.poll()
+    of.shift_s = 3600 - 1200
+    of.opened()
+    of.poll()
+    of.shift_s = 3600 + 60
+    of.poll()
+    assert turns(of) == 1
+
+
 def test_a_clock_that_goes_back_repeats_nothing_unless_it_was_wrong(tmp_path):
     of = world(tmp_path, "0 * * * *")
     of.shift_s = 3600
