@@ -130,7 +130,7 @@ class Lifecycle:
                         number,
                         InvalidRequest(
                             "the agent stopped before this call ended",
-                            "start the agent, and call again",
+                            "start the agent, and call again with a new id",
                         ),
                         now_ms,
                     )

@@ -58,7 +58,7 @@ class Recovery:
         tasks = self._agent.tasks
         ended = InternalError(
             "the agent failed before this call ended: %s" % self.error.message,
-            "ask claw.status, and call again when it is READY",
+            "when claw.status says READY, call again with a new id",
         )
         for number in sorted(tasks):
             try:

@@ -172,7 +172,9 @@ def port_error(path: str) -> PortRefused:
 
 
 def _is_other(path: str) -> bool:
-    """Return whether *path* can be opened, and is no terminal, as serial ports are."""
+    """Return whether *path* is no terminal, as ports are; False where it cannot be opened."""
+    if os.path.isdir(path):
+        return True
     try:
         fd = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

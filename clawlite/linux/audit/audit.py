@@ -133,7 +133,10 @@ class Audit:
             self._store.append(self._lines, int(time.time()))
         except OSError as e:
             del waiting[MOST_WAITING:]
-            raise ClawError("the audit cannot be written: %s" % e.strerror, mend(e)) from None
+            where = ": %s" % e.filename if isinstance(e.filename, str) else ""
+            raise ClawError(
+                "the audit cannot be written: %s%s" % (e.strerror, where), mend(e)
+            ) from None
         waiting.clear()
         self._failure = ""
         if self._sender:

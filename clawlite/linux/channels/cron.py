@@ -49,7 +49,8 @@ class Cron:
             self._last = now_s
             self._next = self._schedule.after(now_s)
         due = self._due(now_s)
-        if "last" not in self._channel.state.data:  # the first start: what is missed counts from now
+        # the first start: what is missed counts from now
+        if "last" not in self._channel.state.data:
             self._channel.state.data["last"] = self._last
             self._channel.keep(False)
         if not due:

@@ -125,6 +125,7 @@ def tell_doctor(folder: str, name: str, text: str):
 FAULTY = "look at the disk: it fails (the kernel's log, dmesg, says more)"
 _ROOM = "make room for it"
 _WRITABLE = "make its folder writable"
+_OTHER = "something else has its name, or that of its folder: move it away"
 _MENDS = {
     errno.EIO: FAULTY,
     errno.ENOSPC: _ROOM,
@@ -133,6 +134,9 @@ _MENDS = {
     errno.EACCES: _WRITABLE,
     errno.EPERM: _WRITABLE,
     errno.EROFS: _WRITABLE,
+    errno.EISDIR: _OTHER,
+    errno.ENOTDIR: _OTHER,
+    errno.ENAMETOOLONG: "shorten the names: those of the agent and of the folders above its files",
     errno.EMFILE: "let it have more open files (ulimit -n)",
     errno.ENFILE: "close other programs: the machine has no room for another open file",
 }

@@ -78,7 +78,8 @@ class Exporter:
         again, self._failed = self._failed, []
         if again and not self._is_taken(again):
             with self._lock:
-                self._dropped += len(again)
+                # with those that the batch would have told
+                self._dropped += len(again) + again[0].get("dropped_before", 0)
         if not self._is_taken(batch):
             self._failed = batch
 

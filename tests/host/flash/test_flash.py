@@ -441,23 +441,26 @@ def test_an_image_that_does_not_boot_is_told_with_the_boards_words(board, want, 
 
 
 @needs_micropython
-def test_what_a_tool_prints_is_not_taken_for_a_boot(board, want, tmp_path):
-    lines = 'print("The sensor is ready.")\nraise OSError("no sensor")\n'
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (
+            'print("The sensor is ready.")\nraise OSError("no sensor")\n',
+            "tools.py cannot be loaded",
+        ),
+        (
+            'import time\nwhile True:\n    print("waiting for the sensor")\n    time.sleep(0.2)\n',
+            "waiting for the sensor",
+        ),
+    ],
+    ids=["says that something is ready", "talks without end"],
+)
+def test_what_tools_print_is_not_taken_for_a_boot(board, want, tmp_path, monkeypatch, lines, said):
+    monkeypatch.setattr(flash_board, "_BOOT_S", 8)
     new = version(want, "2.0.0", tmp_path, TOOLS + lines)
     with flash_board.Board(entry(board)) as target:
         flashed(target, new)
-        with pytest.raises(ClawError, match="(?s)did not boot.*tools.py cannot be loaded"):
-            target.boot()
-
-
-@needs_micropython
-def test_a_board_that_talks_without_end_does_not_boot(board, want, tmp_path, monkeypatch):
-    monkeypatch.setattr(flash_board, "_BOOT_S", 3)
-    lines = 'import time\nwhile True:\n    print("waiting for the sensor")\n    time.sleep(0.2)\n'
-    new = version(want, "2.0.0", tmp_path, TOOLS + lines)
-    with flash_board.Board(entry(board)) as target:
-        flashed(target, new)
-        with pytest.raises(ClawError, match="(?s)did not boot.*waiting for the sensor"):
+        with pytest.raises(ClawError, match=f"(?s)did not boot.*{said}"):
             target.boot()
 
 

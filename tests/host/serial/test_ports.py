@@ -165,6 +165,7 @@ def test_who_has_a_port_open_is_named(tmp_path, machine):
 def test_what_is_no_port_is_not_called_one_that_is_in_use():
     error = ports.port_error("/dev/full")
     assert error.message == "/dev/full is no serial port" and "clawlite ports" in error.hint
+    assert ports.port_error("/tmp").message == "/tmp is no serial port"
 
 
 @needs_micropython

@@ -228,7 +228,7 @@ def test_a_signal_ends_it_with_the_pump_off_and_its_call_is_answered(bench, mark
         assert json.loads(agent.unread)["error"] == {
             "code": REQUEST,
             "message": "the agent stopped before this call ended",
-            "data": {"hint": "start the agent, and call again"},
+            "data": {"hint": "start the agent, and call again with a new id"},
         }
 
 

@@ -369,6 +369,29 @@ def test_a_batch_that_fails_is_tried_once_more():
     assert seen == [[0], [0], [1], [1], [2]], "0 at its second attempt; 1 twice in vain"
 
 
+def test_what_a_batch_that_is_given_up_would_have_told_is_told_by_the_next():
+    gate, taken = threading.Event(), []
+
+    def sink(events):
+        gate.wait()
+        if not taken and len(fails) < 3:
+            fails.append(len(events))
+            raise OSError("no disk")
+        taken.append(events)
+
+    fails = []
+    exporter = Exporter(sink, 1000, 1)
+    for number in range(WAITING + 2000):
+        exporter.put({"n": number})
+    gate.set()
+    exporter.stop()
+    exporter.wait(60)
+    told = [event for batch in taken for event in batch]
+    assert fails and len(told) < WAITING
+    left = sum(event.get("dropped_before", 0) for event in told) + len(told)
+    assert left == WAITING + 2000
+
+
 @pytest.fixture
 def receiver():
     """A server that keeps what is posted to it: (path, headers, JSON)."""
