@@ -377,7 +377,7 @@ class Proxy:
             raw,
             body,
             {name.lower(): value for name, value in turn.request.headers.items()},
-            turn.request.query_string,
+            turn.request.rel_url.raw_query_string,
             turn.runner.meter,
         )
         turn.under_way.append(outgoing)

@@ -44,6 +44,7 @@ def message(answer: bytes) -> str:
 def test_bytes_pass_through_untouched(tmp_path, protocol, api, path, stream):
     """ADR-020: requests without managed tools are unaffected."""
     raw = json.dumps(asked(stream=stream), indent=3).encode()
+    path += "?day=1%2B2+3%26"
 
     async def play(it):
         async with it.http.post(
