@@ -23,7 +23,7 @@ _AGAIN_S = 30
 _AWAY_S = 0.5  # how often a board that went away is looked for
 _HELLO_MS = 4000  # for the answer to one hello
 # what a board says when either begins
-_REPL, _AGENT = (b"\n>>> ", b"raw REPL;"), (b"soft reboot", b" is ready.")
+_REPL, _AGENT = (b"\n>>> ", b"raw REPL;"), (b"soft reboot", b" is ready. /help lists the commands.")
 
 
 class SerialPort:

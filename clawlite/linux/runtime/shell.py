@@ -314,15 +314,16 @@ class Shell:
             self.end_by(signals.terminated())
         if self.ending and self.operator and not self.wire.at_end:
             self._take_last()
-        if self.wire.broken:
-            self.code = self.ending or 1
-        elif self.wire.at_end and self.code is None:
-            self.end_of_input()
         if due is not None:
             now = now_ms()
             if now >= due:
                 self.agent.tick(now)
                 self.session.tick(now)
+        # after the tick, which may end an agent that stops: then nothing else is due
+        if self.wire.broken:
+            self.code = self.ending or 1
+        elif self.wire.at_end and self.code is None:
+            self.end_of_input()
         self.settle()
 
     def deadline(self):

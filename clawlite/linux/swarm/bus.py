@@ -518,9 +518,10 @@ class Bus:
             running = "select count(*) from tasks where state = ? and divided = 0"
             if most is not None and db.execute(running, (RUNNING,)).fetchone()[0] >= most:
                 return None
-            failed_ms = self._failed_ms(db, identity, breaker) if breaker else None
-            if failed_ms is not None and (
-                self._wall_ms() < failed_ms + breaker[1] or self._is_at_work(db, identity)
+            failed = self._failed(db, identity, breaker) if breaker else None
+            if failed and (
+                self._wall_ms() < failed.at_ms + breaker[1]
+                or self._is_tried(db, identity, failed.task)
             ):
                 return None
             row = db.execute(
@@ -548,31 +549,39 @@ class Bus:
         when it does.
         """
         try:
-            failed_ms = self._failed_ms(self._db, identity, breaker) if breaker else None
+            failed = self._failed(self._db, identity, breaker) if breaker else None
         except sqlite3.Error as e:
             raise _unusable(self._folder, e) from None
-        return 0 if failed_ms is None else max(0, failed_ms + breaker[1] - self._wall_ms())
+        return max(0, failed.at_ms + breaker[1] - self._wall_ms()) if failed else 0
 
-    def _failed_ms(self, db, identity: str, breaker):
-        """Return when the last task of *identity* failed, ms since 1970, if as many in a row failed
+    def _failed(self, db, identity: str, breaker):
+        """Return the last failure of *identity*, a ``_Failure``, if as many tasks in a row failed
         as *breaker* says; else None.
         """
         failures, _ = breaker
         rows = db.execute(
-            "select status, at_ms from reports where who = ? and not exists "
+            "select status, task, at_ms from reports where who = ? and not exists "
             "(select 1 from tasks where parent = task) order by at_ms desc, rowid desc limit ?",
             (identity, failures),
         ).fetchall()
-        if len(rows) < failures or any(status != FAILED for status, _ in rows):
+        if len(rows) < failures or any(status != FAILED for status, _, _ in rows):
             return None
-        return rows[0][1]
+        return _Failure(*rows[0][1:])
 
-    def _is_at_work(self, db, identity: str) -> bool:
+    def _is_tried(self, db, identity: str, failed: str) -> bool:
+        """Return whether *identity* does a task that it took after its task *failed* had failed.
+        One that waits for a task which it delegated does not count: that one may be for *identity*.
+        """
         query = (
             "select 1 from tasks join peers using (process) where state = ? and divided = 0 and "
-            "identity = ? limit 1"
+            "identity = ? and "
+            "(select max(rowid) from events where task = tasks.id and what = 'taken') > "
+            "(select max(rowid) from events where task = ? and what = ? and who = ?) and "
+            "not exists (select 1 from asks join tasks as below on below.id = asks.task "
+            "where asks.asker = tasks.id and below.state in (?, ?)) limit 1"
         )
-        return db.execute(query, (RUNNING, identity)).fetchone() is not None
+        values = RUNNING, identity, failed, FAILED, identity, WAITING, RUNNING
+        return db.execute(query, values).fetchone() is not None
 
     # -- what a task may use
 
@@ -1021,6 +1030,13 @@ class Taken:
         self.root_ms = created_ms if root_ms is None else root_ms
 
 
+class _Failure:
+    """The last task of an agent, which failed at *at_ms* since 1970."""
+
+    def __init__(self, task: str, at_ms: int):
+        self.task, self.at_ms = task, at_ms
+
+
 class _Change:
     """One transaction.
 
@@ -1065,7 +1081,10 @@ class _Change:
 
 def _sorted(row: tuple) -> tuple:
     """Return (description, input) of a *row*, with the keys of the input, JSON, in one order."""
-    return row[0], canonical(loads(row[1].encode()))
+    try:
+        return row[0], canonical(loads(row[1].encode()))
+    except ClawError:  # nested too deep: such an input is compared as it is
+        return row[:2]
 
 
 def _unusable(folder, e: Exception) -> ClawError:

@@ -119,6 +119,19 @@ def test_a_call_is_ended_and_the_agent_goes_on(tmp_path, image):
         assert "result" in answers[2]
 
 
+@pytest.mark.parametrize("ms", [0, 300])
+def test_a_shutdown_ends_the_agent_when_its_input_is_over(tmp_path, image, ms):
+    """Also where the time for a drain runs out."""
+    with serve(tmp_path, image()) as agent:
+        shutdown = {"method": "claw.shutdown", "params": {"timeout_ms": ms}}
+        records = tool_call("linger", {}, 1), {"jsonrpc": "2.0", "id": 2, **shutdown}
+        agent.line("\n".join(json.dumps(one) for one in records))
+        agent.end()
+        answers = {one["id"]: one for one in (agent.message(), agent.message())}
+        assert answers[2]["result"]["drained"] is False
+        assert agent.wait() == 0
+
+
 def test_counts_that_cannot_be_written_hold_until_the_process_ends(tmp_path, image):
     image = image()
     (tmp_path / "state/limited/minute.lock").mkdir(parents=True)

@@ -261,7 +261,7 @@ def test_a_shutdown_waits_as_long_as_it_said_and_closes_the_connection(clockwork
     if waits:
         it.move(waits - 1)
         assert it.open and len(it.sent) == 1
-        it.move(1)
+    it.move(1)
     assert not it.open and not it.agent.tasks and it.sent[1]["result"] == {"drained": False}
     assert "the agent stopped before this call ended" in it.said
 

@@ -216,6 +216,36 @@ def test_after_its_pause_an_agent_gets_one_task_until_that_one_has_ended(any_wor
         world.until(lambda bus=bus: bus.take("hand", True, None, None, breaker))
 
 
+def test_what_began_before_the_failures_is_not_the_task_after_the_pause(any_world):
+    """It may go on for long, when it waits for a person."""
+    world, breaker = any_world, (2, 1)
+    lead, hand = world.bus("lead", 0), world.bus("hand", 3)
+    for number in range(4):
+        world.done(lead.put(task(number)))
+    taken = [world.until(lambda: hand.take("hand", True, None, None, breaker)) for _ in range(3)]
+    for one in taken[1:]:
+        world.done(hand.report(one.id, "failed", {}, None, 0, "hand"))
+    assert world.until(lambda: hand.take("hand", True, None, None, breaker)).id == IDS[3]
+
+
+def test_a_trial_that_waits_for_another_task_lets_that_one_begin(any_world):
+    world, breaker = any_world, (2, 1)
+    lead, hand, other = world.bus("lead", 0), world.bus("hand", 3), world.bus("other")
+    for number in range(3):
+        world.done(lead.put(task(number)))
+    for one in [
+        world.until(lambda: hand.take("hand", True, None, None, breaker)) for _ in range(2)
+    ]:
+        world.done(hand.report(one.id, "failed", {}, None, 0, "hand"))
+    assert world.until(lambda: hand.take("hand", True, None, None, breaker)).id == IDS[2]
+    world.done(hand.asks(IDS[2], IDS[3]))
+    world.done(hand.put(Task(IDS[3], "x", None, "hand", "other")))
+    assert world.until(lambda: other.take("other", True, None, None, None)).id == IDS[3]
+    world.done(other.asks(IDS[3], IDS[4]))
+    world.done(other.put(Task(IDS[4], "x", None, "other", "hand")))
+    assert world.until(lambda: hand.take("hand", True, None, None, breaker)).id == IDS[4]
+
+
 # -- what is said to all, and what one is asked
 
 
