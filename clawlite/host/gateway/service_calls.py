@@ -274,7 +274,8 @@ async def sent(service: Service, request, loads, timeout_ms: int, max_bytes: int
     finally:
         connection.close()
     # a service may repeat what it refuses, and neither the device nor a model may read that
-    return result_of(status, without(request.secret, bytes(kept)), loads, max_bytes, size)
+    said = without(request.secret, bytes(kept))
+    return result_of(status, said, loads, max_bytes, size + len(said) - len(kept))
 
 
 async def _answer(connection: Connection, timeout_ms: int) -> tuple:

@@ -14,7 +14,6 @@ import time
 
 from clawlite.core.base.errors import ClawError, ParseError, ProviderError, TransientError
 from clawlite.core.policy.ledger import add
-from clawlite.core.policy.meter import Meter
 from clawlite.core.providers.provider import Provider
 from clawlite.host.proxy.anthropic import Anthropic
 from clawlite.host.proxy.continuity import Continuity
@@ -23,7 +22,7 @@ from clawlite.host.proxy.door import Door, Unread, body_of
 from clawlite.host.proxy.mediation import Managed, Mediation
 from clawlite.host.proxy.openai import OpenAI
 from clawlite.host.proxy.tally import MAX_SAID, Tally
-from clawlite.host.proxy.upstream import MAX_ANSWER, Failed, Outgoing, Upstream, read
+from clawlite.host.proxy.upstream import MAX_ANSWER, Failed, Outgoing, RunnerMeter, Upstream, read
 
 MAX_REQUESTS = 512  # of all runners at once
 FIRST_S, KEEP_ALIVE_S = 1, 5  # until a stream says that it lives, and between two such comments
@@ -65,7 +64,7 @@ class Runner:
         rows = [image.provider(number - 2) for number in info.providers if number >= 2]
         self.providers = [Provider(row, loads, dumps, 0) for row in rows]
         self.managed = Managed([], None, None)
-        self.meter = Meter(_clock, spent, info.tokens_per_hour, info.cost_per_day, info.rates)
+        self.meter = RunnerMeter(_clock, spent, info.tokens_per_hour, info.cost_per_day, info.rates)
 
     def order(self, dialect, model) -> list:
         """Return the providers to ask for *model*, a model or a provider's name.  Raises
@@ -388,8 +387,9 @@ class Proxy:
         return taken
 
     def _release(self, turn: "Turn") -> None:
-        while turn.under_way:
-            self._upstream.release(turn.under_way.pop())
+        # an attempt that follows may hold again: they stay with the turn
+        for outgoing in turn.under_way:
+            outgoing.meter.release(outgoing)
 
     # -- what it comes to
 

@@ -7,7 +7,6 @@ from clawlite.host.proxy.dialect import number
 
 MAX_SAID = 4096  # characters of an answer that the history keeps
 _LINE = 262144  # bytes of a line of a stream that are read; of a longer one nothing is
-_MOST_BYTES = 16  # of a token, on average
 _WHOLE = 4 << 20  # bytes of an answer in one piece that are read
 
 
@@ -25,6 +24,7 @@ class Tally:
         self._rest = b""  # of a line, or of all
         self._is_skipping = False
         self.usage, self.said, self.size = None, "", 0
+        self._is_after = False  # text came after the last usage
 
     def feed(self, data: bytes) -> None:
         if not self._is_stream:
@@ -51,16 +51,17 @@ class Tally:
 
     def tokens(self, asked: int) -> tuple:
         """Return tokens (read, written): as the provider says, else a quarter of the bytes.  What
-        it said before the answer, of which more came than _MOST_BYTES for each token, is not that.
+        it said before the end of the answer is not all.
         """
         read, written = self._dialect.tokens(self.usage)
-        if written * _MOST_BYTES < self.size:
-            written = self.size // 4
+        if self._is_after or not written:
+            written = max(written, self.size // 4)
         return read or asked, written
 
     def _event(self, data: bytes) -> None:
         if len(self.said) >= MAX_SAID and b'"usage"' not in data:
             self.size += len(data) // 8  # a rough share: most of an event is its frame
+            self._is_after = True
             return
         try:
             value = self._loads(data)
@@ -71,7 +72,9 @@ class Tally:
         if isinstance(usage, dict):
             told = {key: value for key, value in usage.items() if number(value)}
             self.usage = {**(self.usage or {}), **told}
+            self._is_after = self._is_after and not told
 
     def _add(self, said: str) -> None:
         self.size += len(said.encode("utf-8", "replace"))
+        self._is_after = self._is_after or bool(said) and self._is_stream
         self.said = (self.said + said)[:MAX_SAID]

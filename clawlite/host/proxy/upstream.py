@@ -18,9 +18,10 @@ from clawlite.core.base.errors import (
     TransientError,
 )
 from clawlite.core.net.exchange import CONNECT_MS, SILENCE_MS, refused, without
-from clawlite.core.policy.meter import MAX_TOKENS
+from clawlite.core.policy.ledger import DAY_COST
+from clawlite.core.policy.meter import HOUR_TOKENS, MAX_TOKENS, Meter
 from clawlite.core.providers.provider import OAUTH2
-from clawlite.host.proxy.dialect import json_text, number
+from clawlite.host.proxy.dialect import json_text
 
 MAX_ANSWER = 8 << 20  # bytes of an answer that is read here
 MAX_REFUSAL = 65536  # bytes of one that is no answer
@@ -43,6 +44,34 @@ class Failed(ProviderError):
         self.status, self.body, self.after_ms = status, body, after_ms
 
 
+class RunnerMeter(Meter):
+    """The meter of a runner.  Requests under way hold what they may come to, so that of the limits
+    of a day and of an hour others have what is left.
+    """
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self._held: dict = {}  # request -> (provider, tokens read, tokens written)
+
+    def hold(self, request, provider, read: int, written: int) -> None:
+        """Let *request* hold so many tokens of *provider*, until ``release``."""
+        self._held[request] = provider, read, written
+
+    def release(self, request) -> None:
+        """What *request* held is counted now, or was not used."""
+        self._held.pop(request, None)
+
+    def used(self, key: str, seconds: int) -> int:
+        """Return what is used of *key* in the period of *seconds*, and held."""
+        held = 0
+        for provider, read, written in self._held.values():
+            if key == DAY_COST:
+                held += read * provider.prices[0] + written * provider.prices[1]
+            elif key in (HOUR_TOKENS, provider.name):
+                held += read + written
+        return super().used(key, seconds) + held
+
+
 class Outgoing:
     """A request as a runner made it.
 
@@ -55,13 +84,12 @@ class Outgoing:
     def __init__(self, providers: list, raw, body: dict, headers, query: str, meter):
         self.providers, self.raw, self.body = providers, raw, body
         self.headers, self.query, self.meter = headers, query, meter
-        self.held: dict = {}  # what of ``Upstream``'s is this request's
 
     def wanted(self):
         """Return the most tokens that all of its answers may have by the runner's word, or None."""
         names = "max_tokens", "max_completion_tokens"
-        found = [number(self.body.get(name)) for name in names]
-        return max(found) * max(1, number(self.body.get("n"))) or None
+        found = [_whole(self.body.get(name)) for name in names]
+        return max(found) * max(1, _whole(self.body.get("n"))) or None
 
     def data(self, provider, allowed) -> bytes:
         """Return the body for *provider*; *allowed*: tokens that its answer may have at most, or
@@ -75,6 +103,10 @@ class Outgoing:
         return json_text(body).encode("utf-8", "replace")
 
 
+def _whole(value) -> int:
+    return int(value) if type(value) in (int, float) and 0 < value < float("inf") else 0
+
+
 class Upstream:
     """Connections to providers.
 
@@ -86,8 +118,6 @@ class Upstream:
         self._secret, self._note = secret, note
         self._keys = {}  # (agent, name) -> (value, monotonic s of its end)
         self._session = None
-        # (meter, name of a provider) -> tokens that requests under way may come to
-        self._held: dict = {}
 
     async def close(self) -> None:
         if self._session:
@@ -146,27 +176,15 @@ class Upstream:
             raise
 
     def _allowed(self, provider, outgoing: Outgoing):
-        """Return how many tokens the answer may have, None where that is as the runner says; and
-        hold them, and those of the request, until ``release``: other requests of the runner that
-        are under way have what is left.  Raises ``QuotaExceeded``.
+        """Return how many tokens the answer may have, None where that is as the runner says; the
+        meter holds them, and those of the request.  Raises ``QuotaExceeded``.
         """
-        place = outgoing.meter, provider.name
         asked = len(outgoing.raw or json_text(outgoing.body)) // 4
-        others = self._held.get(place, 0) - outgoing.held.pop(place, 0)
-        self._held[place] = others
         wanted = outgoing.wanted()
-        allowed = outgoing.meter.allowed(provider, asked + others, wanted)
-        outgoing.held[place] = asked + allowed
-        self._held[place] += asked + allowed
+        outgoing.meter.release(outgoing)  # it may be another attempt
+        allowed = outgoing.meter.allowed(provider, asked, wanted)
+        outgoing.meter.hold(outgoing, provider, asked, allowed)
         return allowed if wanted is None and allowed < MAX_TOKENS else None
-
-    def release(self, outgoing: Outgoing) -> None:
-        """What *outgoing* held is counted now, or was not used."""
-        for place, tokens in outgoing.held.items():
-            self._held[place] -= tokens
-            if not self._held[place]:
-                del self._held[place]
-        outgoing.held.clear()
 
     async def _post(self, provider, outgoing: Outgoing, key: str, allowed):
         import aiohttp

@@ -146,9 +146,12 @@ class FileStore:
         aged = count = 0
         if self._kept_s is not None:
             for number, one in enumerate(found, 1):
+                if one.st_mtime > now_s:  # the clock was ahead: what comes later says how old it is
+                    continue
                 if one.st_mtime >= now_s - self._kept_s:
                     break
-                if one.st_mtime >= SET_S:  # else: written while the clock was unset
+                # else: written while the clock was unset
+                if one.st_mtime >= SET_S or now_s < SET_S:
                     aged = number
         if self._most:  # the segment that begins has room, too
             size = SEGMENT + sum([one.st_size for one in found])

@@ -60,7 +60,7 @@ class SQLiteStore:
                 db.execute("INSERT INTO records VALUES (?, ?, ?)", (n + 1 + number, now_s, line))
             if self._kept_s is not None and now_s // 3600 != self._day:
                 self._day = now_s // 3600
-                self._forget(head, now_s - self._kept_s)
+                self._forget(head, now_s)
             db.execute("INSERT OR REPLACE INTO head VALUES (1, ?)", (head.text().encode(),))
             db.execute("COMMIT")
         except BaseException:
@@ -98,16 +98,22 @@ class SQLiteStore:
             self.removed = removed(head.first, last[_NUMBER], self._most)
             self._remove(head, last)
 
-    def _forget(self, head: Head, before_s: int):
-        """Remove the records before the first one that is not so old, up to the last one that was
-        written while the clock was set: what was written while it was not looks old.
+    def _forget(self, head: Head, now_s: int):
+        """Remove the records before the first young one, up to the last old one.  What was written
+        while the clock was unset, or ahead, says nothing of its age.
         """
+        before_s = now_s - self._kept_s
         first = self._db.execute(
-            "SELECT n FROM records WHERE at >= ? ORDER BY n LIMIT 1", (before_s,)
+            "SELECT n FROM records WHERE at BETWEEN ? AND ? ORDER BY n LIMIT 1", (before_s, now_s)
         ).fetchone()
         last = self._db.execute(
-            "SELECT n, line FROM records WHERE n < ? AND at >= ? ORDER BY n DESC LIMIT 1",
-            (min(first[0], head.last) if first else head.last, SET_S),
+            "SELECT n, line FROM records WHERE n < ? AND at >= ? AND at < ? "
+            "ORDER BY n DESC LIMIT 1",
+            (
+                min(first[0], head.last) if first else head.last,
+                SET_S if now_s >= SET_S else 0,
+                before_s,
+            ),
         ).fetchone()
         if last:
             self._remove(head, last)

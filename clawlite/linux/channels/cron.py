@@ -9,6 +9,7 @@ deadlines.
 3. The clock is read at least once a minute, because a wait does not notice that a machine slept.
 """
 
+from collections import deque
 from datetime import datetime, timezone
 
 from clawlite.core.base.errors import ClawError
@@ -84,16 +85,28 @@ class Cron:
         """
         due: list = []
         while self._next is not None and self._next <= now_s:
-            if len(due) == _MOST_COUNTED:  # as many, up to now
-                self._next = self._schedule.after(now_s - (due[-1] - due[0]) - 1)
-                due = []
-                while self._next is not None and self._next <= now_s:
-                    due = [*due[1 - _MOST_COUNTED :], self._next]
-                    self._next = self._schedule.after(self._next)
-                return due or [now_s]
+            if len(due) == _MOST_COUNTED:
+                return [*due, *self._last_of(now_s, due[-1] - due[0])][-_MOST_COUNTED:]
             due.append(self._next)
             self._next = self._schedule.after(self._next)
         return due
+
+    def _last_of(self, now_s: int, seconds: int) -> deque:
+        """Return the last of the times from ``_next`` on that have come, enough to make up for.
+
+        seconds  how long before now it looks at first, twice as long each time
+        """
+        begin_s = self._next - 1
+        while True:
+            last: deque = deque(maxlen=_MOST_COUNTED)
+            from_s = max(begin_s, now_s - seconds)
+            self._next = self._schedule.after(from_s)
+            while self._next is not None and self._next <= now_s:
+                last.append(self._next)
+                self._next = self._schedule.after(self._next)
+            if len(last) >= MOST_MADE_UP or from_s == begin_s:
+                return last
+            seconds *= 2
 
     def deadline(self):
         """Return the monotonic time of the next look at the clock, or None."""

@@ -64,6 +64,12 @@ def test_a_credential_that_a_service_repeats_reaches_nobody(ask, desk):
     found = ask(CONTEXT, {})
     assert not found["ok"] and TOKEN not in str(found), found
     assert "[redacted]" in str(found)
+    desk.answers["/api/v1/market_context/analyst"] = lambda handler: (
+        200,
+        {"headers": [handler.headers["Authorization"]] * 3},
+    )
+    found = ask(CONTEXT, {})
+    assert isinstance(found["data"], dict) and "truncated" not in found, found
 
 
 @pytest.mark.parametrize(

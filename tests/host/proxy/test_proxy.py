@@ -7,6 +7,7 @@ import json
 import sqlite3
 import ssl
 import threading
+from types import SimpleNamespace
 
 import aiohttp
 import pytest
@@ -16,11 +17,12 @@ from gateways import KEY, project
 from llm_server import FAULTS, HTML, MODEL, Server, calls, error, say
 from proxies import Desk, Proxied, run
 
-from clawlite.core.base.errors import ClawError
+from clawlite.core.base.errors import ClawError, QuotaExceeded
 from clawlite.host.proxy import door
 from clawlite.host.proxy.anthropic import Anthropic
 from clawlite.host.proxy.openai import OpenAI
 from clawlite.host.proxy.tally import Tally
+from clawlite.host.proxy.upstream import Outgoing, RunnerMeter, Upstream
 
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
 APIS = [("openai-compatible", "openai", CHAT), ("anthropic-native", "anthropic", MESSAGES)]
@@ -506,15 +508,68 @@ def test_requests_at_once_exceed_no_limit_together(tmp_path):
             assert any("tokens_per_day is 10000" in note for note in it.notes), it.notes
             go.set()
             assert [(await one)[0] for one in waiting] == [200, 200]
-            while it.gateway._proxy._upstream._held:  # until they are counted
+            (runner,) = it.gateway._proxy._runners.values()
+            while runner.meter._held:  # until they are counted
                 await asyncio.sleep(0)
             assert (await it.post(CHAT, large, token))[0] == 200, "what was held is free again"
-            while it.gateway._proxy._upstream._held:  # until the last one is counted
+            while runner.meter._held:  # until the last one is counted
                 await asyncio.sleep(0)
 
     slow = {"stream": [b"data: {}\n\n", go, b"data: [DONE]\n\n"]}
     with Server([slow, slow, say("Hi.")]) as server:
         asyncio.run(inside(server))
+
+
+def test_answers_that_break_off_hold_nothing_for_good(tmp_path):
+    """Each is asked for again, and holds again."""
+
+    async def inside(server):
+        folder = tmp_path / "garden"
+        project(folder, server.endpoint)
+        claw = folder / "claw.yaml"
+        limit = "limits: { tokens_per_day: 1000 }, auth:"
+        claw.write_text(claw.read_text().replace("auth:", limit, 1))
+        async with Proxied(folder, desk=Desk()) as it:
+            for number in range(4):
+                messages = [{"role": "user", "content": "question %d" % number}]
+                status, _, body = await it.post(CHAT, asked(messages=messages), it.token())
+                assert status == 200, body
+
+    with Server([FAULTS["close early"], say("Hi.")] * 4) as server:
+        asyncio.run(inside(server))
+
+
+def quota(**limits) -> SimpleNamespace:
+    return SimpleNamespace(
+        **{"name": "p", "per_day": None, "per_request": None, "window": None, "prices": (0, 0)}
+        | limits
+    )
+
+
+def allowed(meter, provider, wanted) -> int:
+    body = {"model": MODEL, "messages": []} | ({"max_tokens": wanted} if wanted else {})
+    return Upstream(None, None)._allowed(
+        provider, Outgoing([provider], b"x" * 400, body, {}, "", meter)
+    )
+
+
+@pytest.mark.parametrize("limit", [{"per_request": 5000}, {"window": 8192}])
+def test_the_limits_of_one_request_do_not_count_others(limit):
+    """CKP 5.2, and of all providers together, 5.8."""
+    meter = RunnerMeter(lambda: (0, 1795900000), dict)
+    for _ in range(3):
+        allowed(meter, quota(**limit), 4000)
+    meter = RunnerMeter(lambda: (0, 1795900000), dict, 5000)
+    allowed(meter, quota(**limit), 4000)
+    with pytest.raises(QuotaExceeded, match="tokens_per_hour"):
+        allowed(meter, quota(name="other"), 4000)
+
+
+@pytest.mark.parametrize("wanted", [10001, 1 << 30, 10**12, 1e12])
+def test_more_than_any_answer_has_is_no_wish_for_the_default(wanted):
+    meter = RunnerMeter(lambda: (0, 1795900000), dict)
+    with pytest.raises(QuotaExceeded, match="tokens_per_day is 10000"):
+        allowed(meter, quota(per_day=10000), wanted)
 
 
 def test_requests_that_wait_for_a_secret_exceed_no_minute_together(tmp_path):
@@ -566,6 +621,9 @@ def test_the_tokens_of_an_answer_that_says_nothing_sensible_are_estimated():
     end = {"type": "message_delta", "usage": {"output_tokens": 900}}
     assert of_stream(Anthropic(), begun, text) == (10, 1000)
     assert of_stream(Anthropic(), begun, text, end) == (10, 900)
+    token = {"id": "chatcmpl-" + "0" * 200, "choices": [{"delta": {"content": " the"}}]}
+    all_of_it = {"choices": [], "usage": {"prompt_tokens": 50, "completion_tokens": 3000}}
+    assert of_stream(OpenAI(), *[token] * 3000, all_of_it) == (50, 3000)
     piece = {"choices": [{"delta": {"content": "x" * 4000}}]}
     for usage, counted in (
         ({"prompt_tokens": 50.0, "completion_tokens": 800.0}, (50, 800)),

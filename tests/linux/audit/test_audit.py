@@ -242,6 +242,26 @@ def test_a_record_of_an_unset_clock_takes_nothing_with_it(kind, tmp_path):
     assert _verified(kind, tmp_path)["ok"]
 
 
+@pytest.mark.parametrize("kind", sorted(STORES))
+@pytest.mark.parametrize("first", ["ahead", "unset"])
+def test_a_wrong_clock_keeps_nothing_for_ever(kind, tmp_path, first):
+    now, day = 1795900000, 86400
+    times = [now + number * 30 * day for number in range(10)]
+    if first == "ahead":
+        times[0] += 400 * day
+    else:
+        times = [1000 + number * 30 * day for number in range(10)]
+    for number, at in enumerate(times):
+        store = _store(kind, tmp_path, 30 * day)
+        store.append(_make({"k": number}), at)
+        if kind == "file":
+            os.utime(tmp_path / "audit.jsonl", (at, at))
+        store.close()
+    kept = [json.loads(text)["k"] for text in STORES[kind].read(str(tmp_path))[0]]
+    assert kept[-1] == 9 and not set(kept) & set(range(7)), kept
+    assert _verified(kind, tmp_path)["ok"]
+
+
 def test_a_segment_that_is_full_is_followed_by_another(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "SEGMENT", 1000)
     store = _store("file", tmp_path)

@@ -119,6 +119,19 @@ def test_the_first_run_is_missed_too_when_no_agent_runs(tmp_path):
     assert turns(of) == 1
 
 
+@pytest.mark.parametrize("missed, runs", [("skip", 0), ("once", 1), ("all", 100)])
+def test_more_than_a_thousand_missed_runs_end_at_a_time_of_the_schedule(tmp_path, missed, runs):
+    """Also when the last days had none."""
+    settings = SAYS % ('missed = "%s"' % missed, "echo x")
+    of = world(tmp_path, "* 9-17 * * 1-5", settings, overlap_policy="queue")
+    of.poll()
+    weekday = (EPOCH_S // 86400 + 3) % 7
+    of.shift_s = ((6 - weekday) % 7 + 14) * 86400  # a Sunday
+    of.opened()
+    of.poll()
+    assert turns(of) == runs
+
+
 def test_a_restart_with_a_clock_that_went_back_repeats_nothing(tmp_path):
     of = world(tmp_path, "0 * * * *")
     of.shift_s = 3600
