@@ -95,7 +95,8 @@ def test_what_namespaces_stop_landlock_stops_too():
         > 20
     )
     for result in found.values():
-        assert result["verdict"] in ("pass", "not-run") and not result["gates"], result
+        whole = json.dumps(result)  # it says whether the attack got through
+        assert result["verdict"] in ("pass", "not-run") and not result["gates"], whole
 
 
 @pytest.mark.parametrize("missing", WITHOUT)
@@ -104,7 +105,8 @@ def test_a_kernel_that_lacks_a_mechanism_contains_or_refuses(missing):
         found = played(Path(folder), "--faults", missing, "--only", CONTAINED)
     assert len(found) == 7
     for result in found.values():
-        assert result["verdict"] in ("pass", "not-run") and not result["gates"], result
+        whole = json.dumps(result)  # it says whether the attack got through
+        assert result["verdict"] in ("pass", "not-run") and not result["gates"], whole
 
 
 ENDS = """

@@ -520,15 +520,20 @@ def test_requests_at_once_exceed_no_limit_together(tmp_path):
         asyncio.run(inside(server))
 
 
+def limited(tmp_path, server, limit: str):
+    """Return the folder of a project whose provider has a limit."""
+    folder = tmp_path / "garden"
+    project(folder, server.endpoint)
+    claw = folder / "claw.yaml"
+    claw.write_text(claw.read_text().replace("auth:", "limits: { %s }, auth:" % limit, 1))
+    return folder
+
+
 def test_answers_that_break_off_hold_nothing_for_good(tmp_path):
     """Each is asked for again, and holds again."""
 
     async def inside(server):
-        folder = tmp_path / "garden"
-        project(folder, server.endpoint)
-        claw = folder / "claw.yaml"
-        limit = "limits: { tokens_per_day: 1000 }, auth:"
-        claw.write_text(claw.read_text().replace("auth:", limit, 1))
+        folder = limited(tmp_path, server, "tokens_per_day: 1000")
         async with Proxied(folder, desk=Desk()) as it:
             for number in range(4):
                 messages = [{"role": "user", "content": "question %d" % number}]
@@ -581,11 +586,7 @@ def test_requests_that_wait_for_a_secret_exceed_no_minute_together(tmp_path):
         return KEY
 
     async def inside(server):
-        folder = tmp_path / "garden"
-        project(folder, server.endpoint)
-        claw = folder / "claw.yaml"
-        limit = "limits: { requests_per_minute: 3 }, auth:"
-        claw.write_text(claw.read_text().replace("auth:", limit, 1))
+        folder = limited(tmp_path, server, "requests_per_minute: 3")
         async with Proxied(folder, secret=secret) as it:
             token = it.token()
             waiting = [asyncio.create_task(it.post(CHAT, asked(), token)) for _ in range(6)]
