@@ -14,6 +14,7 @@ from clawlite.core.providers.reflex import (
     match,
     words,
 )
+from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
 
 
@@ -97,15 +98,21 @@ RULES = [
 ]
 
 
+def asked(reflex, text: str) -> tuple:
+    """Begin a turn of a conversation of its own; return (its ``History``, the first reply)."""
+    history = History(1000)
+    history.begin(Message("user", text))
+    return history, reflex.reply(history)
+
+
 def begin(text="go 3"):
     reflex = Reflex(RULES)
-    messages = [Message("user", text)]
-    return reflex, messages, reflex.reply(messages)
+    return (reflex,) + asked(reflex, text)
 
 
-def go_on(reflex, messages, result, text=""):
-    messages.append(Message("tool", text, (), "", "t", result))
-    return reflex.reply(messages)
+def go_on(reflex, history, result, text=""):
+    history.turn.append(Message("tool", text, (), "", "t", result))
+    return reflex.reply(history)
 
 
 def test_a_rule_says_and_calls_with_slots():
@@ -114,46 +121,63 @@ def test_a_rule_says_and_calls_with_slots():
 
 
 def test_the_first_branch_that_holds_goes_on():
-    reflex, messages, _ = begin()
-    reply = go_on(reflex, messages, Result("{}", False, {"v": 4}))
+    reflex, history, _ = begin()
+    reply = go_on(reflex, history, Result("{}", False, {"v": 4}))
     assert reply.text == "low 4, asked 3" and reply.calls == [("", "t", {}, "")]
-    reflex, messages, _ = begin()
-    assert go_on(reflex, messages, Result("{}", False, {"v": 5})).text == "ok 5"
-    reflex, messages, _ = begin()
+    reflex, history, _ = begin()
+    assert go_on(reflex, history, Result("{}", False, {"v": 5})).text == "ok 5"
+    reflex, history, _ = begin()
     # text is no number
-    assert go_on(reflex, messages, Result("{}", False, {"v": "4"})).text == "ok 4"
+    assert go_on(reflex, history, Result("{}", False, {"v": "4"})).text == "ok 4"
 
 
 def test_a_refusal_takes_the_branch_for_failures():
-    reflex, messages, _ = begin()
-    assert go_on(reflex, messages, PolicyDenied("denied"), "denied").text == "No: denied"
-    reflex, messages, _ = begin()
-    assert go_on(reflex, messages, Result("broke", True), "broke").text == "No: broke"
+    reflex, history, _ = begin()
+    assert go_on(reflex, history, PolicyDenied("denied"), "denied").text == "No: denied"
+    reflex, history, _ = begin()
+    assert go_on(reflex, history, Result("broke", True), "broke").text == "No: broke"
 
 
 def test_without_a_branch_the_answer_is_the_reply():
-    reflex, messages, _ = begin()
-    go_on(reflex, messages, Result("{}", False, {"v": 4}))
-    reply = go_on(reflex, messages, Result("said", False, "said"), "said")
+    reflex, history, _ = begin()
+    go_on(reflex, history, Result("{}", False, {"v": 4}))
+    reply = go_on(reflex, history, Result("said", False, "said"), "said")
     assert reply.text == "said" and reply.calls == []
 
 
 def test_no_rule_is_said_with_examples():
     _, _, reply = begin("dance")
     assert reply.text == "I have no rule for that. Try: go <n>." and reply.calls == []
-    assert Reflex([]).reply([Message("user", "x")]).text == "I have no rule for that."
+    assert asked(Reflex([]), "x")[1].text == "I have no rule for that."
 
 
 def test_a_turn_that_another_provider_began_is_not_continued():
-    reflex, messages, _ = begin()
-    other = [
-        Message("user", "go 3"),
-        Message("tool", "from elsewhere", (), "", "t", Result("from elsewhere", False, {"v": 1})),
-    ]
-    assert reflex.reply(other).text == "from elsewhere"
+    reflex, _, _ = begin()
+    other = History(1000)
+    other.begin(Message("user", "go 3"))
+    reply = go_on(reflex, other, Result("from elsewhere", False, {"v": 1}), "from elsewhere")
+    assert reply.text == "from elsewhere"
+
+
+def test_turns_at_the_same_time_each_keep_their_place_and_their_slots():
+    reflex = Reflex(RULES)
+    ann, _ = asked(reflex, "go 3")
+    bob, _ = asked(reflex, "go 7")
+    eve, said = asked(reflex, "dance")
+    assert reflex.fits("go 5") and said.text.startswith("I have no rule")
+    assert go_on(reflex, ann, Result("{}", False, {"v": 4})).text == "low 4, asked 3"
+    assert go_on(reflex, bob, Result("{}", False, {"v": 2})).text == "low 2, asked 7"
+
+
+def test_the_next_turn_of_a_conversation_begins_without_the_values_of_the_last():
+    reflex, history, _ = begin()
+    go_on(reflex, history, Result("{}", False, {"v": 4}))
+    history.begin(Message("user", "dance"))
+    reflex.reply(history)
+    assert go_on(reflex, history, Result("x", False, {"v": 1}), "x").text == "x"
 
 
 def test_messages_have_a_bound():
     long = [[[[ANY]], [["fits"], None, [], []]]]
-    assert Reflex(long).reply([Message("user", "a " * 64)]).text == "fits"
-    assert Reflex(long).reply([Message("user", "a " * 65)]).text.startswith("I have no rule")
+    assert asked(Reflex(long), "a " * 64)[1].text == "fits"
+    assert asked(Reflex(long), "a " * 65)[1].text.startswith("I have no rule")

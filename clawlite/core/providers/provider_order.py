@@ -55,13 +55,14 @@ class ProviderOrder:
                 if history.is_nested and name in _BUILTIN:
                     raise ProviderError("%s cannot follow the instruction of a skill" % name)
                 reply = (
-                    provider.reply(history.turn)
+                    provider.reply(history)
                     if name in _BUILTIN
                     else (yield from provider.ask(history, self._meter))
                 )
                 history.answering = place
                 return reply
             except ProviderError as e:
+                history.progress = None
                 why.append(e.message)
                 last = e
                 only_limits = only_limits and isinstance(e, QuotaExceeded)
@@ -76,7 +77,7 @@ class ProviderOrder:
         turn, rules = history.turn, self._at(-1)[_PROVIDER]
         if len(turn) == 1 and not history.is_nested and rules.fits(turn[0].text):
             history.answering = RULES
-        return rules.reply(turn) if history.answering == RULES else None
+        return rules.reply(history) if history.answering == RULES else None
 
     def text(self, prompt: str, most: int, place=None):
         """A generator of effects that returns the answer to *prompt* of the first remote provider

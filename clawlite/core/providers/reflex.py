@@ -14,7 +14,9 @@ Compiled (host/providers/reflexes.py) to nested lists:
     say      None or [text | [name], ...]    a name stands for a slot or a field of the last result
     arguments  [[name, value], ...]          value: a constant, or [name] for a slot or a field
 
-When no rule fits, the answer says so.  Between rounds the place in the tree is the whole state.
+When no rule fits, the answer says so.  Between rounds the place in the tree and the values of the
+slots are the whole state.  It belongs to the turn (``history.History.progress``): many turns go on
+at the same time, of several conversations.
 """
 
 from clawlite.core.base.dialect import const
@@ -35,108 +37,112 @@ MAX_WORDS = 64
 
 
 class Reflex:
-    """One agent's reflex rules, and the current step between two rounds of a turn."""
+    """One agent's reflex rules."""
 
     def __init__(self, rules: list):
         self._rules = rules
-        self._step = None
-        self._slots = {}
-        self._turn = None  # the messages of the turn that these rules began
 
     def fits(self, text: str) -> bool:
         """Return whether a rule begins a turn with *text*."""
-        return self._begin(words(text)) is not None
+        return self._begin(words(text), {}) is not None
 
-    def reply(self, messages: list) -> Reply:
-        """Return the reply to a turn's messages so far (list of ``turn.Message``)."""
-        last = messages[-1]
+    def reply(self, history) -> Reply:
+        """Return the reply to the messages so far of the current turn of *history*."""
+        last = history.turn[-1]
         if last.role == "user":
-            self._slots = {}
-            self._turn = messages
-            step = self._begin(words(last.text))
+            slots = {}
+            step = self._begin(words(last.text), slots)
             if step is None:
                 return Reply(self._abstain(), [])
         else:
-            step = self._after(last) if self._turn is messages else None
+            step = None
+            if history.progress:
+                step, slots = history.progress
+                step = _after(step, last, slots)
             # no rule continues from here: the tool's own answer is the reply
             if step is None:
                 return Reply(last.text, [])
-        self._step = step
+        history.progress = step, slots
         say, tool, arguments, _ = step
         text = (
             ""
             if say is None
-            else "".join([p if isinstance(p, str) else self._show(p[0]) for p in say])
+            else "".join([p if isinstance(p, str) else _show(slots, p[0]) for p in say])
         )
         if tool is None:
             return Reply(text, [])
-        return Reply(text, [("", tool, self._arguments(arguments), "")])
+        return Reply(text, [("", tool, _arguments(arguments, slots), "")])
 
-    def _begin(self, text: list):
+    def _begin(self, text: list, slots: dict):
+        """Return the first step of the first rule that fits, or None; its values go to *slots*."""
         if len(text) <= MAX_WORDS:
             for patterns, step in self._rules:
                 for pattern in patterns:
-                    slots = match(pattern, 0, text, 0)
-                    if slots is not None:
-                        for name, value in slots:
-                            self._slots[name] = value
+                    found = match(pattern, 0, text, 0)
+                    if found is not None:
+                        for name, value in found:
+                            slots[name] = value
                         return step
         return None
-
-    def _after(self, message):
-        """Return the step that follows a tool's answer, or None: then the answer itself is the
-        reply.
-        """
-        result = message.result
-        failed = isinstance(result, ClawError) or result.is_error
-        value = message.text if failed else result.value
-        self._slots["result"] = value
-        if isinstance(value, dict):
-            for name in value:
-                self._slots[name] = value[name]
-        for condition, step in self._step[_BRANCHES] if self._step else ():
-            if condition is None:
-                if not failed:
-                    return step
-            elif condition[0] == FAILED:
-                if failed:
-                    return step
-            elif not failed and self._holds(condition):
-                return step
-        return None
-
-    def _holds(self, condition: list) -> bool:
-        name, operator, wanted = condition
-        value = self._slots.get(name)
-        if operator == "==":
-            return value == wanted
-        if operator == "!=":
-            return value != wanted
-        if not is_number(value):
-            return False
-        return (
-            value < wanted
-            if operator == "<"
-            else value <= wanted
-            if operator == "<="
-            else value > wanted
-            if operator == ">"
-            else value >= wanted
-        )
-
-    def _arguments(self, pairs: list) -> dict:
-        arguments = {}
-        for name, value in pairs:
-            arguments[name] = self._slots.get(value[0]) if isinstance(value, list) else value
-        return arguments
-
-    def _show(self, name: str) -> str:
-        value = self._slots.get(name)
-        return value if isinstance(value, str) else canonical(value)
 
     def _abstain(self) -> str:
         known = [example(patterns[0]) for patterns, _ in self._rules[:5]]
         return "I have no rule for that." + (" Try: %s." % "; ".join(known) if known else "")
+
+
+def _after(step: list, message, slots: dict):
+    """Return the step that follows the tool's answer to *step*, or None: then the answer itself is
+    the reply.
+    """
+    result = message.result
+    failed = isinstance(result, ClawError) or result.is_error
+    value = message.text if failed else result.value
+    slots["result"] = value
+    if isinstance(value, dict):
+        for name in value:
+            slots[name] = value[name]
+    for condition, following in step[_BRANCHES]:
+        if condition is None:
+            if not failed:
+                return following
+        elif condition[0] == FAILED:
+            if failed:
+                return following
+        elif not failed and _holds(condition, slots):
+            return following
+    return None
+
+
+def _holds(condition: list, slots: dict) -> bool:
+    name, operator, wanted = condition
+    value = slots.get(name)
+    if operator == "==":
+        return value == wanted
+    if operator == "!=":
+        return value != wanted
+    if not is_number(value):
+        return False
+    return (
+        value < wanted
+        if operator == "<"
+        else value <= wanted
+        if operator == "<="
+        else value > wanted
+        if operator == ">"
+        else value >= wanted
+    )
+
+
+def _arguments(pairs: list, slots: dict) -> dict:
+    arguments = {}
+    for name, value in pairs:
+        arguments[name] = slots.get(value[0]) if isinstance(value, list) else value
+    return arguments
+
+
+def _show(slots: dict, name: str) -> str:
+    value = slots.get(name)
+    return value if isinstance(value, str) else canonical(value)
 
 
 def is_number(value) -> bool:

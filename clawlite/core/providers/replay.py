@@ -14,37 +14,39 @@ _ROUNDS = const(1)
 
 
 class Replay:
-    """One transcript, and the current place in it."""
+    """One transcript, and which of its turns was begun last.  How far a turn has come belongs to
+    that turn (``history.History.progress``), because many go on at the same time.
+    """
 
     def __init__(self, turns: list):
         self._turns = turns
         self._turn = -1
-        self._round = 0
 
-    def reply(self, messages: list) -> Reply:
-        """Return the next recorded reply.  Raises ``ProviderError`` when the person's message is
-        not the recorded one.
+    def reply(self, history) -> Reply:
+        """Return the next recorded reply for the current turn of *history*.  Raises
+        ``ProviderError`` when the person's message is not the recorded one.
         """
-        last = messages[-1]
+        last = history.turn[-1]
         if last.role == "user":
             self._turn = (self._turn + 1) % len(self._turns)
-            self._round = 0
             wanted = self._turns[self._turn][_MESSAGE]
             if wanted is not None and wanted != last.text:
-                # another provider answers this turn, to its end
-                self._round = len(self._turns[self._turn][_ROUNDS])
                 raise ProviderError(
                     "replay: recorded turn %d begins with %s, got %s"
                     % (self._turn + 1, canonical(wanted, 60), canonical(last.text, 60)),
                     "say what was recorded, or record the turns again",
                 )
-        rounds = self._turns[self._turn][_ROUNDS]
-        if self._round >= len(rounds):
+            history.progress = self._turn, 0
+        if not history.progress:
+            raise ProviderError("replay: another provider began this turn")
+        turn, place = history.progress
+        rounds = self._turns[turn][_ROUNDS]
+        if place >= len(rounds):
             raise ProviderError(
                 "replay: recorded turn %d has %d rounds and the tools were called "
-                "in all of them" % (self._turn + 1, len(rounds)),
+                "in all of them" % (turn + 1, len(rounds)),
                 "end it with a reply that calls no tool",
             )
-        text, calls = rounds[self._round]
-        self._round += 1
+        history.progress = turn, place + 1
+        text, calls = rounds[place]
         return Reply(text, [("", name, arguments, "") for name, arguments in calls])

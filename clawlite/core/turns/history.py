@@ -28,6 +28,7 @@ class History:
         # place of the provider that answers it (core/providers/provider_order.py): its later rounds
         # stay there, or rules and a model would alternate
         self.answering = 0
+        self.progress = None  # how far that provider has come in it, if it keeps that
         # the turn belongs to a tool: only a model can answer it, and no text is shown
         self.is_nested = False
         self._forgotten = 0  # turns before the first of _turns
@@ -65,6 +66,7 @@ class History:
             self._turns.append([self.turn, _size(self.turn)])
         self.turn = [message]
         self.answering = 0
+        self.progress = None
         total = sum([size for _, size in self._turns])
         while self._turns and total > self._max:
             total -= self._turns.pop(0)[_BYTES]
