@@ -32,5 +32,7 @@ def open_object(body: dict) -> bytes:
 
 
 def parameters(tool) -> dict:
-    """Return the JSON Schema of what a *tool* takes."""
-    return tool.spec.input_schema or {"type": "object"}
+    """Return the JSON Schema of what a *tool* takes.  Servers refuse one that is not an object with
+    ``properties``, also for a tool that takes nothing.
+    """
+    return {"properties": {}, **(tool.spec.input_schema or {}), "type": "object"}

@@ -2,13 +2,13 @@
 
 from clawlite.core.image.features import API_NUMBERS
 from clawlite.host.proxy.dialect import (
-    NOTHING,
     Call,
     answer_error,
     event_bytes,
     json_text,
     number,
     objects,
+    parameters,
     pieces,
     text_of,
 )
@@ -47,7 +47,7 @@ class Anthropic:
             {
                 "name": tool.alias,
                 "description": tool.description,
-                "input_schema": tool.schema or NOTHING,
+                "input_schema": parameters(tool),
             }
             for tool in tools
         ]

@@ -26,7 +26,6 @@ from clawlite.core.base.errors import ClawError, ProviderError
 MOST_COUNTED = 1 << 30  # tokens of one answer: a provider that says more is not believed
 MAX_CALLS = 16  # of one answer, as in an agent's own turns
 PIECE = 256  # characters of one event of a stream that is made here
-NOTHING = {"type": "object", "properties": {}}
 
 
 class Tool(NamedTuple):
@@ -43,6 +42,13 @@ class Tool(NamedTuple):
     description: str
     schema: dict
     service: str
+
+
+def parameters(tool: Tool) -> dict:
+    """Return the schema of *tool* as servers want it: an object that has ``properties``, also when
+    it takes nothing.
+    """
+    return {"properties": {}, **(tool.schema or {}), "type": "object"}
 
 
 class Call(NamedTuple):

@@ -3,7 +3,6 @@
 from clawlite.core.base.errors import ParseError
 from clawlite.core.image.features import API_NUMBERS
 from clawlite.host.proxy.dialect import (
-    NOTHING,
     Call,
     Refused,
     answer_error,
@@ -11,6 +10,7 @@ from clawlite.host.proxy.dialect import (
     json_text,
     number,
     objects,
+    parameters,
     pieces,
     text_of,
 )
@@ -58,7 +58,7 @@ class OpenAI:
                 "function": {
                     "name": tool.alias,
                     "description": tool.description,
-                    "parameters": tool.schema or NOTHING,
+                    "parameters": parameters(tool),
                 },
             }
             for tool in tools
