@@ -69,15 +69,16 @@ class Meter(Ledger):
         if provider.per_minute is not None:
             self._sent.setdefault(provider.name, []).append(self.now_ms())
 
-    def allowed(self, provider, asked: int, most=None) -> int:
+    def allowed(self, provider, asked: int, most=None, least=None) -> int:
         """Return the tokens that an answer may have after a request of *asked* tokens.
 
-        most  this many tokens are wanted, and all of them must be admitted; None: up to MAX_TOKENS
-              are wanted, and at least one must be admitted
+        most   so many tokens are wanted; None: MAX_TOKENS, of which one must be admitted
+        least  so many must be admitted; None: all
         Raises ``QuotaExceeded`` (-32021), before the request, when a limit does not admit it.
         """
+        if least is None:
+            least = 1 if most is None else most
         allowed = MAX_TOKENS if most is None else most
-        least = 1 if most is None else most
         for name, limit, used in (
             ("tokens_per_day", provider.per_day, self.used(provider.name, DAY)),
             ("tokens_per_request", provider.per_request, 0),

@@ -120,7 +120,11 @@ class Anthropic:
 
     def tokens(self, usage) -> tuple:
         usage = usage if isinstance(usage, dict) else {}
-        return sum(number(usage.get(key)) for key in _READ), number(usage.get("output_tokens"))
+        parts = usage.get("iterations")
+        parts = parts if isinstance(parts, list) else []
+        counted = [usage, *(one for one in parts if _is_beside(one))]
+        read = sum(number(one.get(key)) for one in counted for key in _READ)
+        return read, sum(number(one.get("output_tokens")) for one in counted)
 
     def shown(self, answer: dict, body: dict, usage) -> dict:
         return {**answer, "usage": usage} if usage is not None else answer
@@ -168,6 +172,11 @@ class Anthropic:
 
     def problem_event(self, problem: dict) -> bytes:
         return event_bytes(problem, "error")
+
+
+def _is_beside(part) -> bool:
+    """Tell whether *part* of a usage is not in its totals: the writing of a summary."""
+    return isinstance(part, dict) and part.get("type") == "compaction"
 
 
 def _event(value: dict) -> bytes:

@@ -2,6 +2,7 @@
 
 from clawlite.core.base.errors import ParseError
 from clawlite.core.image.features import API_NUMBERS
+from clawlite.host.proxy.amounts import amount
 from clawlite.host.proxy.dialect import (
     Call,
     Refused,
@@ -31,8 +32,9 @@ class OpenAI:
 
     def check(self, body: dict) -> None:
         """Raise ``Refused`` for what cannot be mediated."""
-        if body.get("n") not in (None, 1):
-            found = f"n: expected 1 where tools are managed, found {body['n']}"
+        count = amount(body).choices
+        if count != 1:
+            found = f"n: expected 1 where tools are managed, found {count}"
             raise Refused(400, found, "ask for one answer at a time")
 
     def in_context(self, body: dict, text: str) -> dict:
@@ -168,9 +170,8 @@ class OpenAI:
         yield b"data: [DONE]\n\n"
 
     def event(self, value: dict) -> tuple:
-        choices = value.get("choices") or [{}]
-        said = (choices[0].get("delta") or {}).get("content")
-        return said if isinstance(said, str) else "", value.get("usage")
+        said = [(choice.get("delta") or {}).get("content") for choice in value.get("choices") or ()]
+        return "".join(text for text in said if isinstance(text, str)), value.get("usage")
 
     def anchors(self, messages: list) -> list:
         found, asked = [], ""

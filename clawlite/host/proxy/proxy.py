@@ -10,11 +10,13 @@ providers of an agent, and its service tools run here.
 
 import asyncio
 import contextlib
+import json
 import time
 
 from clawlite.core.base.errors import ClawError, ParseError, ProviderError, TransientError
 from clawlite.core.policy.ledger import add
 from clawlite.core.providers.provider import Provider
+from clawlite.host.proxy.amounts import amount, check_charges
 from clawlite.host.proxy.anthropic import Anthropic
 from clawlite.host.proxy.continuity import Continuity
 from clawlite.host.proxy.dialect import Refused, json_text
@@ -216,6 +218,8 @@ class Proxy:
             raw = await body_of(request)
             body = _parsed(raw, self._codecs[0])
             providers = runner.order(dialect, body["model"])
+            amount(body)
+            check_charges(body, runner.meter.counts_money)
             if self._open >= MAX_REQUESTS:
                 raise Refused(429, f"{MAX_REQUESTS} requests are under way already", "try later")
             turn = Turn(runner, dialect, providers, raw, body, request)
@@ -547,6 +551,7 @@ def _parsed(raw: bytes, loads) -> dict:
         raise Refused(400, f"the body is no JSON: {e.message}") from None
     if not isinstance(body, dict):
         raise Refused(400, "the body: expected a JSON object")
+    json.loads(raw.decode(), object_pairs_hook=_once)
     if not isinstance(body.get("model"), str):
         raise Refused(400, "model: expected a string")
     for name in ("messages", "tools", "functions"):
@@ -558,6 +563,16 @@ def _parsed(raw: bytes, loads) -> dict:
     if not body["messages"]:
         raise Refused(400, "messages: expected at least one")
     return body
+
+
+def _once(pairs: list) -> None:
+    """Raise ``Refused`` for a name that comes twice: the body may be passed on as it came, and a
+    provider could read the other one.
+    """
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise Refused(400, f"{twice[:40]}: expected it once in an object", "leave one of them out")
 
 
 def _check_form(dialect, body: dict) -> None:

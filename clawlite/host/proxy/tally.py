@@ -45,6 +45,8 @@ class Tally:
                 answer = self._loads(self._rest)
                 self.usage, said = self._dialect.usage(answer), self._dialect.said(answer)
                 self._add(said)
+                if not self._dialect.tokens(self.usage)[1]:  # it may have several choices
+                    self.size = max(self.size, len(self._rest))
             except Exception:  # it is the runner's to make sense of
                 self.size = len(self._rest)
         self._rest = b""
@@ -70,7 +72,7 @@ class Tally:
             return  # [DONE], or what is the runner's to make sense of
         self._add(said)
         if isinstance(usage, dict):
-            told = {key: value for key, value in usage.items() if number(value)}
+            told = {key: value for key, value in usage.items() if number(value) or _is_list(value)}
             self.usage = {**(self.usage or {}), **told}
             self._is_after = self._is_after and not told
 
@@ -78,3 +80,7 @@ class Tally:
         self.size += len(said.encode("utf-8", "replace"))
         self._is_after = self._is_after or bool(said) and self._is_stream
         self.said = (self.said + said)[:MAX_SAID]
+
+
+def _is_list(value) -> bool:
+    return isinstance(value, list) and bool(value)

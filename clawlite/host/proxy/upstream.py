@@ -18,9 +18,10 @@ from clawlite.core.base.errors import (
     TransientError,
 )
 from clawlite.core.net.exchange import CONNECT_MS, SILENCE_MS, refused, without
-from clawlite.core.policy.ledger import DAY_COST
-from clawlite.core.policy.meter import HOUR_TOKENS, MAX_TOKENS, Meter
+from clawlite.core.policy.ledger import COST, DAY_COST
+from clawlite.core.policy.meter import HOUR_TOKENS, Meter
 from clawlite.core.providers.provider import OAUTH2
+from clawlite.host.proxy.amounts import amount
 from clawlite.host.proxy.dialect import json_text
 
 MAX_ANSWER = 8 << 20  # bytes of an answer that is read here
@@ -52,6 +53,10 @@ class RunnerMeter(Meter):
     def __init__(self, *args):
         super().__init__(*args)
         self._held: dict = {}  # request -> (provider, tokens read, tokens written)
+
+    @property
+    def counts_money(self) -> bool:
+        return self._cost is not None or bool(self._rates & COST)
 
     def hold(self, request, provider, read: int, written: int) -> None:
         """Let *request* hold so many tokens of *provider*, until ``release``."""
@@ -85,15 +90,9 @@ class Outgoing:
         self.providers, self.raw, self.body = providers, raw, body
         self.headers, self.query, self.meter = headers, query, meter
 
-    def wanted(self):
-        """Return the most tokens that all of its answers may have by the runner's word, or None."""
-        names = "max_tokens", "max_completion_tokens"
-        found = [_whole(self.body.get(name)) for name in names]
-        return max(found) * max(1, _whole(self.body.get("n"))) or None
-
     def data(self, provider, allowed) -> bytes:
-        """Return the body for *provider*; *allowed*: tokens that its answer may have at most, or
-        None.
+        """Return the body for *provider*; *allowed*: tokens that each of its answers may have at
+        most, or None.
         """
         if self.raw is not None and allowed is None and self.body["model"] == provider.model:
             return self.raw
@@ -101,10 +100,6 @@ class Outgoing:
         if allowed is not None:
             body["max_tokens"] = allowed
         return json_text(body).encode("utf-8", "replace")
-
-
-def _whole(value) -> int:
-    return int(value) if type(value) in (int, float) and 0 < value < float("inf") else 0
 
 
 class Upstream:
@@ -176,15 +171,17 @@ class Upstream:
             raise
 
     def _allowed(self, provider, outgoing: Outgoing):
-        """Return how many tokens the answer may have, None where that is as the runner says; the
+        """Return how many tokens each answer may have, None where that is as the runner says; the
         meter holds them, and those of the request.  Raises ``QuotaExceeded``.
         """
         asked = len(outgoing.raw or json_text(outgoing.body)) // 4
-        wanted = outgoing.wanted()
+        wanted = amount(outgoing.body)
         outgoing.meter.release(outgoing)  # it may be another attempt
-        allowed = outgoing.meter.allowed(provider, asked, wanted)
+        allowed = outgoing.meter.allowed(provider, asked, wanted.most, wanted.least)
         outgoing.meter.hold(outgoing, provider, asked, allowed)
-        return allowed if wanted is None and allowed < MAX_TOKENS else None
+        if wanted.length is not None or allowed == wanted.most:
+            return None
+        return (allowed - wanted.beside) // wanted.choices
 
     async def _post(self, provider, outgoing: Outgoing, key: str, allowed):
         import aiohttp

@@ -570,7 +570,7 @@ def test_the_limits_of_one_request_do_not_count_others(limit):
         allowed(meter, quota(name="other"), 4000)
 
 
-@pytest.mark.parametrize("wanted", [10001, 1 << 30, 10**12, 1e12])
+@pytest.mark.parametrize("wanted", [10001, 1 << 30, 10**12])
 def test_more_than_any_answer_has_is_no_wish_for_the_default(wanted):
     meter = RunnerMeter(lambda: (0, 1795900000), dict)
     with pytest.raises(QuotaExceeded, match="tokens_per_day is 10000"):
