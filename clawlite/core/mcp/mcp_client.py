@@ -88,6 +88,7 @@ class MCPClient:
         self.is_stateless = True
         self._line = bytearray()
         self._waiting = {}  # id of a request -> what the caller calls it
+        self._watched = []  # ids of those whose progress is wanted; some may be answered
         self._next = 0
         self._unasked = self._pages = 0
         self._counted_ms = now_ms  # since when messages are counted that answer nothing
@@ -169,6 +170,8 @@ class MCPClient:
         params = {"name": tool, "arguments": arguments}
         if is_watched:
             params["_meta"] = {"progressToken": self._next}
+            self._watched = [one for one in self._watched if one in self._waiting]
+            self._watched.append(self._next)
         self._request("tools/call", params, key)
 
     def answer(self, number, result, error=None):
@@ -271,6 +274,8 @@ class MCPClient:
                 self.is_stale = True
             elif method == "notifications/subscriptions/acknowledged":
                 self.is_stale = self.is_stale or self._pages > 0
+        elif type(message["id"]) not in (str, int, float):
+            pass  # no id of JSON-RPC: nobody could be answered, and a call must not be sent again
         elif method == "ping":
             self._send({"id": message["id"], "result": {}})
         elif method == ELICIT and self.asks and self._call_of() is not None:
@@ -282,13 +287,14 @@ class MCPClient:
             self._send({"id": message["id"], "error": error})
 
     def _heard_of(self, params) -> bool:
-        """Take what a server tells of a call, and return True; what is of none, or no progress, is
-        dropped.  It is not counted: the call has a time of its own.
+        """Take what a server tells of a call whose progress is wanted, and return True; what is of
+        none, or no progress, is dropped.  It is not counted: the call has a time of its own.
         """
         params = params if isinstance(params, dict) else {}
         token, number, total = [params.get(name) for name in ("progressToken", "progress", "total")]
-        key = self._waiting.get(token) if type(token) is int else None
-        is_heard = key is not None and key != LISTEN and _is_number(number)
+        is_wanted = type(token) is int and token in self._watched
+        key = self._waiting.get(token) if is_wanted else None
+        is_heard = key is not None and _is_number(number)
         if is_heard:
             message = params.get("message")
             total = total if _is_number(total) else None

@@ -373,9 +373,9 @@ class MCPServer:
 
     def went_on(self, call: Call, progress, total, text: str):
         """Send the *progress* of *call*'s work, which may only grow (MCP, "Progress")."""
-        number = call.base + progress
-        if number > call.progress:
-            more = {} if total is None else {"total": call.base + total}
+        number, most = call.base + progress, call.base + (total or 0)
+        if number > call.progress and number - number == most - most == 0:  # no infinity is JSON
+            more = {} if total is None else {"total": most}
             if text:
                 more["message"] = text
             self._progress(call, number, more)

@@ -70,6 +70,9 @@ class GroupSession(Session):
         known = self.agent.tasks.get(task)
         return known is not None and (bool(known.once) or bool(self.turns and self.turns(task)))
 
+    def tell(self, task, progress):
+        """Do nothing: nobody ``watches``."""
+
     def _ask(self, task, now_ms: int):
         """Notify the operator of each form that waits for an answer."""
         for one in self.agent.waiting:

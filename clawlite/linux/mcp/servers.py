@@ -12,6 +12,7 @@ agent.
    call stands still meanwhile.  Where nobody can be asked it is told so at once.
 6. A server hangs when two calls in a row run out of time, the second sent after the first was given
    up, and it says nothing in between: it is ended.  One call alone may just be slow.
+7. Whatever a server sends, the agent and the calls of other servers go on.
 """
 
 import select
@@ -19,7 +20,7 @@ from time import monotonic
 
 from clawlite import __version__
 from clawlite.core.base.effect import ASKS_PERSON, IS_OK, VALUE
-from clawlite.core.base.errors import ClawError, SandboxDenied, ToolTimeout
+from clawlite.core.base.errors import ClawError, SandboxDenied, ToolTimeout, unexpected
 from clawlite.core.mcp.mcp_client import (
     ASKED,
     OUTCOME_UNKNOWN,
@@ -195,18 +196,32 @@ class Servers:
         """Return [(task, outcome), ...] of the calls that have ended."""
         for fd, event in self._epoll.poll(0):
             server = self._by_fd.get(fd)
-            if server is None:
-                continue
-            if fd != server.process.stream.fileno():
-                self._read_errors(server, fd)
-            elif event & ~select.EPOLLOUT:
-                self._read(server, now_ms)
-            else:
-                self._write(server, now_ms)
+            if server is not None:
+                self._contain(server, now_ms, self._heed, fd, event)
         for server in self._servers.values():
-            self._check_deadlines(server, now_ms)
+            self._contain(server, now_ms, self._check_deadlines)
         done, self._done = self._done, []
         return done
+
+    def _contain(self, server: _Server, now_ms: int, work, *about):
+        """Carry out *work* for *server*; a bug of ours that it shows ends that server alone."""
+        try:
+            work(server, now_ms, *about)
+        except Exception as e:
+            error = unexpected(e)
+            why = "%s - %s" % (error.message, error.hint)
+            self._seam.warn("the MCP server %s was ended: %s" % (server.name, why))
+            if server.process is not None:
+                self._fail(server, why, now_ms)
+
+    def _heed(self, server: _Server, now_ms: int, fd: int, event: int):
+        """See to what has come on *fd*."""
+        if fd != server.process.stream.fileno():
+            self._read_errors(server, fd)
+        elif event & ~select.EPOLLOUT:
+            self._read(server, now_ms)
+        else:
+            self._write(server, now_ms)
 
     def deadline(self):
         """Return the monotonic time at which ``poll`` has something to do whatever comes, or
