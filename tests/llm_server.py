@@ -37,11 +37,8 @@ import threading
 from collections import namedtuple
 from pathlib import Path
 
-# what a person is told to do about a provider that is away, whose limit is reached, that answers
-# wrong
-WHEN_AWAY = " Next: wait, check that network and provider are up, and send it again.\n"
+# what a person is told to do about a provider whose limit is reached
 WHEN_SPENT = " Next: raise that limit, or wait until its hour or day is over.\n"
-WHEN_WRONG = " Next: check the provider's protocol, endpoint, limits and account.\n"
 # paths of any API at which a script alone decides: where access tokens come from, and embeddings
 TOKENS = "/token"
 EMBEDDINGS = "/embeddings"
@@ -55,6 +52,32 @@ PATHS = {"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}
 
 # headers: names in lower case; body: JSON's value, or bytes; raw: the bytes that were sent
 Request = namedtuple("Request", "method target headers body raw", defaults=[b""])
+
+
+def url_of(server) -> str:
+    """Return the URL of the requests to *server*, a ``Server`` or (API, endpoint)."""
+    api, endpoint = server if isinstance(server, tuple) else (server.api, server.endpoint)
+    return endpoint + PATHS[api][3:]
+
+
+def when_away(server) -> str:
+    """Return what a person is told to do about a provider that is away."""
+    return " Next: wait, check that the network and %s are up, and send it again.\n" % url_of(
+        server
+    )
+
+
+def when_wrong(server) -> str:
+    """Return what a person is told to do about a provider that answers wrong."""
+    return " Next: check that the provider's protocol is that of %s.\n" % url_of(server)
+
+
+def when_silent(server) -> str:
+    """Return what a person is told to do about a provider whose first word does not come."""
+    return (
+        " Next: wait longer for the first word of %s: raise [answer] first_byte_ms in "
+        "clawlite.toml, or use a smaller model.\n" % url_of(server)
+    )
 
 
 # -- steps

@@ -320,7 +320,23 @@ def test_retry_after_is_obeyed():
     assert world.slept == [7000]
     world = World(status(429, b"", b"Retry-After: 3600\r\n"))
     assert "tried 1 of 3" in failed(world, row()).message and world.slept == []
-    for words in (b"\xc2\xb2", b"-1", b"soon", b""):  # as if it were not there
+    for headers, wait in (
+        (b"retry-after-ms: 250\r\n", 250),
+        (b"Retry-After: 9\r\nretry-after-ms: 1500.9\r\n", 1500),
+        (b"Retry-After: 9\r\nretry-after-ms: soon\r\n", 9000),
+        (b"Retry-After: 0.25\r\n", 250),
+        (b"Retry-After: 1.5\r\n", 1500),
+        (b"Retry-After: .5\r\n", 500),
+        (b"Retry-After: 0\r\n", 0),
+        (b"retry-after-ms: 60000\r\n", 60000),
+    ):
+        world = World(status(429, b"", headers), ok())
+        ask(world, row())
+        assert world.slept == [wait], headers
+    for headers in (b"retry-after-ms: 60001\r\n", b"Retry-After: 60.001\r\n"):
+        world = World(status(429, b"", headers))
+        assert "60 s are the most" in failed(world, row()).message and world.slept == []
+    for words in (b"\xc2\xb2", b"-1", b"1.5.2", b".", b"soon", b""):  # as if it were not there
         world = World(status(429, b"", b"Retry-After: " + words + b"\r\n"), ok())
         ask(world, row())
         assert 100 <= world.slept[0] <= 125
@@ -353,9 +369,8 @@ def test_the_next_provider_is_asked_in_order_and_said():
     """5.2: fallback in array order, none skipped."""
     world = World(["refused"], status(500), ok())
     assert ask(world, row("a", 1), row("b", 1), row("c", 1)).text == "Hi."
-    assert world.said[0] == "provider a: refused (tried 1 of 1); next: b" and world.said[
-        1
-    ].endswith("; next: c")
+    assert world.said[0] == "provider a: refused (tried 1 of 1); next: b"
+    assert world.said[1].endswith("; next: c")
     world = World(["refused"], ["refused"])
     assert ask(world, row("a", 1), row("b", 1)).text == "From rules." and world.said[1].endswith(
         "; next: reflex"
@@ -389,7 +404,7 @@ def test_nonsense_is_one_clear_line():
         b'{"choices":[{"message":{"content":5}}]}',
         b"\xff",
     ):
-        e = failed(World(ok(body)), row())
+        e = failed(World(*[ok(body)] * 3), row())
         assert (
             e.code == -32020
             and e.message.startswith("provider p: ")
@@ -407,11 +422,11 @@ def test_a_long_answer_is_refused():
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
     for head, parts in (
         (head + b"Content-Length: 50000000\r\n\r\n", []),
-        (head + b"\r\n", [b" " * 8192] * 2 + [b" "]),
+        (head + b"\r\n", [b"{" + b" " * 8191, b" " * 8192, b" "]),
     ):
         world = World([head] + parts)
         assert "longer than 16384" in failed(world, row(), keep=1024).message and world.open is None
-    body = b" " * (16384 - len(TEXT)) + TEXT
+    body = TEXT + b" " * (16384 - len(TEXT))
     assert failed(World([head, body]), row(), keep=1024) is None
 
 
@@ -458,3 +473,192 @@ def test_a_turn_stays_with_who_answers_it():
     assert world.run(chain.ask(history)).text == "done" and len(world.requests) == 1
     history.begin(Message("user", "hello"))
     assert world.run(chain.ask(history)).text == "From rules." and len(world.requests) == 2
+
+
+def inside(body: bytes) -> list:
+    """Return a whole answer with the status 200 that is *body*, a JSON object or events."""
+    return [b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)]
+
+
+def test_a_failure_inside_an_answer_is_tried_again_like_one_outside():
+    passing = (
+        b'{"error":{"code":429,"type":"provider_error","message":"Provider returned error"}}',
+        b'{"error":{"code":"503","message":"no"}}',
+        b'{"error":{"code":"rate_limit_exceeded","message":"no"}}',
+        b'{"error":{"type":"overloaded_error","message":"no"}}',
+        b'{"error":{"message":"no","metadata":{"error_type":"rate_limit_exceeded"}}}',
+        b'{"object":"error","message":"no","code":503}',
+        b'{"error":"Service overloaded, try again"}',
+        b'{"error":{"message":"upstream: 503 Service Unavailable"}}',
+        b'{"error":{"code":"tool_use_failed","type":"invalid_request_error","message":"no"}}',
+        b'{"choices":[{"message":{"content":"Hal"},"finish_reason":"error"}]}',
+        b'{"choices":[{"message":{},"finish_reason":"error","error":{"code":502}}]}',
+        b'{"choices":[{"message":{},"finish_reason":"MALFORMED_FUNCTION_CALL"}]}',
+    )
+    lasting = (
+        b'{"error":{"code":400,"message":"try again"}}',
+        b'{"error":{"code":"insufficient_quota","type":"rate_limit_error","message":"no"}}',
+        b'{"error":{"type":"invalid_request_error","message":"no"}}',
+        b'{"error":"the context has 5030 tokens, 503 too many; try again with fewer"}',
+        b'{"choices":[{"message":{},"finish_reason":"error","error":{"code":401}}]}',
+    )
+    for bodies, tries in ((passing, 2), (lasting, 1)):
+        for body in bodies:
+            for made in (
+                body,
+                b"data: " + body + b"\n\n",
+                b"event: error\ndata: " + body + b"\n\n",
+            ):
+                if b"choices" in body and made.startswith(b"event"):
+                    continue
+                world = World(inside(made), ok())
+                e = failed(world, row())
+                assert (e is None) == (tries == 2) and len(world.requests) == tries, made
+    bare = b'event: error\ndata: {"message":"Overloaded","code":529}\n\n'
+    world = World([inside(bare)[0].replace(b"OK\r\n", b"OK\r\nRetry-After: 3\r\n")], ok())
+    assert ask(world, row()).text == "Hi." and world.slept == [3000]
+
+
+def test_a_chance_failure_is_tried_again_and_a_quota_is_not():
+    body = b'{"error":{"message":"Failed to call a function.","code":"tool_use_failed"}}'
+    world = World(status(400, body), ok())
+    assert ask(world, row()).text == "Hi." and len(world.slept) == 1
+    world = World(status(429, b'{"error":{"message":"You are out.","code":"insufficient_quota"}}'))
+    e = failed(world, row())
+    assert "tried 1 of 3" in e.message and "account at http://h/v1" in e.hint and e.never
+
+
+def test_a_model_that_is_loading_is_waited_for_longer():
+    """It costs no attempts, and ends with the time for the answer."""
+    loading = status(503, b'{"error":{"code":503,"message":"Loading model","type":"unavailable"}}')
+    world = World(loading, loading, loading, loading, loading, loading, ok())
+    assert ask(world, row(attempts=1)).text == "Hi."
+    assert world.slept == [1000, 2000, 4000, 8000, 15000, 15000]
+    world = World(status(503, b'{"error":"Model m is busy","estimated_time":20.0}'), ok())
+    assert ask(world, row(attempts=1)).text == "Hi."
+    clock = [0]
+
+    class Clocked(World):
+        def answer(self, effect):
+            clock[0] += effect[1] if effect[0] == E.SLEEP else 0
+            return World.answer(self, effect)
+
+    world = Clocked(*[loading] * 20)
+    e = failed(world, row(attempts=1), meter=meter_of(lambda: (clock[0], 86400)))
+    assert "Loading model" in e.message and "total_ms" in e.hint and clock[0] <= 120000
+    overloaded = status(503, b'{"error":{"message":"The model is overloaded."}}')
+    assert "tried 1 of 1" in failed(World(overloaded), row(attempts=1)).message
+
+
+def lists(*names) -> list:
+    items = ",".join(['{"id":"%s"}' % name for name in names])
+    return ok(('{"object":"list","data":[%s]}' % items).encode())
+
+
+def hint_of(code, body, *more, target="/v1/chat/completions", attempts=1, **fields) -> str:
+    asked = row(attempts=attempts, **fields)
+    asked[5] = target
+    world = World(status(code, body), *more)
+    e = failed(world, asked)
+    assert not world.connections, (code, body)
+    return e.hint
+
+
+def test_hints_come_from_status_and_code_and_name_the_address():
+    plain = b"404 page not found"
+    here = "http://h/v1/chat/completions"
+    for hint, words in (
+        (hint_of(401, b"no", auth=1), "clawlite secrets set KEY"),
+        (hint_of(401, b"no"), "auth.secret_ref"),
+        (
+            hint_of(400, b'[{"error":{"details":[{"reason":"API_KEY_INVALID"}]}}]', auth=1),
+            "set KEY",
+        ),
+        (hint_of(402, b"no"), "account"),
+        (hint_of(403, b'{"error":{"code":"unsupported_country_region_territory"}}'), "country"),
+        (hint_of(400, b'{"error":"m does not support tools"}'), "takes no tools for the model m"),
+        (hint_of(429, b"slow"), "less often"),
+        (hint_of(500, b"tools param requires --jinja flag"), "takes no tools"),
+        (hint_of(404, b"{}", lists("a", "b")), "change the model, m; " + here + " lists a, b"),
+        (hint_of(404, b"{}", lists("m")), "protocol"),
+        (hint_of(404, plain, status(404)), "check the endpoint, http://h/v1, and the model, m"),
+        (hint_of(400, b'{"error":"Model m not exist"}', lists("a")), "change the model, m"),
+        (hint_of(400, b'{"error":"no such field in this model"}'), "check what " + here + " takes"),
+        (hint_of(400, b'{"error":{"code":"model_not_found"}}', status(404)), "check the model, m"),
+        (hint_of(503, b"down"), "the network and " + here),
+    ):
+        assert words in hint and "http://h/v1" in hint, hint
+
+
+def test_an_address_that_is_too_short_is_told_with_the_right_one():
+    plain = b"404 page not found"
+    for target, lists_at, right in (
+        ("/chat/completions", 1, "http://h/v1"),
+        ("/api/chat/completions", 1, "http://h/api/v1"),
+        ("/api/chat/completions", 2, "http://h/v1"),
+    ):
+        others = [status(404)] * lists_at + [lists("m")]
+        hint = hint_of(404, plain, *others, target=target)
+        assert "write %s as the endpoint" % right in hint, hint
+    hint = hint_of(404, plain, *[status(404)] * 4, target="/chat/completions")
+    assert hint == "check the endpoint, http://h: most servers want http://h/v1"
+    azure = "/openai/deployments/m/chat/completions"
+    for code, body in ((404, b'{"error":{"code":"404"}}'), (400, b"Missing api-version")):
+        assert "?api-version=" in hint_of(code, body, target=azure)
+    assert "check the deployment" in hint_of(404, b"{}", target=azure + "?api-version=1")
+
+
+def test_a_slow_first_word_names_its_setting():
+    e = failed(World(["it said nothing for 30 s"]), row())
+    assert "tried 1 of 3" in e.message and "[answer] first_byte_ms" in e.hint
+
+
+def test_a_server_that_cannot_be_reached_is_named():
+    e = failed(World(["connection refused"]), row(attempts=1))
+    assert "http://h/v1/chat/completions" in e.hint
+
+
+def test_text_that_is_no_unicode_is_replaced_and_told():
+    half = b'{"choices":[{"message":{"content":"a\\ud83cb"},"finish_reason":"stop"}]}'
+    for body in (half, half.replace(b"\\ud83c", b"\xff")):
+        world = World(ok(body))
+        assert ask(world, row()).text == "a\ufffdb"
+        assert "not Unicode" in world.said[0]
+    world = World(inside(b"data: " + half.replace(b"message", b"delta") + b"\n\ndata: [DONE]\n\n"))
+    assert ask(world, row()).text == "a\ufffdb" and "not Unicode" in world.said[0]
+    assert ask(World(ok()), row()).text == "Hi."
+
+
+def test_rules_do_not_pass_the_result_of_a_models_tool_off_as_an_answer():
+    call = (
+        b'{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"t",'
+        b'"arguments":"{}"}}]},"finish_reason":"tool_calls"}]}'
+    )
+    history = History(65536)
+    history.begin(Message("user", "hello"))
+    chain = ProviderOrder(Image([row(attempts=1)]), transcripts.decoder(), meter_of(), 65536)
+    world = World(ok(call), ["connection refused"])
+    reply = world.run(chain.ask(history))
+    history.turn.append(Message("assistant", "", [("a", "t", "{}")]))
+    history.turn.append(
+        Message("tool", '{"percent":21}', (), "a", "t", Result("{}", False, {"percent": 21}))
+    )
+    assert reply.calls and not chain.broken
+    try:
+        world.run(chain.ask(history))
+        raise AssertionError("the rules answered")
+    except ProviderError as e:
+        assert "connection refused" in e.message and "percent" not in e.message
+
+
+def test_a_turn_that_no_provider_could_answer_is_marked():
+    for text, is_broken in (("hello", False), ("xyzzy", True)):
+        history = History(65536)
+        history.begin(Message("user", text))
+        chain = ProviderOrder(Image([row(attempts=1)]), transcripts.decoder(), meter_of(), 65536)
+        World(["connection refused"]).run(chain.ask(history))
+        assert chain.broken == is_broken, text
+    history = History(65536)
+    history.begin(Message("user", "xyzzy"))
+    chain = ProviderOrder(Image([]), transcripts.decoder(), meter_of(), 65536)
+    assert "no rule" in World().run(chain.ask(history)).text and not chain.broken

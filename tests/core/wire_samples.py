@@ -38,6 +38,13 @@ def refused(function, *arguments) -> str:
     raise AssertionError("nothing was raised")
 
 
+def whole_answer(codec, body: bytes):
+    """Return the ``Answer`` of a body that is one JSON object."""
+    reader = codec.stream()
+    reader.feed(body)
+    return reader.at_end()
+
+
 def events(reader, portions, close: bool = True) -> list:
     """Return the events of *portions*; an error ends them, as ("error", message)."""
     found = []

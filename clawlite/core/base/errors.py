@@ -116,10 +116,16 @@ class ToolTimeout(ClawError):
 
 
 class ProviderError(ClawError):
-    """*never*: no attempt will work before a person changes something: a key or a model's name."""
+    """*never*: no attempt will work before a person changes something: a key or a model's name.
+    *status*: of the provider's answer, 0 when there was none; *codes*: what it calls the failure.
+    *is_loading*: the provider still reads its model.
+    """
 
     code = -32020
     never = False
+    status = 0
+    codes = ()
+    is_loading = False
 
 
 class TransientError(ProviderError):

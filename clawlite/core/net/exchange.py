@@ -12,7 +12,8 @@ from clawlite.core.net.http1 import Response, request
 CONNECT_MS = 10000
 SILENCE_MS = 60000  # without a byte, before or inside an answer
 MAX_REFUSAL = 65536  # bytes of an answer with a status other than 200: one line of it is shown
-PASSING = (408, 425, 429, 500, 502, 503, 504, 529)  # statuses after which a retry may succeed
+# statuses after which a retry may succeed; the last ones are those of Cloudflare
+PASSING = (408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529)
 
 _TLS = const(0)  # positions in *where*, the target of an exchange
 _HOST = const(1)
@@ -101,7 +102,7 @@ def _received(outcome: tuple, most: int, begin, left):
                     most = MAX_REFUSAL
                 length = headers.get("content-length", "")
                 if (
-                    reader is None
+                    (reader is None or "event-stream" not in headers.get("content-type", ""))
                     and status == 200
                     and length.isdigit()
                     and max(length) <= "9"
@@ -156,16 +157,35 @@ def refused(status: int, headers: dict, message: str, now_s):
     if status not in PASSING:
         return ProviderError(message)
     e = TransientError(message)
+    e.wait_ms = wait_of(headers, now_s)
+    return e
+
+
+def wait_of(headers: dict, now_s):
+    """Return the milliseconds that the headers of an answer ask to wait, None when they do not.
+
+    now_s  as in ``refused``
+    Source  RFC 9110, 10.2.3; OpenAI and Azure add Retry-After-Ms, and some servers send fractions.
+    """
+    wait = _amount(headers.get("retry-after-ms", ""), 0)
     after = headers.get("retry-after", "")
-    if after and not after.strip("0123456789"):
-        e.wait_ms = int(after[:9]) * 1000
-    elif after and now_s is not None:  # a date (RFC 9110, 10.2.3)
+    if wait is None:
+        wait = _amount(after, 3)
+    if wait is None and after and now_s is not None:
         from clawlite.core.base.clock import from_http
 
         at = from_http(after)
         if at is not None:
-            e.wait_ms = (at - now_s) * 1000 if at > now_s else 0
-    return e
+            wait = (at - now_s) * 1000 if at > now_s else 0
+    return wait
+
+
+def _amount(text: str, places: int):
+    """Return a decimal number times ten to the power of *places* as int, None for another text."""
+    whole, _, part = text.strip().partition(".")
+    if not whole + part or (whole + part).strip("0123456789"):
+        return None
+    return int("0" + whole[:9] + (part + "000")[:places])
 
 
 def without(key: str, said):

@@ -76,6 +76,8 @@ class Codec(Shared):
         kind = field(obj, "type", str)
         if whole or kind == "message_start":
             message = obj if whole else field(obj, "message", dict) or {}
+            if isinstance(message.get("content"), str):  # as in a request
+                message = dict(message, content=[{"type": "text", "text": message["content"]}])
             content = field(message, "content", list)
             stream.has_begun = content is not None
             stream.answer.model = field(message, "model", str)
@@ -99,12 +101,8 @@ class Codec(Shared):
     def _block(self, stream, index, block) -> str:
         kind = field(block, "type", str)
         if kind == "tool_use":
-            given = field(block, "input", dict)
             stream.call(
-                index,
-                field(block, "id", str),
-                field(block, "name", str),
-                self.dumps(given) if given else None,
+                index, field(block, "id", str), field(block, "name", str), block.get("input")
             )
         return stream.text(field(block, "text", str)) if kind == "text" else ""
 
@@ -116,8 +114,10 @@ class Codec(Shared):
         reason = field(part, "stop_reason", str)
         if reason:
             answer.stop = _STOPS.get(reason, "other")
-        usage = field(holder, "usage", dict) or {}
-        if usage.get("input_tokens") is not None:
+        usage = holder.get("usage")
+        if not isinstance(usage, dict):
+            usage = {}
+        if tokens(usage, "input_tokens") is not None:
             # tokens from the provider's cache were read too
             answer.input_tokens = sum(
                 [
@@ -129,5 +129,5 @@ class Codec(Shared):
                     )
                 ]
             )
-        if usage.get("output_tokens") is not None:
+        if tokens(usage, "output_tokens") is not None:
             answer.output_tokens = tokens(usage, "output_tokens")

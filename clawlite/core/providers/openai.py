@@ -4,7 +4,7 @@ of chunks.
 Source  The Chat Completions API reference; docs/providers.md describes how other servers differ.
 """
 
-from clawlite.core.providers.wire import Codec as Shared, field, tokens
+from clawlite.core.providers.wire import Codec as Shared, field, text_of, tokens
 
 _STOPS = {
     "stop": "stop",
@@ -43,15 +43,21 @@ class Codec(Shared):
         """Add an answer, or one chunk of a stream, to *stream*; return its text."""
         answer = stream.answer
         answer.model = field(obj, "model", str) or answer.model
-        usage = field(obj, "usage", dict)
-        if usage:
+        usage = obj.get("usage")
+        if isinstance(usage, dict) and usage:
             answer.input_tokens = tokens(usage, "prompt_tokens")
             answer.output_tokens = tokens(usage, "completion_tokens")
         choices = field(obj, "choices", list)
         if not choices:
             return ""
         choice = choices[0]
-        said = field(choice, "message" if whole else "delta", dict) or {}
+        # some servers put a message into a stream, or a delta into a whole answer
+        said = field(choice, "message" if whole else "delta", dict)
+        if said is None:
+            said = field(choice, "delta" if whole else "message", dict) or {}
+        reason = field(choice, "finish_reason", str)
+        if choice.get("error") or reason == "error" or reason and "malformed" in reason.lower():
+            raise self.failure(choice, reason or "error")
         stream.has_begun = not whole or bool(said)
         calls = field(said, "tool_calls", list) or ()
         for position in range(len(calls)):
@@ -60,12 +66,11 @@ class Codec(Shared):
                 position if whole else calls[position].get("index"),
                 field(calls[position], "id", str),
                 field(function, "name", str),
-                field(function, "arguments", str),
+                function.get("arguments"),
             )
-        reason = field(choice, "finish_reason", str)
         if reason:
             answer.stop = _STOPS.get(reason, "other")
         refusal = field(said, "refusal", str)
         if refusal:
             answer.stop = "refused"
-        return stream.text(field(said, "content", str) or refusal)
+        return stream.text(text_of(said.get("content")) or refusal)

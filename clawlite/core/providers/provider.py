@@ -11,7 +11,7 @@
 from clawlite.core.base.dialect import const
 from clawlite.core.base.effect import SECRET, SLEEP, STORE, TELL, VOID, WRITE
 from clawlite.core.base.errors import TransientError, ProviderError, QuotaExceeded
-from clawlite.core.net.exchange import exchange, head, refused, without
+from clawlite.core.net.exchange import exchange, head, refused, wait_of, without
 from clawlite.core.policy.meter import MAX_TOKENS
 from clawlite.core.turns.turn import Reply
 
@@ -25,8 +25,9 @@ _REQUEST = const(11700)
 _CONVERSATION = const(4096)
 _EARLIER = const(2048)
 _PART = 256  # bytes of an answer that are kept in one piece
-# statuses that no other attempt can change until the manifest or the key changes
-_NEVER = (400, 401, 403, 404)
+# the first pause for a model that its server still loads, doubled each time, and the longest one
+_LOADING_MS = const(1000)
+_MOST_LOADING_MS = const(15000)
 _MOMENT_MS = 100
 _LENGTH = const(1)  # of a prefix
 _KIND = const(0)  # of an event of ``wire.Stream``
@@ -101,20 +102,25 @@ class Provider:
                  tokens; the request is refused unless limits admit all of them.  None: what is left
         Raises ``ProviderError`` when its attempts are used up, ``QuotaExceeded`` before a request
         that a limit forbids."""
-        attempt = 1
+        attempt, loadings = 1, 0
         due_ms = meter.now_ms() + self.whole_ms
         while True:
             try:
-                answer = yield from self._attempt(history, meter, most, due_ms)
+                is_last = attempt >= self.max_attempts
+                answer = yield from self._attempt(history, meter, most, due_ms, is_last)
                 return Reply(answer.text, answer.calls, answer.shown, answer.stop)
             except QuotaExceeded:
                 raise
             except ProviderError as e:
                 wait = self._wait(e, attempt, meter)
                 left = due_ms - meter.now_ms()
-                if left <= 0:
+                if e.is_loading:
+                    wait = min(_LOADING_MS << min(loadings, 8), _MOST_LOADING_MS)
+                    loadings += 1
+                elif left <= 0:
                     e.message = "its answer was not whole after %d s" % (self.whole_ms // 1000)
-                    e.hint = "use a faster model, or a lower tokens_per_request"
+                    e.hint = "use a faster model, a lower tokens_per_request or a higher [answer] "
+                    e.hint += "total_ms in clawlite.toml"
                 if wait is not None and wait >= left:
                     wait = None
                 asks = getattr(e, "wait_ms", None)
@@ -133,9 +139,9 @@ class Provider:
                 if wait is None:
                     e.message = said + ")"
                     raise e
+                attempt += not e.is_loading
             yield (TELL, "%s, again in %d.%d s)" % (said, wait // 1000, wait % 1000 // 100))
             yield (SLEEP, wait)
-            attempt += 1
 
     def _wait(self, e, attempt: int, meter):
         """Return the milliseconds before the next attempt, or None when there is none.
@@ -154,7 +160,7 @@ class Provider:
         wait = MAX_WAIT_MS if wait > MAX_WAIT_MS else wait
         return wait + meter.jitter(wait // 4)
 
-    def _attempt(self, history, meter, most, due_ms: int):
+    def _attempt(self, history, meter, most, due_ms: int, is_last: bool):
         wait = meter.pause(self)
         if wait:
             yield (
@@ -171,6 +177,7 @@ class Provider:
         key = yield from self._credential(meter)
         meter.sent(self)
         incoming = _Incoming(self, not history.is_nested)
+        self.codec.is_mended = False
         # A moment longer than the rest: the loop that waits may have read its clock before us.
         left = lambda: max(1, due_ms - meter.now_ms() + _MOMENT_MS)
         try:
@@ -184,17 +191,10 @@ class Provider:
             )
             if status == 401 and last is not None and self._token is last:
                 self._token = None  # it was revoked early: try once more, with a new one
-                return (yield from self._attempt(history, meter, most, due_ms))
+                return (yield from self._attempt(history, meter, most, due_ms, is_last))
             if status != 200:
-                e = refused(
-                    status, headers, self.codec.error(status, without(key, body)), meter.now_s()
-                )
-                if status in _NEVER:
-                    from clawlite.core.providers.misfit import explain
-
-                    yield from explain(self, e, status, key)
-                raise e
-            answer = incoming.answer or self.codec.whole(without(key, body))
+                raise self._refusal(status, headers, without(key, body), meter)
+            answer = incoming.answer
         except GeneratorExit:  # nobody waits for the answer any more, but it must be paid for
             if incoming.is_answer:
                 meter.owe(self, asked, incoming.shown // 4)
@@ -210,6 +210,13 @@ class Provider:
                 yield from self._spend(meter, None, None, asked, incoming.shown)
             if isinstance(e, ProviderError):
                 e.message = without(key, e.message)
+                is_passing = isinstance(e, TransientError)
+                if is_passing and e.wait_ms is None and incoming.headers:
+                    e.wait_ms = wait_of(incoming.headers, meter.now_s())
+                if not e.hint and (is_last or e.is_loading or not is_passing):
+                    from clawlite.core.providers.misfit import explain
+
+                    yield from explain(self, e, key)
             raise
         answer.shown = incoming.shown > 0
         if incoming.is_shown and answer.shown and not incoming.ends_line:
@@ -221,6 +228,13 @@ class Provider:
             asked,
             incoming.shown or len(answer.text.encode()),
         )
+        answer.text = without(key, answer.text)
+        if self.codec.is_mended:
+            yield (
+                TELL,
+                "provider %s: its answer had text that is not Unicode; U+FFFD stands for it"
+                % self.name,
+            )
         if answer.shown:  # only now, when a board has dropped the code that read the answer
             answer.text = str(b"".join(incoming.said), "utf-8") + answer.text
         if (
@@ -235,6 +249,13 @@ class Provider:
                 % (self.name, self.model, answer.model[:80]),
             )
         return answer
+
+    def _refusal(self, status: int, headers: dict, body: bytes, meter):
+        """Return the error for an answer with a status other than 200."""
+        from clawlite.core.providers.failure import outside
+
+        e = refused(status, headers, self.codec.error(status, body), meter.now_s())
+        return outside(e, status, self.codec.reported(body), e.message)
 
     def _spend(self, meter, read, written, asked: int, size: int):
         """Count the use of an answer: *read* and *written* tokens when the provider reports them,
@@ -342,6 +363,7 @@ class _Incoming:
         self.is_shown = is_shown
         self.stream = None
         self.is_answer = False
+        self.headers = None
         self.answer = None
         # pieces of about _PART bytes: a thousand small strings cost ten times their text, and one
         # growing string is copied again and again
@@ -352,8 +374,9 @@ class _Incoming:
 
     def begin(self, status: int, headers: dict):
         self.is_answer = status == 200
-        if status == 200 and "event-stream" in headers.get("content-type", ""):
-            self.stream = self._provider.codec.stream()
+        if status == 200:
+            self.headers = headers
+            self.stream = self._provider.codec.stream(self._provider.keep * _KEPT_OF_BODY)
             if self._provider.repetition:
                 self._repetition = self._provider.repetition()
             return self
@@ -387,9 +410,6 @@ class _Incoming:
 
     def at_end(self):
         """The connection ended before the API's own last event: the answer may be complete even
-        so.
+        so, and one that is no stream always ends here.
         """
-        try:
-            self.answer = self.stream.at_end()
-        except ProviderError as e:
-            raise (TransientError if self.stream.answer.stop is None else ProviderError)(e.message)
+        self.answer = self.stream.at_end()

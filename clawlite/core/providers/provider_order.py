@@ -32,7 +32,8 @@ class ProviderOrder:
         self._meter = meter
         self._keep = keep
         self._is_behind = is_behind
-        self.broken = False  # a provider that was asked cannot work as it is configured
+        # a provider that was asked cannot work as it is configured, or none could answer
+        self.broken = False
         # place -> (name, provider): a provider that is never reached is never loaded
         self._made = {}
 
@@ -60,6 +61,8 @@ class ProviderOrder:
                     else (yield from provider.ask(history, self._meter))
                 )
                 history.answering = place
+                if why and reply.stop == "abstains":
+                    self.broken = True
                 return reply
             except ProviderError as e:
                 history.progress = None
@@ -68,7 +71,9 @@ class ProviderOrder:
                 only_limits = only_limits and isinstance(e, QuotaExceeded)
                 self.broken = self.broken or e.never
             if place + 1 < count and name not in _BUILTIN:
-                hint = " - " + last.hint if last.hint else ""
+                # who waits and asks again now asks the next one
+                is_told = last.hint and not isinstance(last, TransientError)
+                hint = " - " + last.hint if is_told else ""
                 yield (TELL, "%s%s; next: %s" % (last.message, hint, self._at(place + 1)[_NAME]))
         _fail(why, last, only_limits)
 

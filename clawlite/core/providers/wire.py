@@ -19,24 +19,17 @@ MAX_TEXT = 262144
 MAX_CALLS = 16
 MAX_ARGUMENTS = 65536
 MAX_ERROR = 200  # characters of an error that a person reads
-_DATA = const(1)  # of an event of ``sse.Events``
+MAX_REPORT = 65536  # bytes of a body that reports one
+_NAME_OF_EVENT = const(0)  # of an event of ``sse.Events``
+_DATA = const(1)
 _INDEX = const(0)  # of a call that arrives in pieces
 _ID = const(1)
 _NAME = const(2)
 _RAW = const(3)
-_PASSING = (
-    "overloaded_error",
-    "rate_limit_error",
-    "api_error",
-    "timeout_error",
-    "server_error",
-    "rate_limit_exceeded",
-    429,
-    500,
-    502,
-    503,
-    529,
-)
+# bytes of an answer that is one JSON object, of which a text may be written in escapes
+MAX_BODY = 16 * MAX_TEXT
+_OF_EVENTS = b"deir:"  # the first letters of data, event, id, retry and of a comment
+_BLANK = b"\xef\xbb\xbf \t\r\n"  # what may stand before it: a byte order mark, too
 
 
 class Answer:
@@ -81,27 +74,18 @@ class Codec:
     def __init__(self, loads, dumps):
         self._loads = loads
         self.dumps = dumps
+        self.is_mended = False  # an answer had text that is no Unicode
 
-    def stream(self):
-        return Stream(self)
-
-    def whole(self, body: bytes) -> Answer:
-        """Return the answer in the body of a response that is not a stream.  Raises
-        ``ProviderError``.
-        """
-        stream = Stream(self)
-        text = self.add(stream, self.parse(body), True)
-        stream.is_done = True
-        answer = stream.at_end()
-        answer.text = text
-        return answer
+    def stream(self, most: int = MAX_BODY):
+        """Return a ``Stream``; *most*: bytes of an answer that is one JSON object."""
+        return Stream(self, most)
 
     def parse(self, data: bytes) -> dict:
         """Return the JSON object in *data*.  Raises ``ProviderError``, also when the object reports
         an error.
         """
         try:
-            obj = self._loads(data)
+            obj = self._read(data)
         except ParseError as e:
             start = data.strip()[:1]
             raise ProviderError(
@@ -116,32 +100,63 @@ class Codec:
             )
         if not isinstance(obj, dict):
             raise ProviderError("the provider sent %s, expected a JSON object" % type(obj).__name__)
-        error = obj.get("error")
-        if error:
-            kind = error.get("type") or error.get("code") if isinstance(error, dict) else None
-            raise (TransientError if kind in _PASSING else ProviderError)(
-                "the provider reported: " + (_line(_said(obj)) or "an error without words")
-            )
+        if obj.get("error") or obj.get("object") == "error":
+            raise self.failure(obj)
         return obj
 
-    def arguments(self, raw: str):
-        """Return the arguments *raw* of a call as a dict; None when they are no JSON object."""
+    def _read(self, data: bytes):
+        """Return the value of the JSON text *data*, in which U+FFFD stands for what is no Unicode:
+        half of a character, for one, when a server divides its text anywhere.
+        """
         try:
-            value = self._loads(raw.encode())
+            return self._loads(data)
+        except ParseError:
+            from clawlite.core.base.mended import mended_json
+
+            mended = mended_json(data)
+            if mended == data:
+                raise
+            obj = self._loads(mended)
+            self.is_mended = True
+            return obj
+
+    def failure(self, obj: dict, reason: str = ""):
+        """Return the error that *obj*, a part of an answer, reports.
+
+        reason  why the answer ended: then another attempt may succeed, unless a code says no
+        """
+        from clawlite.core.providers.failure import inside
+
+        line = _line(_said(obj)) or reason and "its answer ended with " + _line(reason[:60])
+        return inside(obj, line or "an error without words", reason != "")
+
+    def arguments(self, raw: str):
+        """Return the arguments *raw* of a call as a dict; None when they are no JSON object.  Some
+        servers encode them twice.
+        """
+        try:
+            value = self._read(raw.encode())
+            if isinstance(value, str):
+                value = self._read(value.encode())
         except ParseError:
             return None
         return value if isinstance(value, dict) else None
+
+    def reported(self, body: bytes):
+        """Return the JSON value in the body of an answer that reports a failure, None for another
+        body.
+        """
+        try:
+            return self._loads(body[:MAX_REPORT])
+        except ParseError:
+            return None
 
     def error(self, status: int, body: bytes) -> str:
         """Return one line of at most 200 characters about *status*, for a person.  *body* may have
         any content; 65,536 bytes of it are read.
         """
-        body = body[:65536]
-        text = ""
-        try:
-            text = _said(self._loads(body))
-        except ParseError:
-            pass
+        body = body[:MAX_REPORT]
+        text = _said(self.reported(body))
         if not text:
             try:
                 text = decode_utf8(body)
@@ -156,9 +171,12 @@ class Codec:
 class Stream:
     """An answer that arrives in pieces: feed it the body, take text from it, and at the end the
     answer.
+
+    Its first bytes say whether the body is a stream of events or one JSON object: servers and
+    proxies name either as the other.
     """
 
-    def __init__(self, codec):
+    def __init__(self, codec, most: int):
         self.answer = Answer()
         self.has_begun = False  # something of an answer was seen
         self.is_done = False  # the API's own last event was seen
@@ -166,35 +184,46 @@ class Stream:
         self._events = Events()
         self._told = False  # the event "end" was returned
         self._fed = False
+        self._body = None  # the bytes of an answer that is one JSON object
+        self._most = most
+        self._lead = None  # ``lead.Lead``, once a text begins with a mark
+        self._is_plain = False  # or with none
         self._left = MAX_TEXT
         self._calls = []  # [index, id, name, raw], raw a bytearray that grows
 
     def feed(self, data: bytes) -> None:
-        """Take bytes of the body.  Raises ``ProviderError`` as soon as the body is clearly no event
-        stream.
+        """Take bytes of the body.  Raises ``ProviderError`` as soon as the body is clearly no
+        answer, or too long.
         """
-        if not self._fed and data.strip():
-            self._fed = True
-            if data.strip()[0] in b"<{[":
-                raise ProviderError(
-                    "the provider sent %s, expected a stream of events"
-                    % ("a page of HTML" if data.strip()[0] == 60 else "JSON")
-                )
-        self._events.feed(data)
+        if not self._fed:
+            start = data.lstrip(_BLANK)
+            self._fed = start != b""
+            if start and start[0] not in _OF_EVENTS:
+                self._body = bytearray()
+                data = start
+        if self._body is None:
+            self._events.feed(data)
+        elif len(data) > self._most - len(self._body):
+            raise ProviderError("the answer is longer than %d bytes" % self._most)
+        else:
+            self._body.extend(data)
 
     def next_event(self) -> tuple:
         """Return ("text", str) or, once, ("end", Answer); None when more bytes are needed, or after
         the end.
         """
         while not self.is_done:
-            event = self._events.next_event()
+            event = self._events.next_event() if self._body is None else None
             if event is None:
                 return None
             data = event[_DATA]
             if data.strip() == "[DONE]":
                 self.is_done = True
                 break
-            text = self._codec.add(self, self._codec.parse(data.encode()), False)
+            obj = self._codec.parse(data.encode())
+            if event[_NAME_OF_EVENT] == "error":  # some servers send the report bare
+                raise self._codec.failure(obj)
+            text = self._codec.add(self, obj, False)
             if text:
                 return ("text", text)
         if self._told:
@@ -207,8 +236,17 @@ class Stream:
         off before its end.
         """
         answer = self.answer
+        if not self._fed:
+            raise TransientError("the provider sent nothing")
+        if self._body is not None:
+            body = bytes(self._body)
+            self._body = None
+            answer.text = self._codec.add(self, self._codec.parse(body), True)
+            self.is_done = True
         if not self.is_done and answer.stop is None:
-            raise ProviderError("the provider's answer broke off before its end")
+            raise TransientError("the provider's answer broke off before its end")
+        if self._lead is not None:
+            answer.text += self._lead.rest()
         if not self.has_begun:
             raise ProviderError(
                 "the provider sent no message of the expected API", "check protocol and endpoint"
@@ -225,7 +263,11 @@ class Stream:
                     raise ProviderError("the provider gave two calls the id " + _line(key[:60]))
             # An answer that was cut at its length has no arguments yet, not an empty object.
             raw = "{}" if not raw and answer.stop != "length" else decode_utf8(raw)
-            answer.calls.append((key or "", name, self._codec.arguments(raw), raw))
+            arguments = self._codec.arguments(raw)
+            # another request has them as one object, whatever this answer wrote
+            if arguments is not None and (raw.lstrip()[:1] == '"' or self._codec.is_mended):
+                raw = self._codec.dumps(arguments)
+            answer.calls.append((key or "", name, arguments, raw))
         if answer.stop is None:
             answer.stop = "other"
         elif calls and answer.stop == "stop":  # some servers do not distinguish the two
@@ -233,22 +275,34 @@ class Stream:
         return answer
 
     def text(self, text) -> str:
-        """Count *text* (str or None) and return it."""
+        """Count *text* (str or None) and return what of it is for a person: a thought before the
+        answer is not (core/providers/lead.py).
+        """
         if not text:
             return ""
         self._left -= len(text.encode())
         if self._left < 0:
             raise ProviderError("the provider's answer has more than %d bytes of text" % MAX_TEXT)
-        return text
+        if self._lead is None and not self._is_plain:
+            start = text.lstrip()[:1]
+            if start in ("<", "["):
+                from clawlite.core.providers.lead import Lead
+
+                self._lead = Lead()
+            self._is_plain = start != ""
+        return text if self._lead is None else self._lead.add(text)
 
     def call(self, index, key, name, raw) -> None:
         """Take a call, or a piece of one.
 
-        index   any value that distinguishes calls, or None; key, name, raw: str or None
+        index   any value that distinguishes calls, or None; key, name: str or None
+        raw     str, None, or an object: some servers do not write the arguments as a text
         A piece belongs to an earlier call with the same index and key.  A piece without a key
         belongs to the call with the same index.  Without an index, too, it does when it has no
         name.  Some servers repeat the id, some give all calls one index, some give no index or no
         id."""
+        if not isinstance(raw, str):
+            raw = "" if raw is None or raw == {} else self._codec.dumps(raw)
         found = None
         for slot in self._calls:
             if slot[_INDEX] == index and (
@@ -263,7 +317,7 @@ class Stream:
             found = [index, key, "", bytearray()]
             self._calls.append(found)
         found[_NAME] = found[_NAME] or name
-        found[_RAW].extend((raw or "").encode())
+        found[_RAW].extend(raw.encode())
         if max(len(found[_RAW]), len(key or ""), len(name or "")) > MAX_ARGUMENTS:
             raise ProviderError(
                 "the provider called a tool with more than %d bytes of arguments" % MAX_ARGUMENTS
@@ -291,13 +345,38 @@ def field(obj, name: str, kind):
 
 
 def tokens(usage: dict, name: str):
-    """Return a number of tokens, or None when it is missing."""
-    value = field(usage, name, int)
-    if value is not None and not 0 <= value < 1 << 30:
-        raise ProviderError(
-            "the provider's answer: %s: expected a number of tokens, found another" % name
-        )
-    return value
+    """Return a number of tokens, or None when it is missing or none that can be used: an answer is
+    worth more than its count.  Some servers send it as float or text.
+    """
+    value = usage.get(name)
+    if isinstance(value, str):
+        value = int(value) if value and len(value) < 11 and not value.strip("0123456789") else None
+    elif isinstance(value, float):
+        value = int(value) if 0 <= value < 1 << 30 else None
+    elif value is True or value is False or not isinstance(value, int):
+        value = None
+    return value if value is not None and 0 <= value < 1 << 30 else None
+
+
+def text_of(content) -> str:
+    """Return the text of an answer's *content*: a str or None, or a list of typed parts, of which
+    thoughts, references and the like are no text.  Raises ``ProviderError`` for another value.
+    """
+    if content is None or isinstance(content, str):
+        return content or ""
+    texts = []
+    for part in content if isinstance(content, list) else (content,):
+        if isinstance(part, str):
+            texts.append(part)
+        elif isinstance(part, dict):
+            if part.get("type", "text") in ("text", "output_text"):
+                texts.append(field(part, "text", str) or "")
+        else:
+            raise ProviderError(
+                "the provider's answer: content: expected a text or its parts, found %s"
+                % type(part).__name__
+            )
+    return "".join(texts)
 
 
 def _said(obj) -> str:

@@ -7,7 +7,7 @@ A generator of effects.  It ends with the provider's text, or, when the budget i
 provider can go on, with an error that says why."""
 
 from clawlite.core.base.dialect import const
-from clawlite.core.base.effect import LOG, SAY
+from clawlite.core.base.effect import SAY
 from clawlite.core.base.errors import (
     ClawError,
     Denied,
@@ -35,11 +35,8 @@ class Reply:
     calls  list of (id, tool name, arguments, raw); empty ends the turn.  id and raw are what a
            remote provider sent, "" from the others; arguments are None when raw is not JSON
     shown  bool, the text has already been shown, piece by piece
-    stop   why a remote provider stopped (``wire.Answer``), "" from the others
-    note   dict for the log, or None
+    stop   why a remote provider stopped (``wire.Answer``); "abstains" when no rule fits; or ""
     """
-
-    note = None
 
     def __init__(self, text: str, calls: list, shown: bool = False, stop: str = ""):
         self.text = text
@@ -89,8 +86,6 @@ def turn(image, text: str, chain, history, run=None, skill=None):
     clean, within, again = True, skill, False
     for _ in range(image.agent.max_rounds):
         reply = yield from chain.ask(history)
-        if reply.note:
-            yield (LOG, reply.note)
         end = (SAY, reply.text) if reply.text and not reply.shown else None
         if end and (reply.calls or not history.is_kept or skill is not None):
             end = yield end

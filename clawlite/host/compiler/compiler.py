@@ -28,7 +28,6 @@ from clawlite.host.providers import provider_order, trust
 from clawlite.host.providers.reflexes import compile_reflex
 from clawlite.host.providers.remotes import BACKOFF, MAX_ATTEMPTS
 from clawlite.host.providers.replays import compile_replay
-from clawlite.host.providers.rule_calls import find_callables
 from clawlite.host.schema.automata import PatternError, compile_pattern
 from clawlite.host.schema.compile import SchemaError, compile_schema
 from clawlite.host.services import context as service_context
@@ -120,9 +119,7 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         layout.TOOLS: index,
         layout.RECORDS: records,
         layout.RULES: table([encode(rule.record()) for rule in rules]),
-        layout.REFLEX: _compiled(
-            manifest, "reflex", compile_reflex, find_callables(list(zip(names, tools)))
-        ),
+        layout.REFLEX: _compiled(manifest, "reflex", compile_reflex, names),
         layout.REPLAY: _compiled(manifest, "replay", compile_replay, names),
         layout.PINS: _pins(manifest),
         layout.SANDBOX: sandboxes.section(manifest, pool),
@@ -406,7 +403,7 @@ def _handler(tool) -> list:
     )
 
 
-def _compiled(manifest, name: str, compiler, tools):
+def _compiled(manifest, name: str, compiler, tools: list):
     text = getattr(manifest.settings, name + "_text")
     wanted = [p for p in manifest.providers if p.spec.endpoint == f"builtin:{name}"]
     if text is None:

@@ -6,10 +6,9 @@ shadowed    a rule that an earlier one always beats; a rule that denies what is 
             the tools of today leave it nothing
 warnings    a tool that no rule mentions, only one that is for every tool, or none at all; a
             permission that rests on what a server says of its own tools; a tool that no rule can
-            allow; rules that allow tools to an observer; hints that have no effect; an allowed
-            host that the sandbox does not open; a built-in tool that it always refuses; fields that
-            another field makes ineffective; a Sandbox that allows more than its maker may want
-            (host/tools/sandbox_warnings.py)
+            allow; hints that have no effect; an allowed host that the sandbox does not open; a
+            built-in tool that it always refuses; fields that another field makes ineffective; a
+            Sandbox that allows more than its maker may want (host/tools/sandbox_warnings.py)
 """
 
 import re
@@ -95,22 +94,6 @@ def _general(manifest) -> list[dict]:
     found = []
     if manifest.tools and not manifest.policies:
         found.append(_warning((manifest.file, 0), "no Policy is declared: every tool is denied"))
-    allowing = [
-        (policy, index)
-        for policy in manifest.policies
-        for index, rule in enumerate(policy.spec.rules)
-        if rule.action != "deny"
-    ]
-    if manifest.identity.spec.autonomy == "observer" and manifest.tools and allowing:
-        policy, index = allowing[0]
-        found.append(
-            _warning(
-                manifest.identity.where("autonomy"),
-                "an observer runs no tool, whatever a rule allows: rule "
-                f"{policy.spec.rules[index].id} has no effect (autonomy: supervised asks a person "
-                "first, autonomous leaves it to the rules)",
-            )
-        )
     if not manifest.settings.prefer:
         found += [
             _warning(

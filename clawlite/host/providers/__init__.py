@@ -1,6 +1,6 @@
 """Providers of a manifest: their order, the requests prepared for them, reflex rules and recorded
 turns (CKP 5.2).
 
-Imports: base, documents, image, models, policy, schema.
+Imports: base, documents, image, models, policy.
 Used by: build, compiler, fit, manifest, mcp, memory, projects, telemetry, tools.
 """

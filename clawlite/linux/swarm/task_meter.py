@@ -152,7 +152,12 @@ class TaskProviders(ProviderOrder):
         return name, provider
 
     def _rules_of(self, provider):
-        return type(provider)(provider._rules, self._said)
+        from clawlite.core.providers.reflex import words
+
+        rules = type(provider)(provider._rules)
+        begin = rules._begin
+        rules._begin = lambda text: begin(text) or begin(words(self._said))
+        return rules
 
 
 class MeteredProviders(TaskProviders):

@@ -14,7 +14,8 @@ _OCCASIONAL = (
     " header image_signature handshake uri policy_preview approval misfit call_journal appendlog "
     "oldturns conversation memories memory_methods instant storelog storewrite storequery words "
     "idempotency_record recorded_request commands trace violation jsonvalue cborfault "
-    "jsonfault loader oom_recover parts assemble startup settime lookup secretvalues stopfile "
+    "jsonfault failure lead mended loader oom_recover parts assemble startup settime lookup "
+    "secretvalues stopfile "
 )
 _STAGES = ""
 # the modules that reach providers, which stay until the next turn; host/firmware/firmware.py adds

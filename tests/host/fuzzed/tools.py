@@ -11,28 +11,30 @@ def look(
     either: int | None = None,
     more: dict[str, float] = {},
     again: Literal["a", "b"] = "a",
-) -> dict:
+) -> str:
     """Look somewhere.
 
     where: a place
     many: numbers,
         and more of them
     """
-    return {"percent": len(where), "where": where}
+    return where
 
 
 def fetch(
     url: str,
     headers: dict = {},
     *,
+    board,
     limit: int = -1,
     ratio: float = 0.5,
     is_deep: bool = True,
 ):
     """Fetch it."""
+    board.write(LED, 1)
     for number in range(limit):
-        yield number
+        yield board.read("soil", value=number)
 
 
 def _private(x):
-    return [lambda board: board.write(LED, board.read("soil", value=x))]
+    return [lambda board: board.write("pump", 1)]

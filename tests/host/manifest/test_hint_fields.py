@@ -125,9 +125,6 @@ def sandbox(**more) -> dict:
     return {"sandbox": {"inline": {**PROCESS, **more}}}
 
 
-HERE = sandbox(level="none")
-
-
 def scoped(path: str) -> dict:
     files = {"mode": "scoped", "mount_paths": [{"path": path, "permissions": "rw"}]}
     return sandbox(capabilities={"filesystem": files})
@@ -429,20 +426,12 @@ ROWS = [
     (
         "declare it in clawlite.toml under [[pins]]",
         (tool(), "", DRIVES),
-        [(merged(tool(), HERE), PIN % "output", DRIVES)],
+        [(tool(), PIN % "output", DRIVES)],
     ),
     (
         'kind = "output" or "pwm" in clawlite.toml can',
         (tool(), PIN % "input", DRIVES),
-        [(merged(tool(), HERE), PIN % kind, DRIVES) for kind in ("output", "pwm")],
-    ),
-    (
-        "use level: none for the Sandbox, or built-in tools for the pins",
-        (merged(tool(), sandbox()), PIN % "output", DRIVES),
-        [
-            (merged(tool(), HERE), PIN % "output", DRIVES),
-            (merged(registry("digital-write"), sandbox()), PIN % "output"),
-        ],
+        [(tool(), PIN % "output", DRIVES), (tool(), PIN % "pwm", DRIVES)],
     ),
     (
         'declare [[buses]] with kind = "{}" in clawlite.toml; kinds: {}',

@@ -12,7 +12,19 @@ from pathlib import Path
 
 import pytest
 from agents import INITIALIZE, environment, eventually, tool_call
-from llm_server import FAULTS, MODEL, WHEN_AWAY, WHEN_SPENT, WHEN_WRONG, Server, calls, error, say
+from llm_server import (
+    FAULTS,
+    MODEL,
+    WHEN_SPENT,
+    Server,
+    calls,
+    error,
+    say,
+    url_of,
+    when_away,
+    when_silent,
+    when_wrong,
+)
 from providers.project import AT_ONCE, KEY, WAYS, Listener, World, answer, nobody, provider, texts
 
 REFLEX = (
@@ -67,7 +79,7 @@ MORE = {
         {"body": {"error": {"message": "Out of\ncredits.\x1b[31m"}}},
         "the provider reported: Out of credits. [31m",
     ),
-    "an empty stream": ({"stream": []}, "broke off before its end"),
+    "an empty stream": ({"stream": []}, "sent nothing"),
     "endless arguments": (
         {
             "stream": [
@@ -145,7 +157,12 @@ def test_more_faults_are_one_clear_line_each(world):
                 next_step = agent.expect("\n")
                 assert (
                     next_step
-                    in (WHEN_AWAY[:-1], WHEN_WRONG[:-1], " Next: check protocol and endpoint.")
+                    in (
+                        when_away(server)[:-1],
+                        when_wrong(server)[:-1],
+                        " Next: check protocol and endpoint.",
+                    )
+                    or url_of(server) in next_step
                     or fault == "redirect"
                     and "endpoint" in next_step
                 ), fault
@@ -167,29 +184,21 @@ def test_what_a_model_says_does_not_drive_the_terminal(world, api, streaming):
 @both
 @pytest.mark.parametrize("fault", ["broken arguments", "unknown tool"])
 def test_a_wrong_call_is_the_models_to_mend(world, api, streaming, fault):
-    if (api, streaming, fault) == ("anthropic", False, "broken arguments"):
-        expected = (
-            1,
-            "",
-            "provider first: the provider's answer: input: expected dict, found "
-            "str (tried 1 of 1)." + WHEN_WRONG,
-        )
-    else:
-        expected = (0, "I am sorry.\n", "")
     with Server([FAULTS[fault], say("I am sorry.")], api=api) as server:
         world.build(provider(server, streaming=streaming))
-        assert world.ask("Go.") == expected
+        assert world.ask("Go.") == (0, "I am sorry.\n", "")
     assert not list(world.marks.iterdir())
 
 
 def test_a_provider_that_is_not_there(world):
-    world.build(provider(nobody(), retry=AT_ONCE))
+    away = nobody()
+    world.build(provider(away, retry=AT_ONCE))
     code, said, told = world.ask("hello")
     lines = told.splitlines()
     assert code == 1 and said == "" and len(lines) == 3
     assert lines == [
         "provider first: connection refused (tried %d of 3%s"
-        % (n, ", again in 0.0 s)" if n < 3 else ")." + WHEN_AWAY[:-1])
+        % (n, ", again in 0.0 s)" if n < 3 else ")." + when_away(away)[:-1])
         for n in (1, 2, 3)
     ]
 
@@ -225,7 +234,8 @@ def test_a_bad_certificate_is_one_line_and_not_tried_again(world, kind, line):
         assert world.ask("hello", SSL_CERT_FILE=server.ca_file) == (
             0,
             "By the rules.\n",
-            "provider first: %s (tried 1 of 3); next: reflex\n" % line,
+            "provider first: %s (tried 1 of 3) - check the certificate of %s and the clock; [tls] "
+            "names authorities; next: reflex\n" % (line, url_of(server)),
         )
         assert server.requests == []
 
@@ -256,6 +266,11 @@ def test_tls_asked_of_a_plain_server_and_the_other_way_round(world):
         assert plain.requests == tls.requests == []
 
 
+LATE = (
+    "use a faster model, a lower tokens_per_request or a higher [answer] total_ms in clawlite.toml"
+)
+
+
 # -- fallback and retry
 
 
@@ -277,8 +292,10 @@ def test_the_next_provider_is_asked_in_order(world, auth):
             len(server.requests) for server in (one, two, three)
         ] == [1, 2, 1]
     mend = (
-        "clawlite secrets set TEST_KEY" if auth else "name its key in the manifest: auth.secret_ref"
-    )
+        "set a key that %s takes: clawlite secrets set TEST_KEY"
+        if auth
+        else "name the key for %s in the manifest: auth.secret_ref"
+    ) % url_of(one)
     assert told == (
         "provider one: HTTP 401: Incorrect API key provided. (tried 1 of 1) - " + mend + "; "
         "next: "
@@ -296,11 +313,12 @@ def test_a_refused_key_is_told_with_what_to_do_and_ask_fails(world):
         assert (code, said) == (
             1,
             "By the rules.\n",
-        ) and "- clawlite secrets set TEST_KEY; next: reflex\n" in told
+        ) and "takes: clawlite secrets set TEST_KEY; next: reflex\n" in told
         world.build(provider(server))
         code, said, told = world.ask("hello")
         assert (code, said) == (1, "") and told.endswith(
-            "(tried 1 of 1). Next: clawlite secrets set TEST_KEY.\n"
+            "(tried 1 of 1). Next: set a key that %s takes: clawlite secrets set TEST_KEY.\n"
+            % url_of(server)
         )
 
 
@@ -311,7 +329,7 @@ def test_a_key_that_is_refused_with_400_is_told_with_what_to_do(world):
         world.build(provider(server), reflex=REFLEX)
         code, said, told = world.ask("hello")
         assert (code, said) == (1, "By the rules.\n")
-        assert "- clawlite secrets set TEST_KEY; next: reflex\n" in told
+        assert "takes: clawlite secrets set TEST_KEY; next: reflex\n" in told
 
 
 def test_a_missing_key_is_told_and_ask_fails_though_the_rules_answer(world):
@@ -330,12 +348,13 @@ def test_an_unknown_model_is_told_with_those_that_the_server_lists(world, api, s
         assert (code, said) == (
             1,
             "By the rules.\n",
-        ) and "check model and endpoint in the manifest; next: reflex" in told
+        )
+        assert "check the endpoint, %s, and the model, %s; next" % (server.endpoint, MODEL) in told
         server.models = ["small"] + ["model-%d" % n for n in range(9)]
         code, said, told = world.ask("hello")
         assert (
             code == 1
-            and "change the model, %s; the server lists small, model-0, " % MODEL in told
+            and "change the model, %s; %s lists small, model-0, " % (MODEL, url_of(server)) in told
             and "model-6 and 2 more; next" in told
         )
 
@@ -474,14 +493,15 @@ def test_what_rules_began_a_provider_goes_on_with(world, api):
 
 def test_when_none_is_left_the_line_says_all(world):
     with Server([FAULTS["forbidden"]]) as one:
-        world.build(provider(one, "one"), provider(nobody(), "two"))
+        away = nobody()
+        world.build(provider(one, "one"), provider(away, "two"))
         code, said, told = world.ask("hello")
     assert (code, said) == (1, "") and told.splitlines()[-1] == (
         "no provider left: provider one: "
         "HTTP 403: Your key may not use "
         "this. (tried 1 of 1); "
         "provider two: connection refused (tried 1 of "
-        "1)." + WHEN_AWAY[:-1]
+        "1)." + when_away(away)[:-1]
     )
 
 
@@ -694,7 +714,7 @@ def test_an_error_inside_a_stream_is_tried_again_when_it_may_pass(world, api):
         assert world.ask("hello") == (
             1,
             "",
-            "provider first: the provider reported: No. (tried 1 of 3)." + WHEN_WRONG,
+            "provider first: the provider reported: No. (tried 1 of 3)." + when_wrong(server),
         )
 
 
@@ -999,7 +1019,7 @@ def test_nothing_of_a_turn_stays_open(world):
             before = eventually(lambda: held() if held()[1] == 1 else None)
             for n in range(1, 50):
                 agent.line("hello")
-                agent.expect("(tried 1 of 1)." + WHEN_AWAY if n % 2 else "Fine.\n")
+                agent.expect("(tried 1 of 1)." + when_away(server) if n % 2 else "Fine.\n")
             eventually(lambda: held() == before)
 
 
@@ -1068,9 +1088,10 @@ def test_a_silent_provider_costs_what_the_settings_say(world, streaming):
         assert (code, said) == (
             0,
             "By the rules.\n",
-        ) and told == "provider first: %s (tried 1 of 2)%s; next: reflex\n" % (
+        )
+        assert told == "provider first: %s (tried 1 of 2) - %s; next: reflex\n" % (
             silent,
-            "" if streaming else " - use a faster model, or a lower tokens_per_request",
+            when_silent(server)[7:-2] if streaming else LATE,
         )
         world.build(
             provider(server, streaming=streaming, retry=dict(AT_ONCE, max_attempts=9)),
@@ -1079,10 +1100,8 @@ def test_a_silent_provider_costs_what_the_settings_say(world, streaming):
         )
         code, said, told = world.ask("hello")
         assert (
-            told
-            == "provider first: its answer was not whole after 1 s (tried 1 of 9) - use a faster "
-            "model, "
-            "or a lower tokens_per_request; next: reflex\n"
+            told == "provider first: its answer was not whole after 1 s (tried 1 of 9) - %s; next: "
+            "reflex\n" % LATE
         )
 
 

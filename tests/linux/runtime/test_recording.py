@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from llm_server import FAULTS, WHEN_AWAY, Server, calls, say
+from llm_server import FAULTS, Server, calls, say, when_away
 from providers.project import WAYS, World, provider
 
 REPLAY = {
@@ -65,7 +65,9 @@ def test_ask_appends_its_turn_and_one_without_an_end_is_told(world):
         assert world.ask("hello", "--record", str(file)) == (0, "One.\n", "")
         code, said, told = world.ask("hello", "--record", str(file))
         assert (code, said) == (1, "") and told.endswith(
-            "(tried 1 of 1)." + WHEN_AWAY + "This turn did not finish and was not recorded.\n"
+            "(tried 1 of 1)."
+            + when_away(server)
+            + "This turn did not finish and was not recorded.\n"
         )
     assert len(file.read_text().splitlines()) == 4
 

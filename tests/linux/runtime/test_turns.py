@@ -8,7 +8,7 @@ import threading
 
 import pytest
 from agents import INITIALIZE, eventually
-from llm_server import FAULTS, WHEN_AWAY, Server, calls, say
+from llm_server import FAULTS, Server, calls, say, when_away
 from providers.project import AT_ONCE, KEY, WAYS, Listener, World, answer, held, provider, texts
 
 
@@ -317,7 +317,7 @@ def test_a_turn_that_fails_after_a_tool_does_not_run_it_again_in_the_next(world,
         world.build(provider(server))
         with world.start("run") as agent:
             agent.line("Note it.")
-            agent.expect("(tried 1 of 1)." + WHEN_AWAY)
+            agent.expect("(tried 1 of 1)." + when_away(server))
             agent.line("And now?")
             agent.expect("Fine.\n")
         assert texts(server.requests[2], api) == [

@@ -7,7 +7,7 @@ approvals that run out. The same effects reach real sockets in test_turns.py.
 
 import pytest
 from agents import INITIALIZE
-from llm_server import ANSWERS, MODEL, WHEN_AWAY, WHEN_WRONG
+from llm_server import ANSWERS, MODEL, when_away, when_silent
 from providers.clockwork import Clockwork
 from providers.project import provider
 
@@ -51,7 +51,8 @@ def test_a_minute_of_silence_ends_a_request(clockwork, away, came):
     # who says nothing at all is not tried again: it would take as long
     if not came:
         assert (
-            it.said == "provider first: it said nothing for 60 s (tried 1 of 2)." + WHEN_WRONG
+            it.said
+            == "provider first: it said nothing for 60 s (tried 1 of 2)." + when_silent(away)
             and not it.agent.tasks
         )
         return
@@ -64,7 +65,7 @@ def test_a_minute_of_silence_ends_a_request(clockwork, away, came):
     it.move(60000)
     assert (
         it.said.splitlines()[1:]
-        == ["provider first: it said nothing for 60 s (tried 2 of 2)." + WHEN_WRONG[:-1]]
+        == ["provider first: it said nothing for 60 s (tried 2 of 2)." + when_silent(away)[:-1]]
         and not it.open
         and not it.agent.tasks
     )
@@ -169,7 +170,7 @@ def test_no_pause_is_longer_than_a_minute_and_a_quarter(clockwork, backoff, wait
         it.move(wait * 250 + 1)
         assert it.requests == number + 2
     it.refuse("connection refused")
-    assert it.said.endswith("(tried 5 of 5)." + WHEN_AWAY) and it.agent.deadline() is None
+    assert it.said.endswith("(tried 5 of 5)." + when_away(AWAY[0])) and it.agent.deadline() is None
 
 
 @pytest.mark.parametrize("seconds, obeyed", [(0, True), (60, True), (61, False)])
@@ -305,5 +306,6 @@ def test_an_answer_without_end_is_told_with_what_bounds_it(tmp_path):
     it.move(100)
     assert it.said == (
         "provider first: its answer was not whole after 180 s (tried 1 of 1). "
-        "Next: use a faster model, or a lower tokens_per_request.\n"
+        "Next: use a faster model, a lower tokens_per_request or a higher [answer] total_ms in "
+        "clawlite.toml.\n"
     )
