@@ -38,7 +38,9 @@ class Replay:
                 )
             history.progress = self._turn, 0
         if not history.progress:
-            raise ProviderError("replay: another provider began this turn")
+            raise ProviderError(
+                "replay: another provider began this turn", "declare the replay provider first"
+            )
         turn, place = history.progress
         rounds = self._turns[turn][_ROUNDS]
         if place >= len(rounds):

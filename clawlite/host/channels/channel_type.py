@@ -4,12 +4,15 @@ with a ``ChannelType``.  ``channels.py`` lists the types and derives its checks 
 
 import dataclasses
 from collections.abc import Callable
+from typing import Literal
 
 from msgspec import Struct
 
 from clawlite.core.image.features import KINDS, Kind
 
 Settings = type[Struct]  # here: below, ``type`` is a field
+# what becomes of a message for which a tool with side effects had begun when the agent ended
+Interrupted = Literal["repeat", "give-up"]
 
 
 def _nothing(*_) -> None:

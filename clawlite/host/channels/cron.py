@@ -5,7 +5,7 @@ from typing import Literal
 
 from clawlite.host.base.problems import did_you_mean, quoted
 from clawlite.host.channels import cron_fields
-from clawlite.host.channels.channel_type import ChannelType
+from clawlite.host.channels.channel_type import ChannelType, Interrupted
 from clawlite.host.models.common import Strict, Text
 
 MISSED = ("skip", "once", "all")
@@ -17,10 +17,13 @@ class Cron(Strict):
 
     missed    how runs that were due while no agent ran are made up: one for all, none, or each
     messages  {name of a Channel: the text that begins its turns}
+    interrupted  "give-up": a run is not begun again once a tool with side effects had begun in it
+                 when the agent ended
     """
 
     missed: Literal["once", "skip", "all"] = "once"
     messages: dict[str, Text] | None = None
+    interrupted: Interrupted = "repeat"
 
 
 def refuse(manifest, channel, problem) -> None:
@@ -87,6 +90,7 @@ def record(manifest, channel) -> list | None:
         settings.time_zone or "UTC",
         MISSED.index(said.missed),
         (said.messages or {}).get(channel.name, ""),
+        said.interrupted == "give-up",
     ]
 
 

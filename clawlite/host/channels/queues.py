@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from clawlite.core.net.netaddress import address_of, is_loopback
 from clawlite.host.base.problems import did_you_mean, quoted
-from clawlite.host.channels.channel_type import ChannelType
+from clawlite.host.channels.channel_type import ChannelType, Interrupted
 from clawlite.host.models.common import Strict, Text, text_like
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
@@ -29,6 +29,8 @@ class Mqtt(Strict):
     client_id      the beginning of the name of each Channel's session at the broker
     clean_session  messages that come while no agent runs are not kept
     replies        {name of a Channel: the topic of its turns' answers}
+    interrupted    "give-up": a message is not begun again once a tool with side effects had begun
+                   for it when the agent ended
     """
 
     address: Annotated[
@@ -53,6 +55,7 @@ class Mqtt(Strict):
     qos: Annotated[int, Meta(ge=0, le=1)] = 1
     clean_session: bool = False
     replies: dict[str, Text] | None = None
+    interrupted: Interrupted = "repeat"
 
 
 def refuse(manifest, channel, problem) -> None:
@@ -229,6 +232,7 @@ def record(manifest, channel) -> list | None:
         said.clean_session,
         trigger and trigger.queue_name or "",
         (said.replies or {}).get(channel.name, ""),
+        said.interrupted == "give-up",
     ]
 
 

@@ -7,12 +7,19 @@ from typing import Annotated
 from clawlite.core.base.errors import SandboxDenied
 from clawlite.core.net.netaddress import address_of, is_loopback
 from clawlite.core.net.netrules import parse_url
-from clawlite.host.channels.channel_type import ChannelType
-from clawlite.host.models.common import Strict, text_like
+from clawlite.host.base.problems import quoted
+from clawlite.host.channels.channel_type import ChannelType, Interrupted
+from clawlite.host.models.common import Duration, Strict, seconds_of, text_like
 
 
 class Telegram(Strict):
-    """Where the Bot API is asked: another server of it than Telegram's own."""
+    """Channels of type telegram.
+
+    base_url     where the Bot API is asked: another server of it than Telegram's own
+    max_age      older messages do not act, and their senders are told
+    interrupted  "repeat": a message is begun again although a tool with side effects had begun for
+                 it when the agent ended
+    """
 
     base_url: Annotated[
         str,
@@ -22,6 +29,25 @@ class Telegram(Strict):
             "https://api.telegram.org",
         ),
     ] = "https://api.telegram.org"
+    max_age: Duration = "1h"
+    interrupted: Interrupted = "give-up"
+
+
+def refuse(manifest, channel, problem) -> None:
+    """Add a problem for each group that is to have a role: a role belongs to a person."""
+    control = channel.spec.access_control
+    for field in ("allowed_ids", "roles"):
+        for index, one in enumerate(control and getattr(control, field) or ()):
+            id = one if isinstance(one, str) else one.id
+            if id.startswith("-"):
+                problem(
+                    ("access_control", field, index),
+                    "this is a group, and everybody in it would have that role",
+                    "the id of a person",
+                    quoted(id[:40]),
+                    hint="name the people: the log has the id of whoever was refused "
+                    "(channel.refused)",
+                )
 
 
 def check(manifest) -> None:
@@ -46,7 +72,16 @@ def record(manifest, channel) -> list | None:
         scheme, host, port, target = parse_url(manifest.settings.channels["telegram"].base_url)
     except SandboxDenied:
         return None
-    return [scheme, host, port, target.rstrip("/"), channel.spec.auth.secret_ref]
+    said = manifest.settings.channels["telegram"]
+    return [
+        scheme,
+        host,
+        port,
+        target.rstrip("/"),
+        channel.spec.auth.secret_ref,
+        seconds_of(said.max_age),
+        said.interrupted == "give-up",
+    ]
 
 
 TYPE = ChannelType(
@@ -56,6 +91,7 @@ TYPE = ChannelType(
     is_remote=True,
     features=("typing_indicator", "read_receipts", "threads"),
     settings=Telegram,
+    refuse=refuse,
     check=check,
     record=record,
 )

@@ -13,6 +13,7 @@ from clawlite.core.memory.memory_methods import MAX_NUMBERS
 from clawlite.core.policy.policy import is_within, normalise
 from clawlite.host.base.problems import did_you_mean, quoted
 from clawlite.host.memory.store_type import TYPES
+from clawlite.host.models.common import seconds_of
 from clawlite.host.providers import provider_order, remotes
 from clawlite.host.tools import sandboxes
 
@@ -36,7 +37,6 @@ FUSIONS = {
     "linear-combination": memories.LINEAR,
 }
 TOP_K = 10
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _VARIABLES = ("identity_name", "tenant_id")
 
 
@@ -342,7 +342,7 @@ def _record(manifest, store) -> list:
     path = store.path or "" if in_files(store) else store.path
     most = (1 << 32) - 1  # as the image counts
     ages = [
-        min(most, _seconds(text)) for text in (keep and keep.max_age, shots and shots.ttl) if text
+        min(most, seconds_of(text)) for text in (keep and keep.max_age, shots and shots.ttl) if text
     ]
     return [
         store.name,
@@ -391,8 +391,3 @@ def compaction(store) -> tuple:
     return False, memories.STRATEGIES.index(
         declared.strategy
     ) if declared and declared.strategy else memories.NEVER
-
-
-def _seconds(text: str) -> int | None:
-    """Return the seconds of a duration; at least 1."""
-    return max(1, int(text[:-1]) * _SECONDS[text[-1]])

@@ -62,6 +62,7 @@ ProtocolVersion = Annotated[
 Duration = Annotated[
     str, text_like(r"^[0-9]+[smhd]\Z", 'a whole number with s, m, h or d, such as "30d"', "30d")
 ]
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 URI = Annotated[
     str,
     text_like(
@@ -86,3 +87,8 @@ class Metadata(Struct, omit_defaults=True):
     description: str | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, Any] | None = None
+
+
+def seconds_of(duration: str) -> int:
+    """Return the seconds of a ``Duration``; at least 1."""
+    return max(1, int(duration[:-1]) * _SECONDS[duration[-1]])

@@ -86,7 +86,7 @@ class Service:
             tty,
             state,
         )
-        self.is_kept_up = bool(lasts or tty)
+        self.lasts, self.is_kept_up = lasts, bool(lasts or tty)
 
     @property
     def main(self) -> str:
@@ -128,6 +128,10 @@ class Service:
             ]
         elif self.is_kept_up:
             lines += _START_LIMIT
+        if self.user and self.lasts:
+            # Schedules and the age of messages need the time.  systemd.special(7): a unit is
+            # ordered after this target, and whoever knows when the clock is right pulls it in.
+            lines += ["After=time-sync.target"]
         lines += ["", "[Service]", "ExecStart=" + " ".join(quoted(word) for word in self.words)]
         if self.tty:
             # Plain lines without echo: who edits them is the console at the other end.

@@ -3,7 +3,8 @@ goes back to the sender.
 
 A source (cron.py, webhook.py, telegram.py, mqtt.py) has ``poll``, ``deadline``, ``reply`` and
 ``close``.  A source that the tool ``message`` can write to also has ``send`` and ``recipient``.  A
-source with ``begins`` is notified before the first effect of a message's turn.
+source whose messages are on record (delivery.py) also has ``begins``, which is called before the
+effects of a message's turn, ``put_back``, when the turn was cut off, and ``is_sending``.
 core/image/features.py lists the kinds of channels."""
 
 import importlib
@@ -20,7 +21,7 @@ from clawlite.linux.channels.channel_turn import TurnOutput, calling, refusal_fo
 from clawlite.linux.channels.overlap import QUEUE, Overlap
 from clawlite.linux.channels.state import State
 
-_ROLE, _ACTOR, _TEXT, _TO = range(4)  # of a job
+_ROLE, _ACTOR, _TEXT, _TO, _TALK = range(5)  # of a job
 
 MAX_ACTOR = 128  # characters of an id
 MAX_SPOKE = 1000  # actors of an open channel whom the tool message may write to
@@ -56,7 +57,7 @@ class Channel:
             Overlap(most, self.policy) if self.is_trigger else Overlap(AT_ONCE, QUEUE, ROOM)
         )
         self._spoke = {}  # in mode open: the last MAX_SPOKE actors that have written
-        self._talks = {}  # actor -> History; the most recently used is last
+        self._talks = {}  # conversation -> History; the most recently used is last
         self._source = None  # made at the first poll: READY does not wait for it
         self._open_ms = 0  # monotonic time of the next try to open it
         self._told = self._pumps = False
@@ -65,8 +66,14 @@ class Channel:
     def now_s(self) -> int:
         return self.wall_ms() // 1000
 
+    def set_ms(self) -> int:
+        """Return how far the calendar is ahead of the time since the machine was switched on: it
+        changes only when the clock is set, not while the machine sleeps.  0 where that is unknown.
+        """
+        return self.channels.set_ms() if self.channels.set_ms else 0
+
     def poll(self):
-        if self._source is None and self.now_ms() >= self._open_ms:
+        if self._source is None and self.now_ms() >= self._open_ms and not self.is_draining:
             self._open()
         if self._source is not None:
             self._source.poll()
@@ -85,6 +92,15 @@ class Channel:
         if self.kind == CLI:
             return None
         return self._source.deadline() if self._source else self._open_ms
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether the source takes no more messages, because the process is about to end."""
+        return self.channels.is_draining
+
+    def is_sending(self) -> bool:
+        """Return whether answers are on their way."""
+        return hasattr(self._source, "is_sending") and self._source.is_sending()
 
     def close(self):
         if self._source:
@@ -136,16 +152,20 @@ class Channel:
             self.trouble(wrong, self.state.mend)
         return not wrong
 
-    def trigger(self, text: str):
-        """Begin a run for an event that has no actor, or log why it is refused or skipped."""
+    def trigger(self, text: str, to=None) -> bool:
+        """Begin a run for an event that has no actor, or log why it is refused or skipped; return
+        whether it will run.
+        """
         if len(text) > self.processing[0]:
             self.log("refused", reason="length")
         elif self.access.admit(self.now_ms()):
             self.log("refused", reason="rate")
-        elif self._overlap.offer(None, (None, "", text, None)):
+        elif self._overlap.offer(None, (None, "", text, to, "")):
             self._pump()
+            return True
         else:
             self.log("skipped")
+        return False
 
     def message(self, actor: str, text: str, to) -> str:
         """Check a message of *actor*, and queue it.  Return why it is refused (``Verdict.why``, or
@@ -175,16 +195,23 @@ class Channel:
                 del self._spoke[next(iter(self._spoke))]
         return verdict.role, ""
 
-    def offer(self, role: int, actor: str, text: str, to) -> str:
+    def offer(
+        self, role: int, actor: str, text: str, to, talk: str = "", is_kept: bool = False
+    ) -> str:
         """Queue a message that ``judged`` has admitted; return "busy" when it is dropped, else
         "".
+
+        talk     the conversation that it belongs to, when it is not the actor's only one
+        is_kept  it was on record before, and is not dropped now
         """
+        talk = talk or actor
+        job = role, actor, text, to, talk
         if self.is_trigger:
-            if not self._overlap.offer(None, (role, actor, text, to)):
+            if not self._overlap.offer(None, job, is_kept and self.policy == QUEUE):
                 self.log("skipped", actor=actor)
                 return "busy"
-        elif self._overlap.waits(actor) >= IN_LINE or not self._overlap.offer(
-            actor, (role, actor, text, to)
+        elif (not is_kept and self._overlap.waits(talk) >= IN_LINE) or not self._overlap.offer(
+            talk, job, is_kept
         ):
             self._refuse(actor, "busy", "Too many messages wait already. Nothing was done.", to)
             return "busy"
@@ -267,10 +294,10 @@ class Channel:
     def _pump(self):
         """Begin all jobs that may begin now."""
         # a turn without tools ends before ``begin`` returns, and would call this again
-        if self._pumps:
+        if self._pumps or self.channels.is_draining:
             return
         self._pumps = True
-        while True:
+        while not self.channels.is_draining:
             ready = self._overlap.next()
             if ready is None:
                 break
@@ -278,7 +305,7 @@ class Channel:
         self._pumps = False
 
     def _begin(self, key, job: tuple):
-        agent, (role, actor, text, _) = self.agent, job
+        agent, (role, actor, text, to, talk) = self.agent, job
         caller = "%s/%s" % (self.name, actor) if actor else self.name
         into, number, done = TurnOutput(), None, []
 
@@ -286,18 +313,24 @@ class Channel:
             done.append(True)
             self.channels.runs.pop(number, None)
             self._overlap.ended(key)
-            self._ended(job, into, error)
+            if error and agent.lifecycle.is_cutting and hasattr(self._source, "put_back"):
+                self._source.put_back(to)
+            else:
+                self._ended(job, into, error)
             self._pump()
 
         self.log("turn", actor=actor)
         try:
-            history = History(agent.keep_bytes) if self.is_trigger else self._history(actor)
+            history = History(agent.keep_bytes) if self.is_trigger else self._history(talk)
             work = self._work(role, text, caller, history)
             if agent.lasting:
                 work = agent.lasting(
-                    work, history, self.is_trigger, "" if self.is_trigger else caller
+                    work,
+                    history,
+                    self.is_trigger,
+                    "" if self.is_trigger else "%s/%s" % (self.name, talk),
                 )
-            begins = self._begins(job[_TO]) if hasattr(self._source, "begins") else None
+            begins = self._begins(to) if hasattr(self._source, "begins") else None
             number = agent.begin(
                 run_work(work, caller, into, begins),
                 ended,
@@ -312,11 +345,7 @@ class Channel:
             self.channels.runs[number] = (self, key, job)
 
     def _begins(self, to):
-        def begins(_) -> bool:
-            self._source.begins(to)
-            return True
-
-        return begins
+        return lambda effect: self._source.begins(to, effect)
 
     def _work(self, role, text: str, caller: str, history: History):
         """Return the generator of a turn, with a skill when *text* names one (docs/skills.md).
@@ -338,11 +367,11 @@ class Channel:
                 return begin(agent.image, asked, chain, history, run, "%s (%s)" % (PERSON, caller))
         return turn(agent.image, text, chain, history, run)
 
-    def _history(self, actor: str) -> History:
-        history = self._talks.pop(actor, None) or History(self.agent.keep_bytes)
+    def _history(self, talk: str) -> History:
+        history = self._talks.pop(talk, None) or History(self.agent.keep_bytes)
         while len(self._talks) >= MAX_TALKS:
             del self._talks[next(iter(self._talks))]
-        self._talks[actor] = history
+        self._talks[talk] = history
         return history
 
     def _ended(self, job: tuple, into: TurnOutput, error):
@@ -368,15 +397,21 @@ class Channel:
         asked = question(task.approval, self.now_ms(), "/show %d" % task.number)
         how = task.approval.form.how if task.approval.form else ""
         more = "\nAnswer with /approve %d%s or /deny %d" % (task.number, how, task.number)
-        self.tell_admins(asked, more)
+        self.tell_admins(asked, more, job)
         if job[_ROLE] is not None and job[_ROLE] != ADMIN:
             self._source.reply(job[_TO], "This waits for approval.", False)
 
-    def tell_admins(self, text: str, more: str = ""):
-        """Send *text*, without secrets, and *more* to the admins."""
+    def tell_admins(self, text: str, more: str = "", job=None):
+        """Send *text*, without secrets, and *more* to the admins; to one who has written the
+        message of *job*, where that came from.
+        """
         guard = self.agent.image.guard
+        said = (guard.text(text) if guard else text) + more
         for admin in self.access.admins():
-            self.source_reply(admin, (guard.text(text) if guard else text) + more)
+            if job and job[_ACTOR] == admin and self._source:
+                self._source.reply(job[_TO], said, False)
+            else:
+                self.source_reply(admin, said)
 
     def _answer(self, actor: str, words: list, to) -> bool:
         """Handle /approve N, /deny N or /show N of *actor*.  Return False for any other text, and

@@ -8,13 +8,16 @@ begin there, and where answers go.
 2. A conversation is one actor's of one channel; a trigger's run has none.
 3. An approval is shown on the console, and sent to the admins of the channel that the message came
    by.  Only they can approve it.
-4. When several processes share a state folder, only one of them runs the channels, until it ends or
+4. An orderly end takes no more messages and begins no more turns (``drain``).  What is on record
+   goes on in the next process.
+5. When several processes share a state folder, only one of them runs the channels, until it ends or
    the folder is removed (lock.py).
-5. The console's channel is here for its rate limit, and for the actors that an operator names
+6. The console's channel is here for its rate limit, and for the actors that an operator names
    (docs/adr/0044).
 """
 
 import os
+import time
 
 from clawlite.core.base.errors import InvalidParams, PolicyDenied
 from clawlite.core.image.features import CLI
@@ -32,7 +35,13 @@ def channels_of(agent, tells: bool):
     of this machine; *tells*: a person reads its console.
     """
     folder = os.path.join(state_folder(agent.image.agent.name), "channels")
-    return Channels(agent, stdio.now_ms, wall_ms, os.urandom, folder, signals.waker(), tells)
+    clocks = stdio.now_ms, wall_ms
+    return Channels(agent, *clocks, os.urandom, folder, signals.waker(), tells, _set_ms)
+
+
+def _set_ms() -> int:
+    """Return wall-clock ms less the ms since the machine was switched on, asleep or not."""
+    return wall_ms() - time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000000
 
 
 class Channels:
@@ -44,9 +53,21 @@ class Channels:
     folder   for the state that channels need after a restart, or None
     wake     descriptor of a pipe that ends the loop's wait
     tells    bool, a person reads a console
+    set_ms   function -> ms that change only when the clock is set (``Channel.set_ms``), or None
     """
 
-    def __init__(self, agent, now_ms, wall_ms, draw, folder=None, wake=None, tells: bool = False):
+    def __init__(
+        self,
+        agent,
+        now_ms,
+        wall_ms,
+        draw,
+        folder=None,
+        wake=None,
+        tells: bool = False,
+        set_ms=None,
+    ):
+        self.set_ms = set_ms
         self.agent, self.now_ms, self.wall_ms, self.folder, self.wake, self.tells = (
             agent,
             now_ms,
@@ -61,13 +82,14 @@ class Channels:
         self._lock, self._is_ours, self._try_ms = ProcessLock(folder), False, 0
         self.owner = ""  # the process that runs the channels when this one does not
         self.runs = {}  # number of a task -> (channel, key, job)
+        self.is_draining = False
         self.lasts = len(self._consoles) < len(self.all)
         self._announced = {}  # id of an approval that waits -> its channel, and the approval
         agent.channels = self
 
     def poll(self):
         """Receive messages, and begin the turns that are due."""
-        if not self.lasts or not self.agent.is_ready:
+        if not self.lasts or not self.agent.is_ready and not self.is_draining:
             return
         if self._lock.is_lost():
             self._lock.release()
@@ -156,6 +178,17 @@ class Channels:
             return self._try_ms
         times = [channel.deadline() for channel in self.all] if self.agent.is_ready else []
         return min([at for at in times if at is not None], default=None)
+
+    def drain(self):
+        """Take no more messages, and begin no more turns: the process is about to end."""
+        self.is_draining = True
+
+    def is_busy(self) -> bool:
+        """Return whether a turn is under way that waits for nobody, or an answer is being sent."""
+        tasks = self.agent.tasks
+        return any(
+            number in tasks and tasks[number].approval is None for number in self.runs
+        ) or any(channel.is_sending() for channel in self.all)
 
     def close(self):
         for channel in self.all:

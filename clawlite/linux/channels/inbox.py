@@ -1,17 +1,22 @@
-"""The messages of a queue that are not done yet, in one file (overlap_policy ``queue``): no message
-is lost after it was acknowledged to the broker.
+"""The messages of a channel that are not done yet, in one file: no message is lost after its source
+was told that it has arrived (delivery.py).
 
     ["+", number, packet id, digest, actor, text, correlation]   received; synced before it is
                                                                  acknowledged
     ["b", number]                      the first effect of its turn begins
     ["u", number]                      withdraws the last "b": the process ended in order
+    ["s", number, tool]                a tool with side effects begins; synced before it does
     ["r", number, text]                its turn ended with this reply, which has not arrived yet
     ["-", number]                      done
     ["m", [[packet id, digest], ...]]  the last messages received, as of a rewrite of the file
 
+A packet id is what the source calls a message by: a broker's packet id, an update of Telegram, a
+time of a schedule.
+
 1. Delivery is at least once.  A message that was not done when its process ended begins again, and
    a reply that has not arrived is sent again.  A message is given up (dead_letters.py) when its
-   turn had begun an effect ``MOST_TRIES`` times and each time the process died.
+   turn had begun an effect ``MOST_TRIES`` times and each time the process died; on channels that
+   ask for that, also once a tool with side effects had begun.
 2. A broker sends a message again when the acknowledgement did not reach it.  Such a message is
    marked, and has its earlier packet id (MQTT 5, 4.4).  It is recognised by packet id and content
    among the last ``REMEMBERED`` messages.
@@ -36,8 +41,9 @@ REWRITE_BYTES = 1 << 20
 
 
 class Item:
-    """One message: its *number* in the file, *actor* or "", *text*, *correlation* (bytes), how
-    often its turn has begun an effect, and the reply to it or None.
+    """One message: its *number* in the file, *actor* or "", *text*, *correlation* (bytes: what its
+    source needs to answer it), how often its turn has begun an effect, the tool with side effects
+    that has begun in it or "", and the reply to it or None.
     """
 
     def __init__(self, number: int, actor: str, text: str, correlation: bytes, begun: int = 0):
@@ -48,7 +54,7 @@ class Item:
             correlation,
             begun,
         )
-        self.answer = None
+        self.answer, self.acted = None, ""
 
 
 class Inbox:
@@ -101,6 +107,13 @@ class Inbox:
         item.begun -= 1
         self._note(["u", item.number])
 
+    def acts(self, item: Item, tool: str):
+        """Record that *tool*, which has side effects, begins in the turn of *item*.  Raises
+        ``OSError``: it must not begin.
+        """
+        self._write([["s", item.number, tool]], True)
+        item.acted = tool
+
     def answered(self, item: Item, text: str):
         """Record *text*, the reply of the turn of *item*, which is sent next."""
         item.answer = text
@@ -142,6 +155,8 @@ class Inbox:
             lines += [["+", item.number, 0, "", item.actor, item.text, item.correlation.hex()]] + [
                 ["b", item.number]
             ] * item.begun
+            if item.acted:
+                lines.append(["s", item.number, item.acted])
             if item.answer is not None:
                 lines.append(["r", item.number, item.answer])
         try:
@@ -205,6 +220,8 @@ class Inbox:
             self.waiting[number].begun += 1
         elif kind == "u":
             self.waiting[number].begun -= 1
+        elif kind == "s" and isinstance(line[2], str):
+            self.waiting[number].acted = line[2]
         elif kind == "r" and isinstance(line[2], str):
             self.waiting[number].answer = line[2]
         elif kind == "-":

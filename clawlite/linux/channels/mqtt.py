@@ -1,8 +1,8 @@
 """Channels of type queue: an MQTT 5 topic whose messages begin turns (CKP 0.2.0, 5.3
 ``queue_name``; docs/channels.md).
 
-    broker -> on_message, in paho's thread -> poll, in the loop: who, how long -> inbox.py, synced
-    -> acknowledged -> a turn -> reply topic
+    broker -> on_message, in paho's thread -> poll, in the loop: who, how long -> delivery.py,
+    synced -> acknowledged -> a turn -> reply topic
 
 1. With overlap_policy ``queue``, a message is acknowledged once it is on disk.  With ``skip`` and
    ``allow``, it is acknowledged once it was checked.
@@ -19,12 +19,10 @@ import sys
 import threading
 from collections import deque
 
-from clawlite.core.base.errors import ClawError
 from clawlite.core.base.text import decode_utf8
-from clawlite.linux.channels.dead_letters import SUFFIX, DeadLetters
-from clawlite.linux.channels.inbox import MOST_TRIES, REMEMBERED, ROOM, Inbox, Item, digest_of
+from clawlite.linux.channels.delivery import Delivery
+from clawlite.linux.channels.inbox import REMEMBERED, ROOM, Item, digest_of
 from clawlite.linux.channels.overlap import QUEUE
-from clawlite.linux.files.files import mend
 from clawlite.linux.secrets.secrets import resolve, stores
 
 KEEPALIVE_S = 60
@@ -34,7 +32,6 @@ MAX_CORRELATION = 256  # bytes that a reply carries back
 # replies on their way to the broker; at this number no more messages are read
 MAX_OUT = 1000
 AGAIN_MS = 5000  # pause after a write to disk failed
-LOOK_MS = 10000  # between looks for messages that are to run again
 FOREVER_S = 0xFFFFFFFF  # a session that does not expire (MQTT 5, 3.1.2.11.2)
 LEAVE_S = 1.0
 MAX_ACTOR = 128  # characters of an id that the log has
@@ -65,7 +62,7 @@ class Mqtt:
 
     channel  ``channel.Channel``
     own      [secure, host, port, user or "", name of the secret, client id, QoS, clean, topic,
-             reply topic or ""] of the image
+             reply topic or "", gives up (delivery.py)] of the image
     Raises ``ClawError`` when the secret is missing, or the file of messages cannot be read.
     """
 
@@ -82,6 +79,7 @@ class Mqtt:
             clean,
             self._topic,
             self._reply,
+            *gives_up,
         ) = own
         # filled by paho's thread: events (kind, ...), and ``Message``s
         self._events, self._come = deque(), deque()
@@ -92,26 +90,15 @@ class Mqtt:
         self._is_up = self._is_known = self._told = self._closed = False
         self._left = threading.Event()
         self._again_ms = None
-        self._inbox = self._dead = None
-        self._running = {}  # number -> the Item whose turn has had an effect
+        self._kept = None  # what is on record, with overlap_policy ``queue``
         if channel.policy == QUEUE:
-            try:
-                self._inbox = Inbox(channel.path(".queue"))
-                self._dead = DeadLetters(channel.path(SUFFIX)) if channel.path(SUFFIX) else None
-            except OSError as e:
-                raise ClawError(
-                    "the messages on record cannot be read: %s" % (e.strerror or e),
-                    "check the disk, and who may read the folder of the agent",
-                ) from None
-        # when to look for dead letters next; None: there are none
-        self._look_ms = 0 if self._dead else None
+            self._kept = Delivery(channel, self._begin, self._answer, gives_up == [True])
         self._client = self._made(client, clean, secure)
         if user:
             password = resolve(secret, stores(channel.agent.image.agent.name))
             if channel.agent.image.guard is not None:
                 channel.agent.image.guard.learn(password)
             self._client.username_pw_set(user, password)
-        self._restored = list(self._inbox.waiting.values()) if self._inbox else []
         self._client.loop_start()
 
     def _made(self, name: str, clean: bool, secure: bool):
@@ -218,9 +205,6 @@ class Mqtt:
 
     def poll(self):
         """Read the messages that have come, acknowledge them, and begin their turns."""
-        restored, self._restored = self._restored, []
-        for item in restored:
-            self._go_on(item)
         while self._arrived:
             packet, refused = self._arrived.popleft()
             item = self._open.pop(packet, None)
@@ -230,19 +214,20 @@ class Mqtt:
                 )
                 self._heed("refused", "it refuses what is sent to %s: %s" % (self._reply, refused))
             if item:
-                self._inbox.ended(item)
-        self._look()
+                self._kept.done(item)
+        if self._kept and not self._channel.is_draining:
+            self._kept.poll()
         while self._events:
             self._heed(*self._events.popleft())
         now_ms = self._channel.now_ms()
-        if self._again_ms is not None and now_ms < self._again_ms:
+        if self._again_ms is not None and now_ms < self._again_ms or self._channel.is_draining:
             return
         self._again_ms = None
         batch = []
         while (
             self._come
             and len(self._open) < MAX_OUT
-            and (self._inbox is None or len(self._inbox.waiting) + len(batch) < ROOM)
+            and (self._kept is None or self._kept.room() > len(batch))
         ):
             batch.append(self._come.popleft())
         if batch:
@@ -252,39 +237,48 @@ class Mqtt:
         """Return the monotonic time at which ``poll`` has something to do, or None.  Messages wake
         the loop by themselves.
         """
-        times = [at for at in (self._again_ms, self._look_ms) if at is not None]
-        return self._channel.now_ms() if self._restored else min(times, default=None)
+        times = (self._again_ms, self._kept and self._kept.deadline())
+        return min([at for at in times if at is not None], default=None)
 
-    def begins(self, to):
-        """Record that the first effect of the turn for *to* begins."""
-        if self._inbox and isinstance(to, Item):
-            self._running[to.number] = to
-            self._inbox.begins(to)
+    def begins(self, to, effect: tuple):
+        """The turn for *to* comes to *effect* (``Delivery.begins``)."""
+        return self._kept.begins(to, effect) if self._kept and isinstance(to, Item) else True
+
+    def put_back(self, to):
+        """The turn for *to* was cut off, because the agent stopped."""
+        if self._kept and isinstance(to, Item):
+            self._kept.put_back(to)
 
     def reply(self, to, text: str, final: bool = True, failed: bool = False):
         """Send *text* to the sender.  *to*: an ``Item``, or the id of an actor."""
-        if final and isinstance(to, Item):
-            self._running.pop(to.number, None)
         if not isinstance(to, Item):
             self.send(to, text)
-        elif final and self._inbox and self._reply and text.strip():
-            self._inbox.answered(to, text)
-            self._answer(to)
-        else:
-            if text.strip():
-                self.send(to.actor, text, to.correlation)
-            if final and self._inbox:
-                self._inbox.ended(to)
-                if self._come:  # there is room for what waits
-                    self._wake()
+        elif final and self._kept:
+            self._kept.end(to, text)
+            if self._come:  # there is room for what waits
+                self._wake()
+        elif text.strip():
+            self.send(to.actor, text, to.correlation)
+
+    def _begin(self, item: Item):
+        self._channel.offer(
+            self._channel.access.role(item.actor), item.actor, item.text, item, is_kept=True
+        )
 
     def _answer(self, item: Item):
         """Send the reply to *item*, which is done when the broker has it."""
+        if not self._reply:
+            self._channel.tell(item.answer)
+            return self._kept.done(item)
         packet, wrong = self._publish(item.actor, item.answer, item.correlation)
         if wrong:
-            self._inbox.ended(item)
+            self._kept.done(item)
         else:
             self._open[packet] = item
+
+    def is_sending(self) -> bool:
+        """Return whether replies are on their way to the broker."""
+        return bool(self._open) and self._is_up
 
     def send(self, actor: str, text: str, correlation: bytes = b"") -> str:
         """Publish *text* to *actor*, or show it on the console when no reply topic is declared.
@@ -334,17 +328,15 @@ class Mqtt:
         self._client.disconnect()
         if was_up:
             self._left.wait(LEAVE_S)
-        if self._inbox:
-            for item in self._running.values():
-                self._inbox.withdraws(item)
-            self._inbox.close()
+        if self._kept:
+            self._kept.close()
 
     def _heed(self, kind: str, said=None):
         if kind == "up":
             self._told = False
             self._channel.log("connected")
-            if self._inbox and not said:
-                self._inbox.forget()
+            if self._kept and not said:
+                self._kept.inbox.forget()
         elif kind == "dropped":
             self._channel.log("dropped", reason="%d messages wait already" % ROOM)
         elif not self._told:
@@ -362,15 +354,13 @@ class Mqtt:
         for message in batch:
             actor, text = self._read(message)
             digest = (
-                digest_of(message.topic, message.payload)
-                if text is not None and self._inbox
-                else ""
+                digest_of(message.topic, message.payload) if text is not None and self._kept else ""
             )
             if (
                 text is not None
-                and self._inbox
+                and self._kept
                 and message.again
-                and self._inbox.knows(message.packet, digest)
+                and self._kept.inbox.knows(message.packet, digest)
             ):
                 self._channel.log("again")
                 text = None
@@ -380,21 +370,17 @@ class Mqtt:
             else:
                 good.append((message, digest, actor, text, role))
         items = [Item(0, actor, text, message.correlation) for message, _, actor, text, _ in good]
-        if self._inbox and good:
-            try:
-                items = self._inbox.take(
-                    [
-                        (message.packet, digest, actor, text, message.correlation)
-                        for message, digest, actor, text, _ in good
-                    ]
-                )
-            except OSError as e:
-                self._channel.trouble(
-                    "messages cannot be put on record: %s" % (e.strerror or e), mend(e)
-                )
+        if self._kept and good:
+            items = self._kept.take(
+                [
+                    (message.packet, digest, actor, text, message.correlation)
+                    for message, digest, actor, text, _ in good
+                ]
+            )
+            if items is None:
                 self._come.extendleft(reversed([one[0] for one in good]))
                 self._again_ms = self._channel.now_ms() + AGAIN_MS
-                good = []
+                good, items = [], []
         for message in done + [one[0] for one in good]:
             if message.qos and message.connection == self._connection and self._is_up:
                 self._client.ack(message.packet, message.qos)
@@ -416,82 +402,6 @@ class Mqtt:
             return actor, text
         self._channel.log("refused", actor=actor[:MAX_ACTOR], reason="text")
         return actor, None
-
-    def _go_on(self, item: Item):
-        """Continue a message that is in the inbox: send its reply, begin its turn, or give it
-        up.
-        """
-        role = self._channel.access.role(item.actor)
-        if item.answer is not None and self._reply:
-            self._answer(item)
-        elif role is None:
-            self._channel.log("dropped", actor=item.actor, reason="stranger")
-            self._inbox.ended(item)
-        elif item.begun >= MOST_TRIES:
-            self._give_up(item)
-        else:
-            self._channel.offer(role, item.actor, item.text, item)
-
-    def _give_up(self, item: Item):
-        """Keep *item* as a dead letter, and tell its sender and the person at the console."""
-        why = "it was started %d times" % item.begun
-        self._channel.log("dropped", actor=item.actor, reason=why)
-        if self._dead:
-            try:
-                gone = self._dead.put(
-                    item.actor, item.text, item.correlation, why, self._channel.now_s()
-                )
-            except OSError as e:  # it stays in the inbox, and is given up at the next start
-                return self._channel.trouble(
-                    "a dead letter cannot be stored: %s" % (e.strerror or e), mend(e)
-                )
-            if gone:
-                self._channel.log(
-                    "dropped", reason="dead letter %d was removed to make room" % gone
-                )
-            self._look_ms = self._channel.now_ms() + LOOK_MS
-        self._channel.trouble(
-            "a message was given up: %s, and each time the agent ended" % why,
-            "see it with: clawlite channels dead",
-        )
-        self.reply(
-            item,
-            "This message was given up: %s, and each time the agent ended before it was "
-            "done." % why,
-        )
-
-    def _look(self):
-        """Begin the dead letters that somebody wants to run again; look for more while there are
-        any.
-        """
-        if self._look_ms is None or self._channel.now_ms() < self._look_ms:
-            return
-        letters = self._dead.all()
-        self._look_ms = self._channel.now_ms() + LOOK_MS if letters else None
-        for letter in letters:
-            if not letter.is_asked or len(self._inbox.waiting) >= ROOM:
-                continue
-            if letter.is_damaged or self._channel.access.role(letter.actor) is None:
-                self._dead.refuse(letter.number)
-                self._channel.trouble(
-                    "dead letter %d does not run again: %s"
-                    % (
-                        letter.number,
-                        "its file is damaged"
-                        if letter.is_damaged
-                        else "its sender is no longer known",
-                    )
-                )
-                continue
-            try:
-                items = self._inbox.take([(0, "", letter.actor, letter.text, letter.correlation)])
-                self._dead.drop(letter.number)
-            except OSError as e:
-                return self._channel.trouble(
-                    "dead letter %d cannot run again: %s" % (letter.number, e.strerror or e),
-                    mend(e),
-                )
-            self._go_on(items[0])
 
 
 Source = Mqtt  # the class that channel.py loads for this kind of channel

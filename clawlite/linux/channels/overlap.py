@@ -27,9 +27,12 @@ class Overlap:
         self._waiting = deque()
         self._busy = []
 
-    def offer(self, key, job) -> bool:
-        """Queue *job* until ``next`` returns it; return False when it is skipped."""
-        if (
+    def offer(self, key, job, is_kept: bool = False) -> bool:
+        """Queue *job* until ``next`` returns it; return False when it is skipped.
+
+        is_kept  it was queued before, by an earlier process, and is not skipped now
+        """
+        if not is_kept and (
             self._policy != QUEUE
             and len(self._busy) + len(self._waiting) >= self._most
             or len(self._waiting) >= self._room

@@ -2,19 +2,36 @@
 
 1. One request at a time asks for updates.  The answers of turns are sent at the same time, in order
    for each chat.
-2. The offset is saved before any update is acted on.  So no message is answered twice after a
-   restart, but a message whose turn was under way gets no answer.
-3. The token is in the path of each request and nowhere else: no error and no log contains it.
-4. Actors are ids of chats.  With ``threads``, a message in a topic of a group is answered in that
-   topic.
-5. ``read_receipts``: the Bot API has none, so a message that was accepted gets a reaction.
+2. Messages are on record (delivery.py) before the offset is sent that tells Telegram that they have
+   arrived.
+3. The ids of a bot's updates begin anywhere after a week without any, and have nothing to do with
+   those of another bot.  So an offset is sent only while this process has got updates in the last
+   days.  Without one, Telegram sends all that was not confirmed, and what is on record already is
+   recognised by its id and its bot.
+4. The token is in the path of each request and nowhere else: no error and no log contains it.
+5. Actors are people (telegram_update.py).  An answer goes to the chat of its message; with
+   ``threads``, to the topic.  A group has conversations of its own: what a person said in private
+   is not repeated there.
+6. A message that is older than ``max_age`` does not act, and its sender is told.  Telegram's own
+   clock counts: that of this machine may be wrong.
+7. ``read_receipts``: the Bot API has none, so a message that was accepted gets a reaction.
 """
 
 from collections import deque
 
 from clawlite.core.base.errors import ClawError, ProviderError
-from clawlite.core.net.http1 import EVENT_DATA, EVENT_KIND, EVENT_STATUS, Response, request
+from clawlite.core.net.http1 import (
+    EVENT_DATA,
+    EVENT_HEADERS,
+    EVENT_KIND,
+    EVENT_STATUS,
+    Response,
+    request,
+)
 from clawlite.linux.channels.access import RECEIPTS, THREADS, TYPING
+from clawlite.linux.channels.delivery import Delivery
+from clawlite.linux.channels.inbox import Item
+from clawlite.linux.channels.telegram_update import moved, read, seconds_of
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.net.connections import Connections
 from clawlite.linux.secrets.secrets import resolve, stores
@@ -28,28 +45,72 @@ MAX_WAITING = 1000  # messages that wait to be sent
 MAX_UPDATES = 100
 SEEN = "\U0001f440"  # two eyes, one of the reactions that a bot may give
 TYPING_MS = 5000  # a typing indicator lasts so long (Bot API, sendChatAction)
+IDLE_MS = 2 * 86400000  # Telegram keeps an update for a day (Bot API, Getting updates)
+ME_AGAIN_MS = 60000  # after a question for the bot's name failed
+RECORD_AGAIN_MS = 5000  # after messages could not be put on record
+MAX_GROUPS = 100  # groups that the tool message may write to
+MAX_AGE_S = 3600
+QUOTED = 3  # messages that are too old, of which an answer shows the beginning
 _PAUSES_MS = (1000, 2000, 5000, 15000, 60000)
 _TRIES = 4
 
 
 class PendingRequest:
-    """One request under way: its method, its parameters, and the part of the answer received."""
+    """One request under way: its method, its parameters, the part of the answer received, and the
+    ``Item`` whose reply ends with it, or None.
+    """
 
-    def __init__(self, method: str, params: dict, due_ms: int, tries: int = 0):
+    def __init__(self, method: str, params: dict, due_ms: int, tries: int = 0, item=None):
         self.method, self.params, self.due_ms, self.tries = method, params, due_ms, tries
+        self.item = item
         self.response, self.status, self.body = Response(), 0, b""
+
+
+class Place:
+    """Where a message came from: what its ``Item`` has as correlation.
+
+    chat, talk  ids of the chat and of the conversation;  thread, message: ints, or None
+    date        epoch seconds, or None
+    """
+
+    def __init__(self, chat: str, talk: str, thread, message, date):
+        self.chat, self.talk, self.thread, self.message, self.date = (
+            chat,
+            talk,
+            thread,
+            message,
+            date,
+        )
+
+    @property
+    def address(self):
+        return self.chat if self.thread is None else (self.chat, self.thread)
+
+    def pack(self) -> bytes:
+        return dumps([self.chat, self.talk, self.thread, self.message, self.date]).encode()
+
+
+def place_of(item: Item) -> Place:
+    """Return the ``Place`` of *item*; of one that names none, the person's private chat."""
+    try:
+        return Place(*loads(item.correlation))
+    except (ClawError, TypeError):
+        return Place(item.actor, item.actor, None, None, None)
 
 
 class Telegram:
     """One bot.
 
-    channel  ``channel.Channel``;  own  [scheme, host, port, path, name of the secret] of the image
+    channel  ``channel.Channel``
+    own      [scheme, host, port, path, name of the secret, max_age in seconds, gives up
+             (delivery.py)] of the image
     Raises ``ClawError`` when the token is missing.
     """
 
     def __init__(self, channel, own: list):
         self._channel = channel
-        *self._where, path, name = own
+        self._where, (path, name, *more) = own[:3], own[3:]
+        self._max_age_s, gives_up = more or (MAX_AGE_S, True)
         token = resolve(name, stores(channel.agent.image.agent.name))
         if not all("!" <= c <= "~" and c not in "/?#%" for c in token):
             raise ClawError(
@@ -62,13 +123,25 @@ class Telegram:
         self._connections = Connections(channel.wake)
         self._under_way = {}  # key -> PendingRequest
         self._last = 0
-        self._out = deque()  # (parameters, how often it was sent) of messages to be sent
+        # (parameters, how often it was sent, the Item whose reply ends with it or None)
+        self._out = deque()
         self._seen = deque(maxlen=MAX_WAITING)  # parameters of reactions to be sent
         self._typing = {}  # chat, or (chat, topic) -> monotonic ms of its next typing indicator
         self._ask_ms = self._send_ms = 0  # earliest time of the next request
         self._failures = 0
-        offset = channel.state.data.get("offset")
-        self._offset = offset if isinstance(offset, int) else 0
+        self._bot = token.partition(":")[0]  # the id of the bot
+        self._name = ""  # of the bot, once it is known
+        self._me_ms, self._is_me_asked = 0, False
+        # 0: none is sent; and the monotonic time of the last update
+        self._offset = self._update_ms = 0
+        # an earlier version has handled the updates before this one
+        handled = channel.state.data.pop("offset", None)
+        self._handled = handled if isinstance(handled, int) else 0
+        # seconds that Telegram's clock is ahead of this machine's, once it has answered
+        self._ahead_s = None
+        self._moved = _known(channel.state.data, "moved", dict)  # old id of a group -> new id
+        self._groups = _known(channel.state.data, "groups", list)
+        self._kept = Delivery(channel, self._begin, self._answer, gives_up)
 
     # -- the loop
 
@@ -98,19 +171,17 @@ class Telegram:
                         "check that the network is up; the agent asks again by itself",
                     ),
                 )
-        if now >= self._ask_ms and not self._is_under_way("getUpdates"):
-            self._ask(
-                "getUpdates",
-                {
-                    "offset": self._offset,
-                    "timeout": POLL_S,
-                    "limit": MAX_UPDATES,
-                    "allowed_updates": ["message"],
-                },
-            )
+        if not self._channel.is_draining:
+            self._ask_for_updates(now)
+            if self._ahead_s is not None:
+                self._end_old(self._kept.restored)
+                self._kept.poll()
         if self._out and now >= self._send_ms and not self._is_under_way("sendMessage"):
-            params, tries = self._out.popleft()
-            self._ask("sendMessage", params, tries + 1)
+            params, tries, item = self._out.popleft()
+            chat = params["chat_id"]
+            self._ask(
+                "sendMessage", dict(params, chat_id=self._moved.get(chat, chat)), tries + 1, item
+            )
         if self._seen and not self._is_under_way("setMessageReaction"):
             self._ask("setMessageReaction", self._seen.popleft())
         for to, at in self._typing.items():
@@ -119,11 +190,25 @@ class Telegram:
                 self._ask("sendChatAction", dict(address_parameters(to), action="typing"))
                 break
 
+    def _ask_for_updates(self, now: int):
+        if not self._name and now >= self._me_ms and not self._is_under_way("getMe"):
+            self._ask("getMe", {})
+        if now < self._ask_ms or not self._is_me_asked or self._is_under_way("getUpdates"):
+            return
+        asked = {"timeout": POLL_S, "limit": MAX_UPDATES, "allowed_updates": ["message"]}
+        if self._offset and now - self._update_ms < IDLE_MS:
+            asked["offset"] = self._offset
+        self._ask("getUpdates", asked)
+
     def deadline(self):
         """Return the monotonic time at which ``poll`` has something to do."""
         times = [asked.due_ms for asked in self._under_way.values()]
-        if not self._is_under_way("getUpdates"):
+        if self._is_me_asked and not self._is_under_way("getUpdates"):
             times.append(self._ask_ms)
+        if not self._name and not self._is_under_way("getMe"):
+            times.append(self._me_ms)
+        if self._ahead_s is not None and self._kept.deadline() is not None:
+            times.append(self._kept.deadline())
         if self._out and not self._is_under_way("sendMessage"):
             times.append(self._send_ms)
         if self._seen and not self._is_under_way("setMessageReaction"):
@@ -134,34 +219,67 @@ class Telegram:
 
     def close(self):
         self._connections.close_all()
+        self._kept.close()
+
+    def is_sending(self) -> bool:
+        """Return whether messages are on their way to Telegram."""
+        return bool(self._out) or self._is_under_way("sendMessage")
+
+    def begins(self, to, effect: tuple):
+        """The turn for *to* comes to *effect* (``Delivery.begins``)."""
+        return self._kept.begins(to, effect)
+
+    def put_back(self, to):
+        """The turn for *to* was cut off, because the agent stopped."""
+        self._typing.pop(place_of(to).address, None)
+        self._kept.put_back(to)
 
     def reply(self, to, text: str, final: bool = True, failed: bool = False):
-        """Send *text* to *to*, in parts when it is long.  *to*: the id of a chat, or (id, topic in
-        it).
+        """Send *text* to *to*, in parts when it is long.  *to*: the ``Item`` of a message, the id
+        of a chat, or (id, topic in it).
         """
+        address = place_of(to).address if isinstance(to, Item) else to
         if final:
-            self._typing.pop(to, None)
-        if self.send(to, text):
-            self._channel.log("dropped", actor=address_parameters(to)["chat_id"])
+            self._typing.pop(address, None)
+        if final and isinstance(to, Item):
+            self._kept.end(to, text)
+        elif self.send(address, text):
+            self._channel.log("dropped", actor=address_parameters(address)["chat_id"])
 
-    def send(self, to, text: str) -> str:
-        """Queue *text*, in parts when it is long; return "", or why not all of it can be sent."""
-        for part in split_message(text):
-            if len(self._out) >= MAX_WAITING:
-                return "%d messages wait already" % MAX_WAITING
-            self._out.append((dict(address_parameters(to), text=part), 0))
+    def _answer(self, item: Item):
+        """Send the reply to *item*, which is done when Telegram has it."""
+        if self.send(place_of(item).address, item.answer, item):
+            self._channel.log("dropped", actor=item.actor)
+            self._kept.done(item)
+
+    def send(self, to, text: str, item=None) -> str:
+        """Queue *text*, in parts when it is long; return "", or why it cannot be sent.
+
+        item  it is the reply to this one
+        """
+        parts = split_message(text)
+        if len(self._out) + len(parts) > MAX_WAITING:
+            return "%d messages wait already" % len(self._out)
+        for number, part in enumerate(parts):
+            is_last = number == len(parts) - 1
+            self._out.append(
+                (dict(address_parameters(to), text=part), 0, item if is_last else None)
+            )
         return ""
 
-    @staticmethod
-    def recipient(name: str):
-        """Return None: all names here are ids of actors."""
+    def recipient(self, name: str):
+        """Return the id of the group *name* in which somebody who is admitted has written, else
+        None: *name* is an actor.
+        """
+        name = self._moved.get(name, name)
+        return name if name in self._groups else None
 
     # -- requests
 
     def _is_under_way(self, method: str) -> bool:
         return any(asked.method == method for asked in self._under_way.values())
 
-    def _ask(self, method: str, params: dict, tries: int = 0):
+    def _ask(self, method: str, params: dict, tries: int = 0, item=None):
         scheme, host, port = self._where
         body = dumps(params).encode()
         named = "[%s]" % host if ":" in host else host
@@ -172,12 +290,11 @@ class Telegram:
         )
         self._last += 1
         self._under_way[self._last] = PendingRequest(
-            method, params, self._channel.now_ms() + SILENCE_MS, tries
+            method, params, self._channel.now_ms() + SILENCE_MS, tries, item
         )
         self._connections.open(self._last, scheme, host, port, [head, body], CONNECT_MS)
 
-    @staticmethod
-    def _received(asked: PendingRequest, kind: str, data):
+    def _received(self, asked: PendingRequest, kind: str, data):
         """Handle an event of a connection; return True when the answer is complete.  Raises
         ``ProviderError``.
         """
@@ -191,6 +308,8 @@ class Telegram:
         while event:
             if event[EVENT_KIND] == "head":
                 asked.status = event[EVENT_STATUS]
+                date = seconds_of(event[EVENT_HEADERS].get("date", ""))
+                self._ahead_s = 0 if date is None else date - self._channel.now_s()
             elif event[EVENT_KIND] == "data":
                 asked.body += event[EVENT_DATA]
                 if len(asked.body) > MAX_BODY:
@@ -217,95 +336,195 @@ class Telegram:
                     str(said.get("description") if isinstance(said, dict) else said)[:200],
                 )
             )
-        if error is None:
+        if asked.method == "getMe":
+            self._learn_name(None if error else said.get("result"), now)
+        elif error is None:
             self._failures = 0
             if asked.method == "getUpdates":
                 self._ask_ms = now
-                self._updates(said.get("result"))
-            return
-        pause = self._pause(said)
-        if asked.method == "getUpdates":
+                self._take(said.get("result"))
+            elif asked.item:
+                self._kept.done(asked.item)
+        elif asked.method == "getUpdates":
             if not self._failures:
                 self._channel.trouble("Telegram: " + error.message, error.hint or _next_step(asked))
+            self._ask_ms = now + self._pause(said)
             self._failures += 1
-            self._ask_ms = now + pause
         elif asked.method == "sendMessage":
-            self._send_ms = now + pause
-            if (
-                asked.status == 429 or asked.status >= 500 or not asked.status
-            ) and asked.tries < _TRIES:
-                self._again(asked)
-            # 403, for example: the person has blocked the bot, so another try would not help
-            else:
-                self._channel.log(
-                    "dropped", actor=str(asked.params["chat_id"]), reason=error.message
-                )
+            self._send_failed(asked, said, error)
 
-    def _again(self, asked: PendingRequest):
-        """Queue a failed message again, before all others.  Drop it when no answer came at all."""
-        if not asked.status:  # it may have arrived: a second copy would be worse than none
-            self._channel.log(
-                "dropped", actor=str(asked.params["chat_id"]), reason="the connection failed"
-            )
+    def _learn_name(self, me, now: int):
+        name = me.get("username") if isinstance(me, dict) else None
+        self._name = name if isinstance(name, str) else ""
+        self._me_ms, self._is_me_asked = now + ME_AGAIN_MS, True
+
+    def _send_failed(self, asked: PendingRequest, said, error):
+        """Send a message again, or drop it."""
+        self._send_ms = self._channel.now_ms() + self._pause(said)
+        chat, parameters = asked.params["chat_id"], _parameters(said)
+        may_pass = asked.status == 429 or asked.status >= 500
+        new = parameters.get("migrate_to_chat_id")
+        if asked.status == 400 and isinstance(new, int) and chat not in self._moved:
+            self._follow(chat, str(new))
+            self._send_ms, may_pass = 0, True
+        # without a status it may have arrived, and a second copy would be worse than none; 403:
+        # the person has blocked the bot, for example, so another try would not help
+        if may_pass and asked.tries < _TRIES:
+            self._out.appendleft((asked.params, asked.tries, asked.item))
             return
-        self._out.appendleft((asked.params, asked.tries))
+        reason = error.message if asked.status else "the connection failed"
+        self._channel.log("dropped", actor=chat, reason=reason)
+        if asked.item:
+            self._kept.done(asked.item)
 
     def _pause(self, said) -> int:
         """Return how many ms to wait after a failure: the time that Telegram asks for, else a pause
         that grows with each failure.
         """
-        parameters = said.get("parameters") if isinstance(said, dict) else None
-        after = parameters.get("retry_after") if isinstance(parameters, dict) else None
+        after = _parameters(said).get("retry_after")
         if isinstance(after, int) and 0 < after <= 3600:
             return after * 1000
         return _PAUSES_MS[min(self._failures, len(_PAUSES_MS) - 1)]
 
-    def _updates(self, updates):
-        """Act on each update once.  The offset is saved first."""
-        taken = []
+    # -- messages
+
+    def _take(self, updates):
+        """Act on each update once: its message is on record before the offset moves."""
+        if self._channel.is_draining:
+            return  # they come again when the agent has started again
+        come, last = [], 0
         for update in updates[:MAX_UPDATES] if isinstance(updates, list) else ():
             number = update.get("update_id") if isinstance(update, dict) else None
-            if isinstance(number, int) and number >= self._offset:
-                self._offset = number + 1
-                taken.append(update.get("message"))
-        if not taken:
-            return
-        self._channel.state.data["offset"] = self._offset
-        if not self._channel.keep(True):
-            # the offset is not saved: a restart would answer these again, so they get no answer
-            return
-        for message in taken:
-            self._message(message)
+            if not isinstance(number, int):
+                continue
+            last = max(last, number)
+            if not (
+                self._kept.inbox.knows(number, self._bot)
+                or self._handled - 10 * MAX_UPDATES <= number < self._handled
+            ):
+                come.append((number, update.get("message")))
+        if come and not self._accept(come):
+            self._ask_ms = self._channel.now_ms() + RECORD_AGAIN_MS
+        elif last:
+            self._offset, self._update_ms = last + 1, self._channel.now_ms()
 
-    def _message(self, message):
-        chat = message.get("chat") if isinstance(message, dict) else None
-        if not isinstance(chat, dict) or not isinstance(chat.get("id"), int):
-            return
-        actor, text = str(chat["id"]), message.get("text")
-        if not isinstance(text, str):
-            if self._channel.access.role(actor) is not None:
-                self.reply(actor, "I can only read text.")
-            return
-        thread, processing = message.get("message_thread_id"), self._channel.processing
-        to = (
-            (actor, thread)
-            if processing[THREADS]
-            and message.get("is_topic_message") is True
-            and isinstance(thread, int)
-            else actor
+    def _accept(self, come: list) -> bool:
+        """Check messages, put them on record, and offer their turns.  Return False when they
+        cannot be put on record: they must come again.
+
+        come  [(update id, message)]
+        """
+        good, old = [], {}
+        for number, message in come:
+            if moved(message):
+                self._follow(*moved(message))
+            one = read(message, self._name)
+            if one is None:
+                continue
+            place = self._place(one)
+            known = self._channel.access.role(one.actor) is not None
+            if one.text is None:
+                if known:
+                    self.reply(place.address, "I can only read text.")
+            elif known and self._is_old(one.date):
+                self._channel.log("refused", actor=one.actor, reason="age")
+                old.setdefault((one.actor, place.address), []).append((number, one, place))
+            elif self._channel.judged(one.actor, one.text, place.address)[0] is not None:
+                good.append((number, one, place))
+        items = self._kept.take(
+            [
+                (number, self._bot, one.actor, one.text, place.pack())
+                for number, one, place in good + [several[0] for several in old.values()]
+            ]
         )
-        if processing[TYPING] and self._channel.access.role(actor) is not None:
-            self._typing[to] = 0
-        if self._channel.message(actor, text, to):
-            self._typing.pop(to, None)
-        elif processing[RECEIPTS] and isinstance(message.get("message_id"), int):
+        if items is None:
+            return False
+        for item, (_, one, place) in zip(items, good):
+            self._admit(item, one, place)
+        for item, several in zip(items[len(good) :], old.values()):
+            self._kept.end(item, _too_old([one.text for _, one, _ in several]))
+        return True
+
+    def _admit(self, item: Item, one, place: Place):
+        """Offer the turn of a message that has come just now."""
+        if one.is_group and place.chat not in self._groups:
+            self._groups.append(place.chat)
+            del self._groups[:-MAX_GROUPS]
+            self._channel.keep(False)
+        processing = self._channel.processing
+        if processing[TYPING]:
+            self._typing[place.address] = 0
+        role = self._channel.access.role(one.actor)
+        if self._channel.offer(role, item.actor, item.text, item, place.talk):
+            self._typing.pop(place.address, None)
+        elif processing[RECEIPTS] and place.message is not None:
             self._seen.append(
                 {
-                    "chat_id": actor,
-                    "message_id": message["message_id"],
+                    "chat_id": place.chat,
+                    "message_id": place.message,
                     "reaction": [{"type": "emoji", "emoji": SEEN}],
                 }
             )
+
+    def _begin(self, item: Item):
+        """Offer the turn of a message that an earlier process has left."""
+        role = self._channel.access.role(item.actor)
+        self._channel.offer(role, item.actor, item.text, item, place_of(item).talk, is_kept=True)
+
+    def _end_old(self, restored: list):
+        """End the messages that have become too old while no agent ran."""
+        for item in list(restored):
+            if item.answer is None and not item.begun and self._is_old(place_of(item).date):
+                restored.remove(item)
+                self._channel.log("refused", actor=item.actor, reason="age")
+                self._kept.end(item, _too_old([item.text]))
+
+    def _is_old(self, date) -> bool:
+        now_s = self._channel.now_s() + (self._ahead_s or 0)
+        return date is not None and now_s - date > self._max_age_s
+
+    def _place(self, one) -> Place:
+        """Return the ``Place`` of an ``Incoming``.  A group keeps its conversations when its id
+        changes.
+        """
+        first = next((old for old in self._moved if self._moved[old] == one.chat), one.chat)
+        talk = "%s@%s" % (one.actor, first) if one.is_group else one.actor
+        thread = one.thread if self._channel.processing[THREADS] else None
+        return Place(one.chat, talk, thread, one.message, one.date)
+
+    def _follow(self, old: str, new: str):
+        """A group has become a supergroup, which has another id."""
+        if self._moved.get(old) == new or old == new:
+            return
+        self._channel.log("moved", chat=old, to=new)
+        self._moved[old] = new
+        while len(self._moved) > MAX_GROUPS:
+            del self._moved[next(iter(self._moved))]
+        self._groups[:] = [new if group == old else group for group in self._groups]
+        self._channel.keep(True)
+
+
+def _known(data: dict, name: str, kind: type):
+    """Return the part *name* of a channel's state, which is made when it is not there."""
+    if not isinstance(data.get(name), kind):
+        data[name] = kind()
+    return data[name]
+
+
+def _too_old(texts: list) -> str:
+    """Return the answer to messages that came too late."""
+    quoted = ['"%s"' % (text if len(text) <= 60 else text[:57] + "...") for text in texts[:QUOTED]]
+    more = ", and %d more" % (len(texts) - QUOTED) if len(texts) > QUOTED else ""
+    return "Nothing was done for %s%s: it came too late. Write again if it is still to be done." % (
+        ", ".join(quoted),
+        more,
+    )
+
+
+def _parameters(said) -> dict:
+    """Return the field ``parameters`` of an answer (Bot API, ResponseParameters)."""
+    parameters = said.get("parameters") if isinstance(said, dict) else None
+    return parameters if isinstance(parameters, dict) else {}
 
 
 def _next_step(asked: PendingRequest) -> str:

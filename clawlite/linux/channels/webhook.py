@@ -25,6 +25,7 @@ from clawlite.linux.secrets.secrets import resolve, stores
 
 WINDOW_S = 300
 MAX_SEEN = 10000  # signatures that are remembered at once
+LAST_LOOK_MS = 20
 _STATUS = {"stranger": 403, "pairing": 403, "length": 413, "rate": 429, "busy": 503}
 
 
@@ -118,6 +119,9 @@ class Webhook:
     def poll(self):
         """Read requests and begin their turns."""
         for number, (actor, text) in self._server.poll():
+            if self._channel.is_draining:
+                self._answer(number, 503, "error", "the agent ends; send this again, signed anew")
+                continue
             self._judged, self._said = number, None
             why = self._channel.message(actor, text, number)
             self._judged = None
@@ -127,7 +131,12 @@ class Webhook:
                 self.reply(number, *self._said)
 
     def deadline(self):
-        """Return None: a request wakes the loop."""
+        """Return the monotonic time of the next look whether the last answers are sent; None while
+        the agent goes on, because a request wakes the loop.
+        """
+        if self._channel.is_draining and self.is_sending():
+            return self._channel.now_ms() + LAST_LOOK_MS
+        return None
 
     def reply(self, to, text: str, final: bool = True, failed: bool = False):
         """Answer the request *to*.  Only the final text can be sent, and only to a client that
@@ -142,6 +151,10 @@ class Webhook:
 
     def _answer(self, number: int, status: int, key: str, text: str):
         self._server.answer(number, status, dumps({key: text}).encode())
+
+    def is_sending(self) -> bool:
+        """Return whether answers are on their way to clients."""
+        return self._server.is_sending()
 
     def close(self):
         self._server.close()

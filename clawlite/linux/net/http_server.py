@@ -118,6 +118,13 @@ class Server:
             if not self._closing:
                 os.write(self._writer, b"\0")
 
+    def is_sending(self) -> bool:
+        """Return whether answers are on their way to clients."""
+        with self._lock:
+            return bool(self._answers) or any(
+                client.out and not client.lingers for client in list(self._clients.values())
+            )
+
     def close(self):
         with self._lock:
             if not self._closing:

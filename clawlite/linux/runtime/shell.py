@@ -2,8 +2,9 @@
 
 It carries out effects (core/base/effect.py) and decides nothing.  Ctrl-C ends the turn, and a
 second one the program.  SIGTERM, SIGHUP and the end of input end the program in order: an
-operator's calls may take another ``LEAVE_MS``, and each is answered.  However the program ends,
-every running handler is closed (pump off, valve shut)."""
+operator's calls may take another ``LEAVE_MS``, and each is answered; turns that channels and tasks
+have begun may take ``DRAIN_MS``, and no more begin.  However the program ends, every running
+handler is closed (pump off, valve shut)."""
 
 import gc
 import os
@@ -34,6 +35,9 @@ MAX_TASKS = 1024
 INTERRUPT = 2  # the number of SIGINT on every Linux
 # time for calls and output to end when the program leaves
 LEAVE_MS = 2000
+# time for turns of channels and tasks, and for their answers, to end after a signal.  systemd waits
+# 90 s, docker stop 10 s, and swarm up 5 s before they kill
+DRAIN_MS = 4000
 # reads of an operator's line after a signal, at most, for the input that came before it
 _LAST_READS = 64
 
@@ -288,6 +292,8 @@ class Shell:
     def step(self):
         """Wait for the next event, and handle it."""
         self.startup.flush()  # records are written before results are sent
+        if self.ending and not self.operator and self.code is None and not self._drains():
+            self.code = self.ending
         due = self.deadline()
         data = self.wire.wait(
             0 if self.agent.effects else None if due is None else max(0, due - now_ms())
@@ -386,7 +392,7 @@ class Shell:
             ):
                 self.console.close(now_ms())
         elif self.agent.is_ready:
-            self.agent.stop(LEAVE_MS, self._stopped, now_ms())
+            self.agent.stop(DRAIN_MS if self._is_busy() else LEAVE_MS, self._stopped, now_ms())
         elif self.agent.lifecycle.state == "ERROR":
             self.code = self.ending or 1
         elif self.agent.lifecycle.state == "STOPPED":
@@ -399,13 +405,24 @@ class Shell:
 
     def end_by(self, number: int):
         """End because signal *number* came: an operator's line ends as at the end of its input,
-        a console at once.
+        a console as soon as channels and tasks have nothing under way.
         """
         self.ending = 128 + number
-        if self.operator:
-            self._leave_ms = now_ms() + LEAVE_MS
-        else:
-            self.code = self.ending
+        for part in (self.channels, *self.members):
+            if hasattr(part, "drain"):
+                part.drain()
+        self._leave_ms = now_ms() + (DRAIN_MS if self._is_busy() else LEAVE_MS)
+
+    def _is_busy(self) -> bool:
+        """Return whether a turn that a channel or a task has begun goes on, or an answer is being
+        sent.
+        """
+        parts = (self.channels, *self.members)
+        return any(hasattr(part, "is_busy") and part.is_busy() for part in parts)
+
+    def _drains(self) -> bool:
+        """Return whether the program still waits, after a signal, for what is under way."""
+        return now_ms() < self._leave_ms and self._is_busy()
 
     def _take_last(self):
         """Read the requests that an operator sent before a signal, so that each is answered.  Calls

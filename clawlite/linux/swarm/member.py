@@ -84,6 +84,7 @@ class Member:
         self._bus = bus or Bus(folder, wall_ms, draw)
         self._runs = {}  # id of a task -> number of the agent's
         self._divided = {}  # id of a task -> Division
+        self._is_draining = False
         self._reports = {}  # id of a task -> its report, which is not on record yet
         self._look_ms = 0  # when something is to be looked at whatever comes
         self._wrong = ""
@@ -138,6 +139,17 @@ class Member:
             if e.message != self._wrong:
                 self._wrong = e.message
                 self._log("trouble", reason=e.message)
+
+    def drain(self):
+        """Begin no more tasks: the process is about to end."""
+        self._is_draining = True
+
+    def is_busy(self) -> bool:
+        """Return whether the turn of a task is under way that waits for nobody."""
+        tasks = self._agent.tasks
+        return any(
+            number in tasks and tasks[number].approval is None for number in self._runs.values()
+        )
 
     def close(self):
         """Report what has ended, give back what has done nothing yet, and be gone."""
@@ -260,7 +272,8 @@ class Member:
         for task_id, state, why in lost:
             self._log("task", task_id=task_id, state=state, reason=why)
         self._compare()
-        self._take()
+        if not self._is_draining:
+            self._take()
         self._advance_all()
         self._look_ms = self._now_ms() + LOOK_MS if bus.is_open() else None
 

@@ -36,6 +36,16 @@ def said(folder, specs: dict, settings: str = "") -> list:
     "spec, wanted",
     [
         (
+            dict(BOT, access_control={"mode": "allowlist", "allowed_ids": ["7", "-100500"]}),
+            "this is a group, and everybody in it would have that role",
+        ),
+        (
+            dict(
+                BOT, access_control={"mode": "role-based", "roles": [{"id": "-5", "role": "admin"}]}
+            ),
+            "this is a group, and everybody in it would have that role",
+        ),
+        (
             {"type": "slack", "transport": "websocket"},
             'channels of type "slack" are not supported by this version',
         ),
@@ -268,7 +278,14 @@ def test_the_section(tmp_path):
             [0, None],
             [4096, None, None, False, False, False],
             [2, 1],
-            ["@daily", [1, 1, 0xFFFFFFFE, 0x1FFE, 0x7F, False, False], "Europe/Berlin", 2, "go"],
+            [
+                "@daily",
+                [1, 1, 0xFFFFFFFE, 0x1FFE, 0x7F, False, False],
+                "Europe/Berlin",
+                2,
+                "go",
+                False,
+            ],
         ],
         [
             "hook",
@@ -284,7 +301,7 @@ def test_the_section(tmp_path):
             [3, [["1", 2], ["2", 0]]],
             [4096, None, None, True, True, True],
             [1, 0],
-            ["https", "api.telegram.org", 443, "", "SECRET"],
+            ["https", "api.telegram.org", 443, "", "SECRET", 3600, True],
         ],
         [
             "jobs",
@@ -292,7 +309,8 @@ def test_the_section(tmp_path):
             [0, None],
             [4096, None, None, False, False, False],
             [3, 1],
-            [True, "broker.lan", 8883, "me", "SECRET", "house-jobs", 1, False, "t/+", "said/+"],
+            [True, "broker.lan", 8883, "me", "SECRET", "house-jobs", 1, False, "t/+", "said/+"]
+            + [False],
         ],
     ]
     assert {"access", "cron", "webhook", "telegram", "mqtt"} <= set(

@@ -362,6 +362,8 @@ def test_an_agent_with_channels_runs_from_boot_on(machine, tmp_path, root):
         "WantedBy=multi-user.target" if root else "WantedBy=default.target",
     ):
         assert line in lines, line
+    # only the system's manager has that target
+    assert ("After=time-sync.target" in lines) is root
     unit = "clawlite-%s.service" % found["name"]
     assert (
         calls(machine)[-1].endswith("restart " + unit)

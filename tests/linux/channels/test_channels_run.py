@@ -8,15 +8,19 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 from agents import DEADLINE_S, Agent, environment, eventually, linux
 from channel_world import KEY, project, signed
 
 from clawlite.host.compiler import compiler
+from clawlite.host.manifest import manifest
 
 CRON = {"type": "cron", "transport": "polling", "trigger": {"schedule": "0 0 1 1 *"}}
 HOOK = {"type": "webhook", "transport": "webhook", "access_control": {"mode": "open"}}
+QUICK = "quick"
 LOADS = """
 import sys
 from clawlite.linux.runtime import shell; from clawlite.linux.io import signals
@@ -107,6 +111,48 @@ def test_an_agent_whose_console_has_ended_goes_on_until_it_is_told_to_end(tmp_pa
         agent.process.send_signal(signal.SIGTERM)
         assert agent.wait() == 143
         assert "Traceback" not in agent.errors()
+
+
+SLOW = """
+import os
+
+def careful():
+    \"\"\"Ask first.\"\"\"
+
+def quick():
+    \"\"\"Begin, and end when the test says so.\"\"\"
+    open(%r, "w").close()
+    while not os.path.exists(%r):
+        yield 10
+    return "done"
+"""
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_an_orderly_end_lets_what_is_under_way_end_and_takes_nothing_new(tmp_path, number, code):
+    port, begun, go = _free_port(), tmp_path / "begun", tmp_path / "go"
+    path = image(tmp_path, {"hook": HOOK}, '[webhook]\naddress = "127.0.0.1:%d"\n' % port)
+    (path.parent / "tools.py").write_text(SLOW % (str(begun), str(go)))
+    path.write_bytes(compiler.build(manifest.load(path.parent)).data)
+    said = []
+    with Agent(linux("run", path), tmp_path / "home", env={"SECRET": KEY}) as agent:
+        assert eventually(lambda: _tried(port))
+        asks = threading.Thread(
+            target=lambda: said.append(_post(port, {"from": "7", "text": QUICK}))
+        )
+        asks.start()
+        assert eventually(begun.exists)
+        agent.process.send_signal(number)
+        refused = eventually(lambda: _refusal(port))
+        go.touch()
+        asks.join()
+        assert said == [(200, {"text": "done"})] and "ends" in refused["error"]
+        assert agent.wait() == code
+
+
+def _refusal(port: int):
+    status, answer = _post(port, {"from": "8", "text": "echo %f" % time.monotonic()})
+    return answer if status == 503 else None
 
 
 def _tried(port: int):

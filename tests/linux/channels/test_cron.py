@@ -275,3 +275,140 @@ def test_a_time_zone_that_nobody_knows():
     with pytest.raises(ClawError, match="Nowhere/Town"):
         zone_of("Nowhere/Town")
     assert EPOCH_S % 60 == 0
+
+
+def kill(of: World):
+    """End the process as ``kill -9`` does, and start the next one."""
+    of.channels._lock.release()  # as the kernel does
+    of.agent.tasks.clear()
+    of.held.clear()
+    of.channels = None
+    of.channels = of.opened()
+    of.poll()
+
+
+@pytest.mark.parametrize("missed, runs", [("all", 5), ("once", 2)])
+def test_a_run_that_was_under_way_when_the_process_was_killed_begins_again(tmp_path, missed, runs):
+    settings = SAYS % ('missed = "%s"' % missed, "quick")
+    of = world(tmp_path, settings=settings, overlap_policy="queue")
+    of.poll()
+    of.hold = True
+    of.shift_s = 5 * 60 + 10  # 12:01 to 12:05 were missed
+    kill(of)
+    assert of.ran == ["quick"]
+    kill(of)
+    of.hold = False
+    while of.held:
+        of.finish()
+        of.settle()
+    ends = len([event for event in of.events("tool.call") if event.get("status") == "ok"])
+    assert (ends, len(of.ran)) == (5 if missed == "all" else 1, runs + (missed == "all"))
+    kill(of)
+    assert len(of.ran) == runs + (missed == "all"), "what has ended is not repeated"
+
+
+def test_of_skipped_runs_an_interrupted_one_is_left_out_when_it_is_late(tmp_path):
+    settings = SAYS % ('missed = "skip"', "quick")
+    of = world(tmp_path, settings=settings, overlap_policy="queue")
+    of.hold = True
+    of.move(60000)
+    of.shift_s += 30
+    kill(of)
+    assert of.ran == ["quick", "quick"]
+    of.shift_s += 31
+    kill(of)
+    assert len(of.ran) == 3, "the next run, and not the one of before"
+    assert of.events("channel.missed")[-1]["count"] == 1
+
+
+def test_a_run_that_may_have_happened_is_given_up_where_the_settings_say_so(tmp_path):
+    settings = SAYS % ('interrupted = "give-up"', "quick")
+    of = world(tmp_path, "0 * * * *", settings)
+    of.hold = True
+    of.shift_s = 3600
+    of.poll()
+    kill(of)
+    assert of.ran == ["quick"] and any("quick may have happened" in text for text in of.told)
+
+
+def test_runs_that_cannot_be_put_on_record_begin_later(tmp_path, monkeypatch):
+    of = world(tmp_path, "0 * * * *", SAYS % ("", "quick"))
+    of.poll()
+    inbox = of.source("tick")._kept.inbox
+    write = inbox._write
+    monkeypatch.setattr(inbox, "_write", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
+    of.shift_s = 3600
+    of.poll()
+    assert not of.ran and "cannot be put on record" in of.events("channel.trouble")[0]["reason"]
+    monkeypatch.setattr(inbox, "_write", write)
+    of.move(5000)
+    assert of.ran == ["quick"]
+
+
+DAY_S = 86400
+
+
+@pytest.mark.parametrize("missed", ["once", "all", "skip"])
+@pytest.mark.parametrize("off_s, made_up", [(4 * 3600, 0), (2 * DAY_S + 600, 2)])
+def test_a_boot_in_the_past_misses_what_was_missed_and_repeats_nothing(
+    tmp_path, missed, off_s, made_up
+):
+    of = world(
+        tmp_path, "30 8 * * *", SAYS % ('missed = "%s"' % missed, "echo x"), overlap_policy="queue"
+    )
+    of.move(1800000, 60000)
+    assert turns(of) == 1
+    right = of.shift_s
+    of.shift_s = right - 200 * DAY_S  # the clock of a machine without one
+    of.opened()
+    of.poll()
+    of.shift_s = right + off_s  # it hears the time
+    of.poll()
+    wanted = {"once": min(1, made_up), "all": made_up, "skip": 0}[missed]
+    assert turns(of) - 1 == wanted
+    of.opened()
+    of.poll()
+    assert turns(of) - 1 == wanted
+
+
+def test_in_the_past_a_schedule_goes_on_and_repeats_nothing_later(tmp_path):
+    of = world(tmp_path, "0 * * * *", SAYS % ("", "echo x"))
+    of.shift_s = 3600
+    of.poll()
+    of.shift_s -= 200 * DAY_S
+    of.opened()
+    of.poll()
+    of.move(3 * 3600000, 60000)
+    assert turns(of) == 4, "it runs by the clock that it has"
+    of.shift_s += 200 * DAY_S
+    of.poll()
+    assert turns(of) == 5, "three hours have passed"
+
+
+def test_after_a_day_a_clock_is_believed(tmp_path):
+    of = world(tmp_path, "0 * * * *", SAYS % ("", "echo x"))
+    of.shift_s = 70 * 365 * DAY_S  # the year 2097, once
+    of.opened()
+    of.move(3600000, 60000)
+    of.shift_s = 0
+    of.opened()
+    of.move(25 * 3600000, 60000)
+    of.shift_s = 5 * 3600
+    before = turns(of)
+    of.opened()
+    of.poll()
+    assert turns(of) == before + 1, "missed runs are made up again"
+
+
+@pytest.mark.parametrize("is_set, runs", [(True, 0), (False, 100)])
+def test_a_clock_that_is_set_after_the_first_start_has_missed_nothing(tmp_path, is_set, runs):
+    settings = SAYS % ('missed = "all"', "echo x")
+    of = world(tmp_path, settings=settings, overlap_policy="queue")
+    of.channels.set_ms = lambda: of.shift_s * 1000 if is_set else 0
+    of.channels.all[0]._source = None
+    of.poll()
+    of.shift_s = 200 * DAY_S
+    of.poll()
+    assert turns(of) == runs
+    of.move(60000)
+    assert turns(of) == runs + 1

@@ -117,7 +117,7 @@ def test_a_thousand_at_once_all_run_each_once(line):
         jobs.peer.publish("t/jobs", "echo %d" % number)
     jobs.until_said(1000)
     assert sorted(jobs.said()) == sorted("You said: %d" % number for number in range(1000))
-    jobs.world.until(lambda: not jobs.world.source("jobs")._inbox.waiting)
+    jobs.world.until(lambda: not jobs.world.source("jobs")._kept.inbox.waiting)
     assert not jobs.world.events("channel.skipped")
 
 
@@ -140,7 +140,7 @@ def test_what_was_acknowledged_survives_a_kill(line):
     jobs.world.hold = True
     for _ in range(5):
         jobs.peer.tell("t/jobs", "quick")
-    jobs.world.until(lambda: len(jobs.world.source("jobs")._inbox.waiting) == 5)
+    jobs.world.until(lambda: len(jobs.world.source("jobs")._kept.inbox.waiting) == 5)
     assert jobs.world.ran == ["quick"] * 2  # two under way, three that wait
     jobs.kill()
     jobs.world = jobs.opened()
@@ -158,7 +158,7 @@ def test_what_was_not_acknowledged_comes_again_and_runs_once(line, monkeypatch):
     jobs.peer.tell("t/jobs", "echo once")
     jobs.until_said(1)
     # the broker has the reply: else that is sent again
-    jobs.world.until(lambda: not source._inbox.waiting)
+    jobs.world.until(lambda: not source._kept.inbox.waiting)
     jobs.kill()
     jobs.world = jobs.opened()
     jobs.world.until(lambda: jobs.world.events("channel.again"))
@@ -176,7 +176,7 @@ def test_a_reply_that_has_not_arrived_is_sent_again_and_the_turn_does_not_run_ag
     monkeypatch.setattr(source._client, "publish", lambda *_: types.SimpleNamespace(rc=0, mid=1))
     jobs.peer.tell("t/jobs", "echo once")
     jobs.world.until(
-        lambda: [item.answer for item in source._inbox.waiting.values()] == ["You said: once"]
+        lambda: [item.answer for item in source._kept.inbox.waiting.values()] == ["You said: once"]
     )
     jobs.kill()
     jobs.world = jobs.opened()
@@ -211,7 +211,7 @@ def test_a_disk_that_takes_nothing_acknowledges_nothing(line, monkeypatch):
     fails = []
 
     def full(fd, data):
-        if fd == source._inbox._log.fd and fails:
+        if fd == source._kept.inbox._log.fd and fails:
             raise OSError(28, "No space left on device")
         return write(fd, data)
 
@@ -255,6 +255,35 @@ def test_a_message_that_ends_the_process_is_given_up_and_its_sender_hears_it(lin
     jobs.kill()
     jobs.world = jobs.opened()
     assert len(_dead(jobs).all()) == 1 and not jobs.world.ran, "it is given up once"
+
+
+def test_where_the_settings_say_so_what_may_have_happened_is_not_done_twice(line):
+    trigger = dict(JOBS["trigger"], max_parallel=2)
+    jobs = line(dict(JOBS, trigger=trigger), settings='interrupted = "give-up"\n')
+    jobs.world.hold = True
+    jobs.peer.tell("t/jobs", "quick", b"id-7")
+    jobs.peer.tell("t/jobs", "careful", b"id-8")  # it waits for an approval: nothing has happened
+    jobs.world.until(lambda: jobs.world.ran)
+    jobs.kill()
+    jobs.world = jobs.opened(hold=True)
+    jobs.world.until(lambda: any(id == b"id-7" for _, _, id in jobs.peer.heard))
+    (said,) = [text for _, text, id in jobs.peer.heard if id == b"id-7"]
+    assert not jobs.world.ran and said.startswith("The agent ended while it worked on this")
+    (letter,) = _dead(jobs).all()
+    assert letter.text == "quick" and "quick was under way" in letter.why
+    jobs.world.until(lambda: jobs.world.agent.waiting)
+    _dead(jobs).ask(1)  # a person has looked, and wants it
+    jobs.world.move(10000)
+    assert jobs.world.ran == ["quick"]
+
+
+def test_a_tool_does_not_begin_when_that_cannot_be_put_on_record(line, monkeypatch):
+    jobs = line(JOBS, settings='interrupted = "give-up"\n')
+    inbox = jobs.world.source("jobs")._kept.inbox
+    monkeypatch.setattr(inbox, "acts", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
+    jobs.peer.tell("t/jobs", "quick")
+    jobs.until_said(1)
+    assert not jobs.world.ran and "quick may not begin" in jobs.said()[0]
 
 
 def test_a_dead_letter_runs_again_while_the_agent_runs(line):
@@ -315,7 +344,7 @@ def _give_up(jobs: Line, correlation: bytes):
         jobs.kill()
         jobs.world = jobs.opened(hold=True)
     jobs.until_said(1)
-    jobs.world.until(lambda: not jobs.world.source("jobs")._inbox.waiting)
+    jobs.world.until(lambda: not jobs.world.source("jobs")._kept.inbox.waiting)
 
 
 def _dead(jobs: Line) -> DeadLetters:
@@ -564,7 +593,9 @@ def test_a_reply_that_the_broker_does_not_take_is_told_and_not_kept(alone, tmp_p
     peer = Peer(broker.port, user="ann", password="a-a-a-a")
     peer.tell("t/jobs", "echo hello")
     peer.close()
-    world.until(lambda: world.events("channel.dropped") and not world.source("jobs")._inbox.waiting)
+    world.until(
+        lambda: world.events("channel.dropped") and not world.source("jobs")._kept.inbox.waiting
+    )
     assert world.events("channel.dropped")[0]["reason"] == "Not authorized"
     assert (
         "it refuses what is sent to t/said: Not authorized"
