@@ -193,6 +193,8 @@ def fetch(url: str) -> bytes:
     import ssl
     from urllib import error, request
 
+    from clawlite.host.base.proxies import Proxies
+
     class Secure(request.HTTPRedirectHandler):
         def redirect_request(self, req, fp, code, msg, headers, newurl):
             if not newurl.startswith("https://"):
@@ -202,7 +204,7 @@ def fetch(url: str) -> bytes:
     offline = f"what {lock.FILE} has builds without a network"
     try:
         opener = request.build_opener(
-            request.HTTPSHandler(context=ssl.create_default_context()), Secure
+            request.HTTPSHandler(context=ssl.create_default_context()), Secure, Proxies
         )
         with opener.open(
             request.Request(url, headers={"User-Agent": "clawlite"}), timeout=TIMEOUT_S

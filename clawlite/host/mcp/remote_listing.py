@@ -11,6 +11,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.mcp.mcp_client import DISCOVER, PROBE_MS, READY
 from clawlite.core.mcp.mcp_http import HTTPClient
 from clawlite.core.net.netrules import parse_url
+from clawlite.host.base.proxies import Proxies
 from clawlite.host.mcp.listing import TIMEOUT_S, now_ms, read_json
 
 _PIECE = 65536
@@ -29,6 +30,8 @@ def opener_of(url: str, authorities: list) -> request.OpenerDirector:
     handlers = [request.HTTPSHandler(context=context), _Still()]
     if url.startswith("http://"):  # this machine: no proxy reaches it
         handlers.append(request.ProxyHandler({}))
+    else:
+        handlers.append(Proxies())
     return request.build_opener(*handlers)
 
 

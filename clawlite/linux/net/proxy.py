@@ -3,7 +3,7 @@ it.
 
 1. The variables are ``http_proxy``, ``https_proxy``, else ``all_proxy``; lower case before upper.
    ``HTTP_PROXY`` is ignored in a CGI program, where a client can set it.  Loopback addresses, and
-   the hosts in ``no_proxy``, are reached directly.
+   the hosts and networks in ``no_proxy``, are reached directly.
 2. https goes through CONNECT.  For plain http, the first line of the request is rewritten (RFC 9110
    9.3.6, RFC 9112 3.2.2).
 3. The connection to a proxy is plain http.  A proxy of another kind is refused, never bypassed.
@@ -17,6 +17,7 @@ try:
 except ImportError:
     from socket import AF_INET, AF_INET6, inet_pton
 
+from clawlite.core.net.direct import is_direct
 from clawlite.linux.net.stream import Failure, Stream, checked
 
 MAX_HEAD = 16384  # bytes of the answer to CONNECT
@@ -99,7 +100,7 @@ def choose(scheme: str, host: str, port: int, environ):
     environ  mapping of str
     Raises ``Failure`` for a proxy that cannot be used.
     """
-    if _is_loopback(host) or _is_excluded(host, port, _value(environ, "no_proxy")[1]):
+    if _is_loopback(host) or is_direct(host, port, _value(environ, "no_proxy")[1]):
         return None
     for name in (scheme + "_proxy", "all_proxy"):
         name, url = _value(environ, name)
@@ -155,29 +156,6 @@ def _unquoted(text: str) -> bytes:
 
 def _joined(host: str, port: int) -> str:
     return ("[%s]:%d" if ":" in host else "%s:%d") % (host, port)
-
-
-def _is_excluded(host: str, port: int, no_proxy: str) -> bool:
-    """Return whether the list *no_proxy* names *host*.  Its entries are ``*``, a name, which
-    includes all names below it (leading dots change nothing), or an address; each may end in
-    ``:port``.
-    """
-    host = host.lower().rstrip(".")
-    for entry in no_proxy.lower().replace(",", " ").split():
-        name, mark, digits = entry.rpartition(":")
-        is_number = digits.isascii() and digits.isdigit()
-        if mark and is_number and (name.endswith("]") or ":" not in name):
-            if int(digits) != port:
-                continue
-            entry = name
-        if entry == "*":
-            return True
-        entry = entry.strip("[].*")
-        if host == entry:
-            return True
-        if entry and host.endswith("." + entry) and not _address(host):
-            return True
-    return False
 
 
 def _is_loopback(host: str) -> bool:

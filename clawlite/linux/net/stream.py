@@ -43,6 +43,9 @@ except ImportError:
     )
 
 ADDRESSES = 16  # addresses of one name that are tried
+_NEXT_S = 0.25  # until the next address is tried beside those that have not answered
+_MOST_WORKED = 64
+_worked = {}  # (host, port): the address that answered the last time
 _UNREACHABLE = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 _SILENT = (None, errno.ETIMEDOUT) + _UNREACHABLE  # None: of TimedOut
 _WAITED = object()  # of ``Stream._once``: nothing is done yet
@@ -58,6 +61,73 @@ class TimedOut(Failure):
 
 class Cancelled(Exception):
     """The loop has closed this connection; its result is not wanted any more."""
+
+
+class _Race:
+    """Connections to some addresses that are begun one after the other, until one is there.
+
+    open    {descriptor: (socket, address)} of those that are under way
+    next_s  when the next one begins, None when none is left
+    code, reason  of the failure that counts: the first that is more than silence
+    """
+
+    def __init__(self, addresses: list, due: float):
+        self._left = list(addresses)
+        self._due = due
+        self.open = {}
+        self.next_s = 0
+        self.code, self.reason = None, "no address"
+
+    def begin(self, now: float):
+        """Begin those that are due; return (socket, address) of one that is connected at once."""
+        while self._left and (now >= self.next_s or not self.open):
+            family, _, _, _, address = self._left.pop(0)
+            # where time is short, each has its share of it
+            share = (self._due - now) / (len(self._left) + 1)
+            self.next_s = now + min(_NEXT_S, share) if self._left else None
+            sock = None
+            try:
+                sock = socket(family, SOCK_STREAM)
+                sock.setblocking(False)
+                code = sock.connect_ex(address)
+            except OSError as e:
+                code = e.errno
+            if code in (0, errno.EISCONN):
+                return sock, address
+            if code in (errno.EINPROGRESS, errno.EALREADY, errno.EINTR):
+                self.open[sock.fileno()] = sock, address
+            else:
+                self._fail(sock, code)
+        return None
+
+    def ended(self, fd: int) -> bool:
+        """Return whether the connection at *fd* is there; one that failed is closed, and the next
+        begins at once.
+        """
+        sock, address = self.open[fd]
+        code = sock.getsockopt(SOL_SOCKET, SO_ERROR) or sock.connect_ex(address)
+        if code in (0, errno.EISCONN):
+            return True
+        if code not in (errno.EINPROGRESS, errno.EALREADY, errno.EINTR):
+            del self.open[fd]
+            self._fail(sock, code)
+        return False
+
+    def take(self, fd: int) -> tuple:
+        return self.open.pop(fd)
+
+    def close(self):
+        """Close all that are under way."""
+        for sock, _ in self.open.values():
+            _close(sock)
+        self.open.clear()
+
+    def _fail(self, sock, code):
+        _close(sock)
+        if self._left:
+            self.next_s = 0
+        if self.code in _SILENT:
+            self.code, self.reason = code, words(OSError(code, ""))
 
 
 class Stream:
@@ -79,12 +149,8 @@ class Stream:
         self._timeout_ms = timeout_ms
 
     def close(self):
-        if self.sock is not None:
-            try:
-                self.sock.close()
-            except OSError:  # the descriptor is closed even then
-                pass
-            self.sock = None
+        _close(self.sock)
+        self.sock = None
 
     def wait(self, events: int, due: float = None):
         """Wait for *events* of the socket (0: of none), or for a nudge, until *due* or
@@ -109,8 +175,9 @@ class Stream:
     # -- connecting
 
     def connect(self, host: str, port: int, check=None):
-        """Connect to the first address of *host* that answers.  Each address gets its share of the
-        remaining time.
+        """Connect to the address of *host* that answers first (RFC 8305): each begins a quarter of
+        a second after the one before it, or at once when that failed.  The address that worked the
+        last time is first.
 
         check   see ``Connections.open``: only addresses that it returns are used, without another
                 look-up
@@ -120,32 +187,44 @@ class Stream:
         addresses = self._look_up(host, port)
         if check:
             addresses = _checked_ones(addresses, check)
-        addresses = addresses[:ADDRESSES]
-        code = reason = None
-        for i, (family, _, _, _, address) in enumerate(addresses):
-            now = time.monotonic()
-            try:
-                self._connect(family, address, now + (self.due - now) / (len(addresses) - i))
-                return
-            except TimedOut as e:
-                failed, sentence = None, str(e)
-            except OSError as e:
-                failed, sentence = e.errno, words(e)
-            self.close()
-            if reason is None or code in _SILENT:
-                code, reason = failed, sentence
-        raise Failure(reason)
-
-    def _connect(self, family: int, address: tuple, due: float):
-        self.sock = socket(family, SOCK_STREAM)
-        self.sock.setblocking(False)
-        code = self.sock.connect_ex(address)
-        while code in (errno.EINPROGRESS, errno.EALREADY, errno.EINTR):
-            self.wait(select.POLLOUT, due)
-            code = self.sock.getsockopt(SOL_SOCKET, SO_ERROR) or self.sock.connect_ex(address)
-        if code not in (0, errno.EISCONN):
-            raise OSError(code, os.strerror(code))
+        place = host, port
+        race = _Race(_in_turns(addresses, _worked.get(place))[:ADDRESSES], self.due)
+        try:
+            self.sock, address = self._win(race)
+        finally:
+            race.close()
+        if len(addresses) > 1:
+            if place not in _worked and len(_worked) >= _MOST_WORKED:
+                _worked.clear()
+            _worked[place] = address
         self.sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+
+    def _win(self, race) -> tuple:
+        """Return (socket, address) of the first connection of *race*."""
+        while True:
+            now = time.monotonic()
+            found = race.begin(now)
+            if found:
+                return found
+            if not race.open:
+                raise Failure(race.reason)
+            due = self.due if race.next_s is None else min(self.due, race.next_s)
+            poll = select.poll()
+            poll.register(self.connection.reader, select.POLLIN)
+            for fd in race.open:
+                poll.register(fd, select.POLLOUT)
+            ready = poll.poll(max(0, (due - now) * 1000))
+            if self.connection.cancelled:
+                raise Cancelled
+            for fd, _ in ready:
+                if fd == self.connection.reader:
+                    os.read(fd, 512)
+                elif race.ended(fd):
+                    return race.take(fd)
+            if not ready and due == self.due:
+                if race.code not in _SILENT:
+                    raise Failure(race.reason)
+                raise TimedOut("timed out after %g s" % (self._timeout_ms / 1000))
 
     def watch(self, seconds: int):
         """Let TCP end the connection, as far as this system can, when nothing is acknowledged for
@@ -218,6 +297,31 @@ class Stream:
                 raise
         self.wait(wanted)
         return _WAITED
+
+
+def _close(sock):
+    if sock is not None:
+        try:
+            sock.close()
+        except OSError:  # the descriptor is closed even then
+            pass
+
+
+def _in_turns(found: list, worked) -> list:
+    """Return the entries of *found* (from ``getaddrinfo``) in the order in which they are tried:
+    the address *worked* first, then the families in turns, each in its order (RFC 8305, 4).
+    """
+    first = [entry for entry in found if entry[4] == worked]
+    others = [entry for entry in found if entry[4] != worked]
+    if not others:
+        return first
+    family = others[0][0]
+    one = [entry for entry in others if entry[0] == family]
+    two = [entry for entry in others if entry[0] != family]
+    turns = []
+    for place in range(max(len(one), len(two))):
+        turns += one[place : place + 1] + two[place : place + 1]
+    return first + turns
 
 
 def _find(connection, lock, name: bytes, port: int):

@@ -353,6 +353,67 @@ def test_next_address_when_one_refuses_or_is_silent(loop, monkeypatch):
         assert ended == ("end", b"") and loop.came.pop("k") == ANSWER
 
 
+def both_families(monkeypatch, v6: int, v4: int):
+    """Let a name have ::1 with the port *v6*, and then 127.0.0.1 with the port *v4*."""
+    found = [(socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", v6, 0, 0))]
+    found.append((socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", v4)))
+    monkeypatch.setattr(stream, "getaddrinfo", lambda *_: found)
+
+
+def test_addresses_race_and_the_one_that_worked_is_first_the_next_time(loop, monkeypatch):
+    begun_with = []
+    begin = stream._Race.begin
+
+    def noted(race, now):
+        if not race.open and race._left and race.reason == "no address":
+            begun_with.append(race._left[0][4][1])
+        return begin(race, now)
+
+    monkeypatch.setattr(stream._Race, "begin", noted)
+    stream._worked.clear()
+    with serving(answering()) as port, deaf_port() as deaf:
+        addresses(monkeypatch, deaf, port)
+        for _ in range(2):  # 10 s for all: half of it is no share of the first any more
+            loop.open(1, host="two.example", timeout_ms=10000)
+            assert loop.answer() == ANSWER
+        assert begun_with == [deaf, port]
+        addresses(monkeypatch, deaf)  # it has gone from the name
+        loop.open(1, host="two.example", timeout_ms=50)
+        assert loop.error() == "timed out after 0.05 s"
+    stream._worked.clear()
+
+
+def test_the_one_that_worked_may_fail_later(loop, monkeypatch):
+    stream._worked.clear()
+    with serving(answering()) as port:
+        other = closed_port()
+        stream._worked["two.example", 1] = ("127.0.0.1", other)
+        addresses(monkeypatch, port, other)
+        loop.open(1, host="two.example")
+        assert loop.answer() == ANSWER
+        assert stream._worked == {("two.example", 1): ("127.0.0.1", port)}
+    stream._worked.clear()
+
+
+def test_families_take_turns():
+    six, four = socket.AF_INET6, socket.AF_INET
+    found = [(six, 1), (six, 2), (six, 3), (four, 4), (four, 5)]
+    entries = [(family, socket.SOCK_STREAM, 6, "", (n,)) for family, n in found]
+    order = lambda worked: [entry[4][0] for entry in stream._in_turns(entries, worked)]
+    assert order(None) == [1, 4, 2, 5, 3]
+    assert order((5,)) == [5, 1, 4, 2, 3]
+    assert order((9,)) == [1, 4, 2, 5, 3]
+    assert stream._in_turns([], None) == []
+
+
+def test_a_family_that_this_machine_lacks_costs_no_pause(loop, monkeypatch):
+    with serving(answering()) as port:
+        both_families(monkeypatch, closed_port(), port)
+        loop.open(1, host="two.example")
+        assert loop.answer() == ANSWER
+    stream._worked.clear()
+
+
 def test_reason_is_that_of_the_address_that_said_no(loop, monkeypatch):
     with deaf_port() as deaf:
         for ports in ((deaf, closed_port()), (closed_port(), deaf)):
@@ -367,7 +428,7 @@ def test_at_most_so_many_addresses_are_tried(loop, monkeypatch):
         loop.open(1, host="many.example")
         assert loop.answer() == ANSWER
         addresses(monkeypatch, *[closed_port()] * stream.ADDRESSES, port)
-        loop.open(1, host="many.example")
+        loop.open(1, host="more.example")
         assert loop.error() == "connection refused"
 
 

@@ -249,6 +249,28 @@ def test_not_loopback(host):
         ("", "example.com", 1, False),
         (".", "example.com", 1, False),
         ("example.com:x", "example.com", 1, False),
+        ("10.0.0.0/8", "10.20.30.40", 1, True),
+        ("10.0.0.0/8", "11.0.0.1", 1, False),
+        ("localhost,192.168.4.0/22", "192.168.7.255", 1, True),
+        ("localhost,192.168.4.0/22", "192.168.8.0", 1, False),
+        ("192.168.4.1/22", "192.168.5.1", 1, True),  # its last bits are no matter
+        ("0.0.0.0/0", "8.8.8.8", 1, True),
+        ("10.0.0.1/32", "10.0.0.1", 1, True),
+        ("10.0.0.1/32", "10.0.0.2", 1, False),
+        ("10.0.0.0/33", "10.0.0.0", 1, False),
+        ("10.0.0.0/", "10.0.0.0", 1, False),
+        ("10.0.0.0/x", "10.0.0.0", 1, False),
+        ("10.0.0.0/8", "10.example.com", 1, False),
+        ("fd00::/8", "fd12::1", 1, True),
+        ("[fd00::]/8", "fd12::1", 1, True),
+        ("[fd00::/8]", "fd12::1", 1, True),
+        ("fd00::/8", "fe80::1", 1, False),
+        ("2001:db8::/33", "2001:db8:7fff::1", 1, True),
+        ("2001:db8::/33", "2001:db8:8000::1", 1, False),
+        ("::/0", "10.0.0.1", 1, False),
+        ("10.0.0.0/8", "::ffff:10.1.2.3", 1, False),  # no spelling that an address has here
+        ("10.0.0.0/8", "::ffff:a01:203", 1, True),
+        ("2001:0db8:0::1", "2001:db8::1", 1, True),
     ],
 )
 def test_no_proxy(no_proxy, host, port, direct):
