@@ -39,9 +39,11 @@ _SCM_DATA = 2  # position in an ancillary message of ``recvmsg``: the descriptor
 
 
 def import_modules(hello: dict):
-    """Import the modules that functions need (``hello["modules"]``).  Later, in another root, their
-    files have other paths.
+    """Import the modules that functions need (``hello["modules"]``), and what os.execvpe imports.
+    Later, in another root, their files have other paths.
     """
+    import warnings  # noqa: F401
+
     sys.path[:] = hello["path"]
     for name in hello["modules"]:
         try:
