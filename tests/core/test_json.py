@@ -111,6 +111,8 @@ def test_messages_name_the_byte():
     """The offset of what is wrong; where the grammar is kept but a rule of ours is not, near it."""
     for text, offset in (
         (b'{"a":1,}', 7),
+        (b'{"a":1 , }', 9),
+        (b"[1,\t]", 4),
         (b"[1 2]", 3),
         (b"  nope", 2),
         (b'{"\xc3\xa9":x}', 6),

@@ -23,7 +23,6 @@ _SQUARE = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKET = bytes(range(91)) + b"\\" + bytes(range(94, 123)) + b"|" + bytes(range(126, 256))
 _EXPECTED = (  # how a message of the scanner starts, what was expected
     ("Expecting property name", "a property name in double quotes"),
-    ("Illegal trailing comma", "no comma before the end"),
     ("Expecting ", None),
     ("Unterminated string", "a closing quote for the string that starts here"),
     ("Invalid control character", "no raw control character in a string"),
@@ -148,7 +147,9 @@ def loads(data: bytes):
 
         return loads(data)
     except ValueError as error:  # JSONDecodeError, whose name would cost an import
-        raise _fault(text, getattr(error, "pos", 0), _expected(getattr(error, "msg", ""))) from None
+        raise _fault(
+            text, *_expected(text, getattr(error, "pos", 0), getattr(error, "msg", ""))
+        ) from None
     if end != len(text) and text[end:].strip(_SPACE):
         raise _fault(text, len(text) - len(text[end:].lstrip(_SPACE)), "the end")
     if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
@@ -250,11 +251,19 @@ def _fault(text: str, pos: int, expected: str, found: str = "") -> ParseError:
     )
 
 
-def _expected(message: str) -> str:
+def _expected(text: str, pos: int, message: str) -> tuple:
+    """Return (position, what was expected there) for an error of the scanner.
+
+    Since 3.13 it names the comma before a closing bracket; until then, and on boards, the bracket
+    is named, in whose place something was expected.
+    """
+    if message.startswith("Illegal trailing comma"):
+        pos = len(text) - len(text[pos + 1 :].lstrip(_SPACE))
+        message = "Expecting " + ("property name" if text[pos] == "}" else "a value")
     for start, expected in _EXPECTED:
         if message.startswith(start):
-            return expected or message[len(start) :]
-    return "JSON"
+            return pos, expected or message[len(start) :]
+    return pos, "JSON"
 
 
 def _first_refused(text: str, start: int) -> int:

@@ -5,6 +5,9 @@ import subprocess
 import sys
 from random import Random
 
+import pytest
+
+from clawlite.core.base.errors import ParseError
 from clawlite.linux.io import jsontext
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -109,3 +112,17 @@ def test_requests_are_read_as_everything_else_is():
                 assert outcome(jsontext.request, data) == expected, data
                 quick += not expected.startswith("refused")
     assert quick > 250
+
+
+def test_a_trailing_comma_is_told_the_same_by_every_python():
+    """Since 3.13 the scanner names the comma, and no longer what it expected after it."""
+    for text, before, since, expected in (
+        ('{"a":1 , }', 9, 7, "a property name in double quotes"),
+        ("[1,\t]", 4, 2, "a value"),
+    ):
+        ends = "object" if "{" in text else "array"
+        told = jsontext._expected(text, since, "Illegal trailing comma before end of " + ends)
+        assert told == (before, expected)
+        whole = "byte %d: expected %s, found '%s'" % (*told, text[-1])
+        with pytest.raises(ParseError, match=whole):
+            jsontext.loads(text.encode())
