@@ -15,7 +15,8 @@
    protocol (clause_results.py), when it ran tests/ckp; FILE.failed gets the ids of the tests that
    failed, one a line, unless something else failed, too.
 7. Every test has a time limit that ends it with its name (time_limit.py), and what the machine
-   lacks is told first (machine.py).
+   lacks is told first (machine.py). A checkout in a closed home folder is open to the other users
+   that root's tests run agents as (opened.py).
 8. What the processes of the tests import is compiled once, before the first test, also where
    PYTHONDONTWRITEBYTECODE forbids each of them to keep what it compiled. So are the tests, whose
    assertions pytest rewrites: it takes longer than all else before the first test.
@@ -39,6 +40,7 @@ from pathlib import Path
 
 import machine
 import made_folders
+import opened
 import pytest
 import time_limit
 import warm
@@ -214,6 +216,8 @@ def pytest_configure(config):
     time_limit.prepare()
     if not hasattr(config, "workerinput"):  # once, not by each worker
         lacks = machine.lacks()
+        closed = "" if lacks else opened.open_for_others(opened.places())
+        lacks += [closed] if closed else []
         if lacks:
             raise pytest.UsageError("this machine cannot run the tests: " + "; ".join(lacks))
         compileall.compile_dir(ROOT / "clawlite", quiet=2)

@@ -30,6 +30,7 @@ def _lay_out(tmp_path: Path, source: str) -> None:
         "listening.py",
         "machine.py",
         "made_folders.py",
+        "opened.py",
         "time_limit.py",
         "warm.py",
         "warm_script.py",
