@@ -1,5 +1,5 @@
-"""Kernels, small userlands and QEMU out of Debian's packages, unpacked below build/kernels: nothing
-is installed, any user may.
+"""Kernels, small userlands and QEMU out of Debian's packages, unpacked below build/: nothing is
+installed, any user may.
 
 apt does it with lists and a status of its own, so the machine's other packages do not matter, and a
 package of another machine type is as good as one of this.  MIRROR names a mirror where the machine
@@ -95,14 +95,14 @@ def _options(top: Path, suite: str, machine: str) -> list:
             (state / name).mkdir(parents=True, exist_ok=True)
         (state / "status").write_text("")
         (state / "etc" / "sources.list").write_text(
-            "deb [arch=%s signed-by=%s] %s %s main\n" % (machine, KEYS, _mirror(), suite)
+            "deb [arch=%s signed-by=%s] %s %s main\n" % (machine, KEYS, mirror(), suite)
         )
         _apt(["apt-get", *options, "update"])
         (state / "ready").write_text("")
     return options
 
 
-def _mirror() -> str:
+def mirror() -> str:
     """Return the mirror that this machine uses itself."""
     if os.environ.get("MIRROR"):
         return os.environ["MIRROR"]

@@ -8,10 +8,12 @@ import platform
 import shutil
 import stat
 import subprocess
+import sys
 import tarfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import debs
 
 ROOT = Path(__file__).resolve().parents[2]
