@@ -17,8 +17,8 @@ WORDS32 := build/words32
 STUBS   := build/stubs
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-quick lint types format test-core test-main run-main ip words32 \
-	stubs apis board-profile sshd mosquitto redis nats bubblewrap schemas strace mcp runner test-ext compiler \
+.PHONY: help venv run test test-quick lint types format test-core test-main run-main words32 \
+	stubs apis board-profile programs mosquitto redis nats bubblewrap arm32 schemas mcp runner test-fresh test-ext compiler \
 	accel report soak kernels bench bench-peers bench-swarm bench-gate \
 	clean
 
@@ -75,7 +75,7 @@ test-core: $(STAMP)     ## only the core's tests, on all three runtimes
 # unsteady, and the run is green: each is a defect, of the product or of the test.
 MOST_AGAIN := 3
 test-main run-main: TESTS ?= tests
-test-main: words32 mcp runner stubs sshd ip mosquitto redis nats bubblewrap schemas strace
+test-main: programs words32 mcp runner stubs mosquitto redis nats bubblewrap arm32 schemas
 	@echo "== CPython, pure Python, and all that starts from it"
 	@$(MAKE) -s run-main TESTS="$(TESTS)"
 
@@ -93,58 +93,38 @@ run-main:
 # The system's own authorities: node brings a list of its own, which knows nothing of them.
 CA_FILE := /etc/ssl/certs/ca-certificates.crt
 
-# Flashing over ssh is tested with a real sshd. Where all tests are wanted, root installs one, and
-# does not start it; elsewhere its tests are skipped, with the reason.
-sshd:
-	@if [ "$${CLAWLITE_REQUIRE_ALL:-}" = 1 ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
-		! { [ -x /usr/sbin/sshd ] && command -v ssh >/dev/null; }; then \
-		echo "Installing an ssh client and server: openssh-client, openssh-server"; \
+# What the tests start, and a small system lacks: root installs the packages, whose services it does
+# not start. Elsewhere the tests that need one are skipped, with the reason.
+# Attacks over the network are played in a network of their own, which ip sets up. Power cuts are
+# played from what strace records of an agent. Flashing over ssh is tested with a real sshd, which
+# is installed where all tests are wanted.
+PROGRAMS := ip:iproute2 strace:strace xxd:xxd curl:curl busybox:busybox-static git:git openssl:openssl
+ALL_PROGRAMS := ssh:openssh-client sshd:openssh-server
+programs:
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then packages=; PATH="$$PATH:/usr/sbin:/sbin"; \
+		for one in $(PROGRAMS) $$([ "$${CLAWLITE_REQUIRE_ALL:-}" != 1 ] || echo $(ALL_PROGRAMS)); do \
+		command -v $${one%:*} >/dev/null || packages="$$packages $${one#*:}"; done; \
+		[ -z "$$packages" ] || { echo "Installing what the tests start:$$packages"; \
 		{ apt-get -qq update && SYSTEMD_OFFLINE=1 RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
-		--no-install-recommends openssh-client openssh-server; } >/dev/null || echo "apt-get cannot install them." >&2; fi
+		--no-install-recommends $$packages; } >/dev/null || echo "apt-get cannot install them." >&2; }; fi
 
-# Attacks over the network are played in a network of their own, which the program ip sets up.
-ip:
-	@if [ "$$(id -u)" = 0 ] && ! command -v ip >/dev/null && command -v apt-get >/dev/null; then echo "Installing ip: iproute2"; \
-		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends iproute2; } >/dev/null || \
-		echo "apt-get cannot install it." >&2; fi
-
-# Channels of type queue are tested with a real broker, unpacked beside the checkout's own: nothing
-# is installed, nothing is started. What it needs and a small system lacks comes with it.
-BROKER  := build/mosquitto
+# Brokers, engines and bubblewrap are real ones: those of the machine, or unpacked below build/ with
+# all that they need. $(call unpack,FOLDER,PROGRAM,PACKAGES)
+unpack = @command -v $(2) >/dev/null || [ -x /usr/sbin/$(2) ] || [ -e build/$(1)/made ] || \
+	! command -v apt-get >/dev/null || sh tests/unpack.sh build/$(1) $(3) || \
+	echo "No $(2) could be fetched: the tests that need one say so." >&2
 mosquitto:
-	@command -v mosquitto >/dev/null || [ -x /usr/sbin/mosquitto ] || [ -x $(BROKER)/usr/sbin/mosquitto ] || ! command -v apt-get >/dev/null || { \
-		rm -rf $(BROKER).part; mkdir -p $(BROKER).part && chmod 755 $(BROKER).part && \
-		{ [ "$$(id -u)" != 0 ] || apt-get -qq update; } && cd $(BROKER).part && apt-get -qq download mosquitto \
-		$$(apt-cache depends mosquitto | sed -n 's/^ *Depends: \(lib[a-z]*[0-9.-]*\)$$/\1/p' | grep -vE '^lib(c6|ssl|systemd|cap)') && \
-		for package in *.deb; do dpkg -x $$package . || exit 1; done && rm -f *.deb && cd - >/dev/null && mv $(BROKER).part $(BROKER); \
-		} >/dev/null 2>&1 || echo "No broker could be fetched: the tests that need one say so."
-
-# Namespaces by bubblewrap are tested with a real one, unpacked like the broker.
-WRAP    := build/bubblewrap
+	$(call unpack,mosquitto,mosquitto,mosquitto)
 bubblewrap:
-	@command -v bwrap >/dev/null || [ -x $(WRAP)/usr/bin/bwrap ] || ! command -v apt-get >/dev/null || { \
-		rm -rf $(WRAP).part; mkdir -p $(WRAP).part && chmod 755 $(WRAP).part && \
-		{ [ "$$(id -u)" != 0 ] || apt-get -qq update; } && cd $(WRAP).part && apt-get -qq download bubblewrap && \
-		dpkg -x bubblewrap_*.deb . && rm -f *.deb && cd - >/dev/null && mv $(WRAP).part $(WRAP); \
-		} >/dev/null 2>&1 || echo "No bubblewrap could be fetched: the tests that need one say so."
-
-# Swarms are tested with real engines, unpacked like the broker.
-REDIS   := build/redis
+	$(call unpack,bubblewrap,bwrap,bubblewrap)
 redis:
-	@command -v redis-server >/dev/null || [ -x $(REDIS)/usr/bin/redis-server ] || ! command -v apt-get >/dev/null || { \
-		rm -rf $(REDIS).part; mkdir -p $(REDIS).part && chmod 755 $(REDIS).part && \
-		{ [ "$$(id -u)" != 0 ] || apt-get -qq update; } && cd $(REDIS).part && apt-get -qq download redis-server redis-tools \
-		$$(apt-cache depends redis-tools | sed -n 's/^ *Depends: \(lib[a-z]*[0-9.-]*\)$$/\1/p' | grep -vE '^lib(c6|ssl|systemd)') && \
-		for package in *.deb; do dpkg -x $$package . || exit 1; done && rm -f *.deb && cd - >/dev/null && mv $(REDIS).part $(REDIS); \
-		} >/dev/null 2>&1 || echo "No Redis could be fetched: the tests that need one say so."
-
-NATS    := build/nats
+	$(call unpack,redis,redis-server,redis-server)
 nats:
-	@command -v nats-server >/dev/null || [ -x $(NATS)/usr/sbin/nats-server ] || ! command -v apt-get >/dev/null || { \
-		rm -rf $(NATS).part; mkdir -p $(NATS).part && chmod 755 $(NATS).part && \
-		{ [ "$$(id -u)" != 0 ] || apt-get -qq update; } && cd $(NATS).part && apt-get -qq download nats-server && \
-		dpkg -x nats-server_*.deb . && rm -f *.deb && cd - >/dev/null && mv $(NATS).part $(NATS); \
-		} >/dev/null 2>&1 || echo "No NATS server could be fetched: the tests that need one say so."
+	$(call unpack,nats,nats-server,nats-server)
+
+# The CPython of a 32-bit Raspberry Pi, and what plays it here (tests/arm32.py).
+arm32: $(STAMP)
+	@said=$$($(BIN)/python tests/arm32.py 2>&1) || echo "No 32-bit Python could be fetched: its tests are skipped. $$said" >&2
 
 # The official test suite of JSON Schema: files alone.
 SCHEMAS := build/schema-suite
@@ -156,12 +136,6 @@ schemas: $(STAMP)
 		jsonschema-4.26.0/json/tests/draft7 jsonschema-4.26.0/json/tests/draft2020-12 && \
 		rm $(SCHEMAS).part/jsonschema-4.26.0.tar.gz && mv $(SCHEMAS).part $(SCHEMAS); \
 		} >/dev/null 2>&1 || echo "No test suite of JSON Schema could be fetched: its tests are skipped."
-
-# Power cuts are played from what strace records of an agent.
-strace:
-	@if [ "$$(id -u)" = 0 ] && ! command -v strace >/dev/null && command -v apt-get >/dev/null; then echo "Installing strace"; \
-		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends strace; } >/dev/null || \
-		echo "apt-get cannot install it." >&2; fi
 
 # Boards have 32-bit words, and so has this port. It needs node, from the package index where the
 # machine has none.
@@ -237,7 +211,13 @@ report:
 	sed -n 's/^unsteady /  failed beside others, passed alone: /p' $(RESULTS)/*; \
 	awk '{ n[$$1] += $$2 } END { printf "%d passed, %d failed, %d skipped\n", n["passed"], n["failed"], n["skipped"] }' $(RESULTS)/*
 
-soak: $(STAMP) strace accel ## the long campaigns; repeat one with SEED=N
+# FRESH=FOLDER is where the roots are made, FRESH_ON="trixie:root:0700 ..." which of them.
+test-fresh:             ## the whole suite on fresh machines of Debian 12 and 13: as root, an hour or two
+	@[ "$$(id -u)" != 0 ] || command -v debootstrap >/dev/null || { echo "Installing debootstrap"; \
+		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends debootstrap; } >/dev/null; }
+	@$(PYTHON) tests/fresh/run.py $(FRESH_ON)
+
+soak: $(STAMP) programs accel ## the long campaigns; repeat one with SEED=N
 	@echo "SEED=$(SEED)"
 	@$(PYTEST) -m soak --hypothesis-seed=$(SEED) tests
 
@@ -248,7 +228,7 @@ kernels:                ## the sandbox on other kernels, in virtual machines: ho
 # What cannot be installed or built here leaves its rows out, and is told.
 PEERS  := build/peers
 OTHERS := build/bench-others.jsonl
-bench: $(STAMP) compiler strace words32 redis nats mosquitto ## measure all targets here
+bench: $(STAMP) compiler programs words32 redis nats mosquitto ## measure all targets here
 	@rc=0; mkdir -p build; rm -rf build/accel; : >$(OTHERS); \
 	if $(COMPILER); then $(MAKE) -s accel || rc=1; \
 	else echo "No C compiler or no Python.h: no rows of the compiled core." >&2; fi; \

@@ -2,28 +2,15 @@
 put into build/.
 """
 
-import os
-import shutil
 import socket
 import subprocess
 import threading
 import time
-from pathlib import Path
 
 import pytest
+import unpacked
 
-BUILT = Path(__file__).resolve().parents[1] / "build" / "mosquitto"
 WAIT_S = 120
-
-
-def command() -> tuple:
-    """Return (path of mosquitto or None, environment that it needs)."""
-    found = shutil.which("mosquitto", path=os.environ.get("PATH", "") + ":/usr/sbin")
-    if found:
-        return found, dict(os.environ)
-    path = BUILT / "usr/sbin/mosquitto"
-    folders = [str(one) for one in (BUILT / "usr/lib").glob("*-linux-*")] + [str(BUILT / "usr/lib")]
-    return str(path) if path.exists() else None, dict(os.environ, LD_LIBRARY_PATH=":".join(folders))
 
 
 class Broker:
@@ -33,7 +20,7 @@ class Broker:
     """
 
     def __init__(self, folder, *lines: str, listener: str = ""):
-        self._command, self._environment = command()
+        self._command, self._environment = unpacked.find("mosquitto", "mosquitto")
         if self._command is None:
             pytest.skip("no mosquitto: make mosquitto fetches it")
         with socket.create_server(("127.0.0.1", 0)) as found:

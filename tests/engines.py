@@ -3,16 +3,14 @@ build/.
 """
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
+import unpacked
 
-BUILD = Path(__file__).resolve().parents[1] / "build"
 WAIT_S = 60
 
 
@@ -34,14 +32,9 @@ class Server:
     def __init__(self, folder):
         self.folder, self.port, self._process = folder, free_port(), None
         folder.mkdir(parents=True)
-        built = BUILD / self.name
-        self._program = shutil.which(
-            self.program, path="%s:%s/usr/bin:%s/usr/sbin" % (os.environ["PATH"], built, built)
-        )
+        self._program, self._environment = unpacked.find(self.program, self.name)
         if self._program is None:
             pytest.skip("no %s: make %s fetches it" % (self.program, self.name))
-        libraries = [str(one) for one in (built / "usr/lib").glob("*-linux-*")]
-        self._environment = dict(os.environ, LD_LIBRARY_PATH=":".join(libraries))
         self.start()
 
     @property

@@ -11,8 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import brokers
 import pytest
+import unpacked
 from agents import clawlite
 from run_core_micropython import command
 
@@ -32,7 +32,7 @@ from clawlite.host.bench import (
 from clawlite.host.targets import targets
 
 ROOT = Path(__file__).resolve().parents[3]
-HAS_BROKER = brokers.command()[0] is not None
+HAS_BROKER = unpacked.find("mosquitto", "mosquitto")[0] is not None
 CASES = {  # the first words of each suite's cases
     "build": ["20 tools, 30 rules", "greenhouse", "20 tools, 10,000 rules, memory"],
     "load": [
