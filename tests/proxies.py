@@ -86,7 +86,7 @@ class Proxied:
         await self.gateway.close()
 
     def token(self, name: str = "garden") -> str:
-        return f"{name}:{gateways.make_token(name)}"
+        return f"{name}:{gateways.make_token(name, ['proxy'])}"
 
     async def post(self, path: str, body, token: str = None, **headers) -> tuple:
         """Return (status, headers, bytes) of a POST; *body*: bytes, or a value for JSON."""

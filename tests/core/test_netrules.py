@@ -3,7 +3,7 @@ is no public address.
 """
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.core.net.netaddress import address_of, is_loopback, is_public
+from clawlite.core.net.netaddress import address_of, is_loopback, is_public, origin
 from clawlite.core.net.netrules import (
     MAX_HOST,
     MAX_URL,
@@ -468,3 +468,21 @@ def test_refusals_say_what_to_do():
         and e.data["reason"] == "host"
     )
     assert refused(parse_url, "http://a@b/").data == {"reason": "url"}
+
+
+def test_whom_limits_count_an_address_as():
+    """IPv6 by /64; an IPv4 address inside IPv6 as itself, in both spellings."""
+    for host, counted in (
+        ("192.0.2.1", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("::FFFF:192.0.2.1", "192.0.2.1"),
+        ("::ffff:c000:201", "192.0.2.1"),
+        ("2001:db8:1:2::1", "20010db800010002/64"),
+        ("2001:db8:1:2:ffff:ffff:ffff:ffff", "20010db800010002/64"),
+        ("2001:db8:1:3::1", "20010db800010003/64"),
+        ("fe80::1%eth0", "fe80000000000000/64"),
+        ("::1", "0000000000000000/64"),
+        ("::ffff:192.0.2.256", "::ffff:192.0.2.256"),
+        ("", ""),
+    ):
+        assert origin(host) == counted, host

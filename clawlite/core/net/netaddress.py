@@ -40,6 +40,23 @@ def address_of(host: str):
     return _ipv6(host) if ":" in host else _ipv4(host)
 
 
+def origin(host: str) -> str:
+    """Return whom limits count *host* as, the address of a client: an IPv6 address as its /64,
+    which one household or one server has whole, and an IPv4 address inside IPv6 as itself.
+    """
+    host = host.partition("%")[0]  # a zone names an interface of this machine
+    head, dots, tail = host.rpartition(":")
+    last = _ipv4(tail) if dots else None
+    if last is not None:  # ::ffff:192.0.2.1, as systems write it
+        host = "%s:%x:%x" % (head, last[0] << 8 | last[1], last[2] << 8 | last[3])
+    address = address_of(host)
+    if address is None or len(address) == 4:
+        return host
+    if address[:12] == MAPPED:
+        return ".".join([str(byte) for byte in address[12:]])
+    return "%s/64" % "".join(["%02x" % byte for byte in address[:8]])
+
+
 def is_public(address: bytes) -> bool:
     """Return whether *address* (4 or 16 bytes) belongs to the open Internet.  An address that
     contains an IPv4 address is judged by that one.

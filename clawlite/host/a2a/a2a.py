@@ -117,7 +117,7 @@ class A2A:
         name = self._caller(request)
         if not name:
             self._note(f"a2a: a client at {request.remote} has a wrong token")
-            said = "expected a bearer NAME:TOKEN - clawlite gateway token NAME makes one"
+            said = "expected a bearer NAME:TOKEN - clawlite gateway token NAME --for a2a makes one"
             headers = {"WWW-Authenticate": "Bearer"}
             return web.json_response({"error": said}, status=401, headers=headers)
         count = self._open.get(name, 0)

@@ -7,7 +7,7 @@ files.  The summary is what the maker wrote for others, ``metadata.description``
 VERSIONS = ("1.0", "0.3.0")
 TEXT = "text/plain"
 INPUT_SCHEMA = "urn:clawlite:a2a:input-schema"  # the extension whose params hold schemas of skills
-_BEARER = "NAME:TOKEN, as clawlite gateway token NAME prints it"
+_BEARER = "NAME:TOKEN, as clawlite gateway token NAME --for a2a prints it"
 
 
 def card_of(manifest, url: str) -> dict:

@@ -90,16 +90,30 @@ def serve(tools, projects, port_names, uncontained, **where):
 
 @gateway.command()
 @click.argument("name")
-def token(name):
-    """Make the token of the device or runner NAME.  NAME:TOKEN is printed this once: the board's
-    secret GATEWAY_TOKEN, or the API key of a runner.
+@click.option(
+    "--for",
+    "doors",
+    metavar="DOOR",
+    default="device",
+    help="what it opens: device (the default), proxy, a2a or mcp; several between commas",
+)
+def token(name, doors):
+    """Make the token of the device, runner or client NAME.  NAME:TOKEN is printed this once: the
+    board's secret GATEWAY_TOKEN, the API key of a runner, or the bearer of a client.
     """
-    from clawlite.host.gateway.gateway import has_token, make_token
+    from clawlite.core.net.door_token import DOORS
+    from clawlite.host.gateway.gateway import doors_of, make_token
 
-    had = has_token(name)
-    print(f"{name}:{make_token(name)}")
+    found = [door.strip() for door in doors.split(",")]
+    if unknown := [door for door in found if door not in DOORS]:
+        raise click.BadParameter(
+            f"expected one of {', '.join(DOORS)}, found {unknown[0][:40]!r}", param_hint="--for"
+        )
+    had, opened = doors_of(name), tuple(dict.fromkeys(found))
+    print(f"{name}:{make_token(name, opened)}")
     if had:
-        ui.print_note(f"The token that {name} had before is no longer valid.")
+        lost = "" if set(had) == set(opened) else f", which opened {', '.join(had)},"
+        ui.print_note(f"The token that {name} had before{lost} is no longer valid.")
 
 
 @gateway.command()

@@ -5,6 +5,7 @@ here alone."""
 
 import asyncio
 import dataclasses
+import functools
 import os
 import signal
 import sys
@@ -12,6 +13,7 @@ import time
 
 from clawlite.core.base.errors import ClawError, ParseError
 from clawlite.core.base.printable import printable
+from clawlite.core.net.door_token import DOORS
 from clawlite.host.a2a.a2a import A2A
 from clawlite.host.gateway.answer import error_sentence, json_bytes
 from clawlite.host.gateway.device import Device
@@ -31,6 +33,11 @@ from clawlite.host.proxy.proxy import Proxy
 from clawlite.host.serial import ports
 from clawlite.host.sim.sim import registry
 
+PROXY, AGENTS = DOORS[1:3]
+_OLDER = (
+    "the token of {0} opens every door, as tokens of an older version do; the next version takes "
+    "it from this machine alone: clawlite gateway token {0} --for DOOR makes one for one door"
+)
 MAX_SAID = 4096  # characters of a question or an answer that the history keeps
 
 
@@ -105,6 +112,8 @@ async def _serve(projects: list, port_names: list, doors: Doors, secret, program
         if doors.a2a:
             where = await gateway.serve_agents(projects or ["."], doors)
             gateway.note(f"A2A on {where}")
+        for name in _tokens().older():
+            gateway.note(_OLDER.format(name))
         for line in await gateway.servers.warnings(gateway.images.current().values()):
             gateway.note(line)
         await over.wait()
@@ -162,7 +171,7 @@ class Gateway:
         """Serve runners at the proxy; return the address with its port.  Raises ``ClawError``."""
         proxy = Proxy(
             self.images.current,
-            _tokens().has,
+            functools.partial(_tokens().has, PROXY),
             self.store,
             self.secret,
             self.note,
@@ -191,7 +200,8 @@ class Gateway:
                 f"--a2a serves the agent of one project, found {len(projects)}",
                 "start one gateway for each, with a port of its own",
             )
-        a2a = A2A(projects[0], _tokens().has, doors.approvers, self.note, loads, self._strangers)
+        is_right = functools.partial(_tokens().has, AGENTS)
+        a2a = A2A(projects[0], is_right, doors.approvers, self.note, loads, self._strangers)
         self._a2a = a2a
         return await a2a.open(doors.a2a, doors.a2a_url, doors.certificate, doors.key)
 
@@ -303,10 +313,13 @@ def _tokens() -> Tokens:
     return Tokens(os.path.join(folder(), "tokens"))
 
 
-def has_token(name: str) -> bool:
-    return os.path.isfile(os.path.join(folder(), "tokens", name))
+def doors_of(name: str) -> tuple:
+    """Return the doors that the token of *name* opens, () when it has none."""
+    return _tokens().doors(name)
 
 
-def make_token(name: str) -> str:
-    """Return a new token for the device or runner *name*.  Raises ``ClawError``."""
-    return _tokens().make(name)
+def make_token(name: str, doors=DOORS[:1]) -> str:
+    """Return a new token for *name*, which opens *doors* alone: a device's, unless
+    they are named.  Raises ``ClawError``.
+    """
+    return _tokens().make(name, doors)

@@ -19,12 +19,15 @@ import socket
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.line.frame import RECORD, Framer
+from clawlite.core.net.door_token import DOORS, parse
 from clawlite.host.base.problems import unwritten
 from clawlite.host.gateway.answer import json_bytes
 from clawlite.host.proxy.accept import Acceptor, Strangers
 from clawlite.host.proxy.door import address_of, tls_of
 
+DEVICE = DOORS[0]
 MAX_RECORD = 65536
+_MAX_AUTH = 4096  # bytes that are kept of a stranger
 _ALIVE_S = 60  # of silence, until TCP asks whether somebody is there; or without acknowledgement
 _FULL = 262144  # bytes that wait for a device that does not read: it is let go
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
@@ -36,9 +39,9 @@ class Tokens:
     def __init__(self, folder: str):
         self._folder = folder
 
-    def make(self, name: str) -> str:
-        """Return a new token for the device *name*; an earlier one is no longer good.  Raises
-        ``ClawError``.
+    def make(self, name: str, doors=(DEVICE,)) -> str:
+        """Return a new token for *name*, which opens *doors* (of ``door_token.DOORS``) alone; an
+        earlier one is no longer good.  Raises ``ClawError``.
         """
         if not _NAME.match(name):
             raise ClawError(
@@ -51,7 +54,7 @@ class Tokens:
             # no name ends so
             file = os.open(path + "~", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             try:
-                os.write(file, token.encode())
+                os.write(file, " ".join((token, *doors)).encode())
             finally:
                 os.close(file)
             os.replace(path + "~", path)
@@ -62,7 +65,7 @@ class Tokens:
 
     def is_right(self, name, nonce: str, mac) -> bool:
         """Return whether *mac* is what the device *name* answers to *nonce*."""
-        token = self._read(name)
+        token = self._token(name, DEVICE)
         right = hmac.new(token or os.urandom(32), nonce.encode(), "sha256").hexdigest()
         return (
             isinstance(mac, str)
@@ -70,14 +73,30 @@ class Tokens:
             and bool(token)
         )
 
-    def has(self, name, token: str) -> bool:
-        """Return whether *token* is that of *name*."""
-        right = self._read(name)
+    def has(self, door: str, name, token: str) -> bool:
+        """Return whether *token* is that of *name*, and opens *door*."""
+        right = self._token(name, door)
         given = token.encode("utf-8", "replace")
         return hmac.compare_digest(right or os.urandom(32), given) and bool(right)
 
+    def doors(self, name: str) -> tuple:
+        """Return the doors that the token of *name* opens, () when it has none."""
+        return parse(self._read(name))[1]
+
+    def older(self) -> list:
+        """Return the names whose tokens are of an older version."""
+        try:
+            names = sorted(os.listdir(self._folder))
+        except OSError:
+            return []
+        return [name for name in names if parse(self._read(name))[2]]
+
+    def _token(self, name, door: str) -> bytes:
+        """Return the token of *name*, b"" when there is none that opens *door*."""
+        token, doors, _ = parse(self._read(name))
+        return token if door in doors else b""
+
     def _read(self, name) -> bytes:
-        """Return the token of *name*, b"" when there is none."""
         if isinstance(name, str) and _NAME.match(name):
             try:
                 with open(os.path.join(self._folder, name), "rb") as file:
@@ -127,6 +146,7 @@ class Peer(asyncio.Protocol):
         self._device = self._transport = None
         self._framer = Framer(MAX_RECORD)
         self._nonce = os.urandom(16).hex()
+        self._unknown = 0  # bytes that came before the token was right
 
     @property
     def waiting(self) -> int:
@@ -155,6 +175,7 @@ class Peer(asyncio.Protocol):
         )
 
     def data_received(self, data: bytes) -> None:
+        self._unknown += len(data)
         self._framer.feed(data)
         while (event := self._framer.next_event()) and not self._transport.is_closing():
             kind, data = event
@@ -162,6 +183,8 @@ class Peer(asyncio.Protocol):
                 self._device.record(data)
             elif kind == RECORD:
                 self._authenticate(data)
+        if not self._device and self._unknown > _MAX_AUTH:
+            self.end()
         if self._device and not self._transport.is_closing():
             self._device.pump()
 

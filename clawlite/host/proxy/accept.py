@@ -3,8 +3,8 @@
 1. A stranger is a connection that its door knows nothing of yet: a device on the LAN until its
    token is right, an HTTP client until the head of its request is there, and between two requests.
    It counts from the moment on when it is accepted, before its TLS handshake.
-2. At most ``MAX_STRANGERS``, ``MAX_BESIDE`` of one address, over all doors that share a
-   ``Strangers``.  One more drops the oldest, of its own address first.
+2. At most ``MAX_STRANGERS``, ``MAX_BESIDE`` of one address (of IPv6: of one /64), over all doors
+   that share a ``Strangers``.  One more drops the oldest, of its own address first.
 3. The last ``SPARE`` descriptors of the process are for others, such as its files: a stranger that
    takes one of them drops the oldest, too.
 4. The handshake and what makes it known take ``STRANGER_S`` together, or it is dropped.
@@ -17,6 +17,8 @@ import errno
 import resource
 import socket
 import ssl
+
+from clawlite.core.net.netaddress import origin
 
 MAX_STRANGERS = 512
 MAX_BESIDE = 256  # of one address: no address has more than half of the places
@@ -157,7 +159,7 @@ class Acceptor:
             self._strangers.drop_oldest()
         loop, protocol = asyncio.get_running_loop(), self._make(address[0])
         due = loop.time() + STRANGER_S
-        self._strangers.add(protocol, _Place(self, connection, address[0], due))
+        self._strangers.add(protocol, _Place(self, connection, origin(address[0]), due))
         task = loop.create_task(self._begin(protocol, connection))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

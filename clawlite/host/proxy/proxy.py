@@ -148,7 +148,7 @@ class Proxy:
             raise Refused(
                 401,
                 "expected the token of a runner as a bearer, NAME:TOKEN",
-                "clawlite gateway token NAME makes one",
+                "clawlite gateway token NAME --for proxy makes one",
                 "invalid_api_key",
             )
         agents = self._agents()
@@ -159,7 +159,7 @@ class Proxy:
                 f"no agent is called {name}, and there are several: {', '.join(sorted(agents))}"
                 if agents
                 else "the gateway knows no agent",
-                "clawlite gateway token AGENT makes the token of a runner that speaks for it",
+                "clawlite gateway token AGENT --for proxy makes the token of its runner",
             )
         place = name, id(image)
         if place not in self._runners:

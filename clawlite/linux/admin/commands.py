@@ -28,8 +28,8 @@ HELP = {
     MCP: "The agent's tools for an MCP client, which starts this command and talks on its stdin "
     "and stdout.\nEach call goes through policy, approval, sandbox and audit.\n"
     "With --http over Streamable HTTP at http://ADDRESS:PORT/mcp, on this machine alone "
-    "(127.0.0.1);\nclients send the agent's secret MCP_TOKEN as Bearer: clawlite secrets set "
-    "MCP_TOKEN.\n"
+    "(127.0.0.1);\nclients send the agent's secret MCP_TOKEN as Bearer (clawlite secrets set "
+    "MCP_TOKEN), or\na token of this machine's gateway: clawlite gateway token NAME --for mcp.\n"
     "With --port PORT the tools of the agent that runs on a board.",
 }
 IMAGE = "claw.cbor"
@@ -42,6 +42,7 @@ FLAGS = {
 }
 VALUES = {"--record": "a file", "--http": "a port, or an address and a port (127.0.0.1:8000)"}
 BUILT = "--built"  # the image was compiled for this start; command.py alone gives it
+_DOOR = "mcp"  # of a gateway's token
 TOKEN = "MCP_TOKEN"  # the secret of clients of ``mcp serve --http``
 
 
@@ -216,12 +217,25 @@ def _session(command: Command):
 
 def _listen(shell, address: tuple):
     """Let MCP clients come over HTTP.  Raises ``ClawError``."""
-    from clawlite.linux.secrets.secrets import resolve, stores
+    import hmac
 
-    token = resolve(TOKEN, stores(shell.agent.image.agent.name))
-    if shell.agent.image.guard is not None:
+    from clawlite.linux.secrets import gateway_tokens
+    from clawlite.linux.secrets.secrets import SecretMissing, resolve, stores
+
+    try:
+        token = resolve(TOKEN, stores(shell.agent.image.agent.name))
+    except SecretMissing:
+        if not gateway_tokens.is_given_out(_DOOR):
+            raise
+        token = ""
+    if token and shell.agent.image.guard is not None:
         shell.agent.image.guard.learn(token)
-    url = shell.session.listen(*address, token, shell.audit and shell.startup.flushed_answer)
+
+    def is_right(bearer: bytes) -> bool:
+        is_own = hmac.compare_digest(bearer, token.encode()) and bool(token)
+        return is_own or gateway_tokens.opens(_DOOR, bearer)
+
+    url = shell.session.listen(*address, is_right, shell.audit and shell.startup.flushed_answer)
     shell.add_member(shell.session)
     shell.outlasts_input = True
     sys.stderr.write("clawlite: the tools of %s are at %s\n" % (shell.agent.image.agent.name, url))

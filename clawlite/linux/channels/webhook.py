@@ -24,6 +24,8 @@ from clawlite.linux.net.http_server import Server
 from clawlite.linux.secrets.secrets import resolve, stores
 
 WINDOW_S = 300
+_SCHEME, _DIGITS = "sha256=", 64
+_REFUSAL = "the signature does not match this body, or has expired"
 MAX_SEEN = 10000  # signatures that are remembered at once
 LAST_LOOK_MS = 20
 _STATUS = {"stranger": 403, "pairing": 403, "length": 413, "rate": 429, "busy": 503}
@@ -42,29 +44,33 @@ class Signed:
         self.seen = Seen(kept, 2 * WINDOW_S)
         self.seen.begin(clock())
 
-    def check(self, request: Request) -> tuple:
-        """Return (from, text).  Raises ``Refused``."""
+    def admit(self, request: Request):
+        """Look at all but the signature itself, which needs the body.  Raises ``Refused``."""
         if request.path != self._path:
             raise Refused(404, "there is nothing here")
         if request.method != "POST":
             raise Refused(405, "a message is sent with POST")
-        stamp, given = (
-            request.headers.get("x-claw-timestamp", ""),
-            request.headers.get("x-claw-signature", ""),
-        )
-        expected = (
-            "sha256="
-            + hmac.new(
-                self._key, stamp.encode("latin-1") + b"." + request.body, hashlib.sha256
-            ).hexdigest()
-        )
-        good = hmac.compare_digest(expected.encode(), given.encode("latin-1"))
+        stamp, given = self._given(request)
         if (
-            not good
-            or not (stamp.isascii() and stamp.isdigit() and len(stamp) < 12)
+            not (stamp.isascii() and stamp.isdigit() and len(stamp) < 12)
             or abs(self._clock() - int(stamp)) > WINDOW_S
+            or not (given.startswith(_SCHEME) and len(given) == len(_SCHEME) + _DIGITS)
         ):
-            raise Refused(401, "the signature does not match this body, or has expired")
+            raise Refused(401, _REFUSAL)
+
+    def _given(self, request: Request) -> tuple:
+        """Return (time stamp, signature) as they came."""
+        headers = request.headers
+        return headers.get("x-claw-timestamp", ""), headers.get("x-claw-signature", "")
+
+    def check(self, request: Request) -> tuple:
+        """Return (from, text).  Raises ``Refused``."""
+        self.admit(request)
+        stamp, given = self._given(request)
+        signed = stamp.encode("latin-1") + b"." + request.body
+        expected = _SCHEME + hmac.new(self._key, signed, hashlib.sha256).hexdigest()
+        if not hmac.compare_digest(expected.encode(), given.encode("latin-1")):
+            raise Refused(401, _REFUSAL)
         self._once(expected)
         try:
             message = loads(request.body)
@@ -111,7 +117,12 @@ class Webhook:
             ) from None
         self._seen = signed.seen
         self._server = Server(
-            host, port, 4 * channel.processing[0] + 1024, signed.check, channel.wake
+            host,
+            port,
+            4 * channel.processing[0] + 1024,
+            signed.check,
+            channel.wake,
+            admit=signed.admit,
         )
         self.port = self._server.port
         self._judged, self._said = None, None

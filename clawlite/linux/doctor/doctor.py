@@ -47,11 +47,17 @@ def main(args: list) -> int:
 
 def examine(here: Machine) -> list:
     """Return the rows of all checks."""
-    from clawlite.linux.doctor import doctor_agent, doctor_broker, doctor_machine, doctor_ports
+    from clawlite.linux.doctor import (
+        doctor_agent,
+        doctor_broker,
+        doctor_machine,
+        doctor_ports,
+        doctor_tokens,
+    )
 
     return [
         row
-        for part in (doctor_machine, doctor_ports, doctor_agent, doctor_broker)
+        for part in (doctor_machine, doctor_ports, doctor_agent, doctor_tokens, doctor_broker)
         for check in part.CHECKS
         for row in check(here)
     ]

@@ -1,6 +1,6 @@
 """The agent's tools for MCP clients over Streamable HTTP, at http://127.0.0.1:PORT/mcp.
 
-1. It listens on this machine alone, and each request must carry the token (``Authorization: Bearer
+1. It listens on this machine alone, and each request must carry a token (``Authorization: Bearer
    ...``).  A request whose Host or Origin is not this machine is refused: a web page in a browser
    may use a name that resolves to this machine (DNS rebinding).
 2. Clients of the handshake era have sessions, each a conversation of its own
@@ -16,7 +16,6 @@
    written.
 """
 
-import hmac
 import os
 from urllib.parse import urlsplit
 
@@ -41,13 +40,16 @@ _STATUS = {-32700: 400, -32600: 400, -32602: 400, -32020: 400, -32022: 400, -326
 
 
 class Door:
-    """Checks each request before it is handled, in the server's thread."""
+    """Checks the head of each request before its body is read, in the server's thread.
 
-    def __init__(self, token: str):
-        self._expected = b"Bearer " + token.encode()
+    is_right   function(bearer, bytes) -> whether its sender may ask
+    """
 
-    def check(self, request: Request) -> Request:
-        """Return *request*.  Raises ``Refused``."""
+    def __init__(self, is_right):
+        self._is_right = is_right
+
+    def admit(self, request: Request):
+        """Raise ``Refused`` for who may not ask, and for what is no message."""
         headers = request.headers
         origin = headers.get("origin")
         if not _is_here("//" + headers.get("host", "")):
@@ -56,8 +58,8 @@ class Door:
             raise Refused(403, "Origin: web pages of other machines may not call this server")
         if request.path != PATH:
             raise Refused(404, "there is nothing here: the tools are at %s" % PATH)
-        given = headers.get("authorization", "").encode("latin-1")
-        if not hmac.compare_digest(given, self._expected):
+        scheme, _, bearer = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not self._is_right(bearer.strip().encode("latin-1")):
             raise Refused(
                 401,
                 "expected the header Authorization: Bearer TOKEN",
@@ -68,7 +70,6 @@ class Door:
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if request.method == "POST" and kind != "application/json":
             raise Refused(415, "expected Content-Type: application/json")
-        return request
 
 
 class _Client:
@@ -99,14 +100,16 @@ class HTTPSession(Session):
         os.set_blocking(self._reader, False)
         os.set_blocking(self._writer, False)
 
-    def listen(self, host: str, port: int, token: str, heard) -> str:
+    def listen(self, host: str, port: int, is_right, heard) -> str:
         """Begin to listen; return the URL.
 
+        is_right  see ``Door``
         heard   function(message) -> what is sent instead (``Startup.flushed_answer``), or None
         Raises ``ClawError`` for an address that is taken.
         """
         self._heard = heard
-        self._server = Server(host, port, MAX_BODY, Door(token).check, self._writer, True)
+        admit, check = Door(is_right).admit, lambda request: request
+        self._server = Server(host, port, MAX_BODY, check, self._writer, True, admit)
         shown = "[%s]" % host if ":" in host else host
         return "http://%s:%d%s" % (shown, self._server.port, PATH)
 

@@ -40,11 +40,13 @@ class Request:
     """One request, read from bytes in any portion.
 
     most    int, bytes of a body
+    admit   function(Request), called once the head is there, before the body is read; raises
+            ``Refused``
     method, path, headers (names in lower case), body    once ``feed`` has returned True
     """
 
-    def __init__(self, most: int):
-        self._most, self._data, self._length = most, b"", None
+    def __init__(self, most: int, admit=None):
+        self._most, self._admit, self._data, self._length = most, admit, b"", None
         self.method = self.path = ""
         self.headers, self.body = {}, b""
 
@@ -57,14 +59,17 @@ class Request:
                 raise Refused(431, "a head has at most %d bytes" % MAX_HEAD)
             if end < 0:
                 return False
-            self._head(self._data[:end].split(b"\r\n"))
-            self._data = self._data[end + 4 :]
+            length = self._head(self._data[:end].split(b"\r\n"))
+            if self._admit:
+                self._admit(self)
+            self._length, self._data = length, self._data[end + 4 :]
         if len(self._data) < self._length:
             return False
         self.body = self._data[: self._length]
         return True
 
-    def _head(self, lines: list):
+    def _head(self, lines: list) -> int:
+        """Read the head; return the length of the body."""
         method, path, version = (lines[0].split(b" ") + [b"", b""])[:3]
         if (
             lines[0].count(b" ") != 2
@@ -99,7 +104,7 @@ class Request:
             raise Refused(400, "Content-Length is no number")
         if len(length) > 10 or int(length) > self._most:
             raise Refused(413, "a body has at most %d bytes" % self._most)
-        self._length = int(length)
+        return int(length)
 
 
 def answer(status: int, body: bytes, headers=()) -> bytes:

@@ -3,9 +3,9 @@ waits for a client.
 
 1. Only the thread uses sockets.  The thread and the loop share a list each way, under one lock, and
    a pipe that wakes the thread.
-2. At most ``MOST`` clients are connected, and ``PER_ADDRESS`` of one address.  When there is one
-   more, the oldest client that has not sent its request yet is answered 503, at first one of the
-   same address.  When all others have sent theirs, this is the new client.
+2. At most ``MOST`` clients are connected, and ``PER_ADDRESS`` of one address (of IPv6: of one
+   /64).  When there is one more, the oldest client that has not sent its request yet is answered
+   503, at first one of the same address.  When all others have sent theirs, this is the new client.
 3. A client that has not sent its request within 10 s is answered 408.  A client that does not read
    its answer is dropped.
 4. After an answer, the connection is closed once the client has closed, or 2 s later.  Closing with
@@ -22,6 +22,7 @@ import socket
 from time import monotonic
 
 from clawlite.core.base.errors import ClawError
+from clawlite.core.net.netaddress import origin
 from clawlite.linux.net.http_request import Refused, Request, answer, stream_head
 
 MOST = 64
@@ -38,12 +39,12 @@ class Client:
     is never used again.
     """
 
-    def __init__(self, number: int, sock, address: str, most: int):
+    def __init__(self, number: int, sock, address: str, request: Request):
         self.number, self.sock, self.address, self.request, self.out, self.due = (
             number,
             sock,
             address,
-            Request(most),
+            request,
             None,
             monotonic() + SLOW_S,
         )
@@ -65,11 +66,13 @@ class Server:
     check        function(Request) -> anything, in the thread; raises ``Refused``
     wake         descriptor that gets a byte when ``poll`` has something
     tells_ends   bool, ``poll`` reports clients that closed before their answer was complete
+    admit        function(Request), in the thread, before the body is read; raises ``Refused``
     Raises ``ClawError`` when it cannot listen there.
     """
 
-    def __init__(self, host: str, port: int, most: int, check, wake: int, tells_ends: bool = False):
-        self._most, self._check, self._wake, self._tells_ends = most, check, wake, tells_ends
+    def __init__(self, host, port: int, most: int, check, wake: int, tells_ends=False, admit=None):
+        self._most, self._admit, self._check = most, admit, check
+        self._wake, self._tells_ends = wake, tells_ends
         try:
             self._listener = socket.create_server(
                 (host, port),
@@ -182,7 +185,9 @@ class Server:
             return
         sock.setblocking(False)
         self._last += 1
-        client = self._clients[sock.fileno()] = Client(self._last, sock, address[0], self._most)
+        request = Request(self._most, self._admit)
+        client = Client(self._last, sock, origin(address[0]), request)
+        self._clients[sock.fileno()] = client
         here = [one for one in self._clients.values() if not one.leaves]
         beside = [one for one in here if one.address == client.address]
         for among, most in ((beside, PER_ADDRESS), (here, MOST)):

@@ -878,10 +878,12 @@ class Bus:
             most,
         )
 
-    def count(self, states: tuple) -> int:
-        """Return how many tasks are in one of *states*."""
-        marks = ", ".join("?" * len(states))
-        return self._rows("select count(*) from tasks where state in (%s)" % marks, *states)[0][0]
+    def count(self, states: tuple, sender=None) -> int:
+        """Return how many tasks are in one of *states*, of *sender* or of all."""
+        query = "select count(*) from tasks where state in (%s)" % ", ".join("?" * len(states))
+        if sender is None:
+            return self._rows(query, *states)[0][0]
+        return self._rows(query + " and sender = ?", *states, sender)[0][0]
 
     def state(self, task_id: str):
         """Return the state of a task, None of an unknown one."""

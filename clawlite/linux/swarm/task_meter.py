@@ -156,7 +156,12 @@ class TaskProviders(ProviderOrder):
 
         rules = type(provider)(provider._rules)
         begin = rules._begin
-        rules._begin = lambda text: begin(text) or begin(words(self._said))
+
+        def begin_either(text: list, slots: dict):
+            step = begin(text, slots)
+            return begin(words(self._said), slots) if step is None else step
+
+        rules._begin = begin_either
         return rules
 
 

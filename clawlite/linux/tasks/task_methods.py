@@ -28,6 +28,7 @@ UPDATED = PREFIX + "updated"
 MAX_ID, MAX_TEXT, MAX_MESSAGES = 128, 65536, 256  # characters, characters of one message
 MAX_CALLER = 80
 MOST_OPEN = 64  # tasks that wait or are under way
+MOST_OF_ONE = MOST_OPEN // 4  # of one caller in whose name an operator gives tasks
 PAGE, MAX_PAGE = 50, 100
 ROLES = ("user", "assistant")
 OPERATOR = "operator"
@@ -79,7 +80,7 @@ class TaskMethods:
         is_answer = _is_answer(params)
         if not is_answer:
             is_new = self.runner.state(task_id) is None
-            if is_new and self.runner.open_tasks() >= MOST_OPEN:
+            if is_new and self._is_full(caller):
                 return {"task_id": task_id, "state": "rejected"}
             task = Task(task_id, text, before or None, caller, self.runner.swarm.own.identity)
             if self.runner.put(task):
@@ -92,6 +93,12 @@ class TaskMethods:
                 "give each task an id of its own",
             )
         return self._state_of(task_id)
+
+    def _is_full(self, caller: str) -> bool:
+        """Return whether there is no room for one more task: of one caller, no more than a part."""
+        if self.runner.open_tasks() >= MOST_OPEN:
+            return True
+        return caller != OPERATOR and self.runner.open_tasks(caller) >= MOST_OF_ONE
 
     def _answered(self, task_id: str, text: str) -> bool:
         """Answer with *text* what a task waits for; return False when that is no answer to it.

@@ -66,9 +66,9 @@ class TaskRunner(Member):
     def page(self, states, before, most: int) -> list:
         return self._bus.page(states, before, most)
 
-    def open_tasks(self) -> int:
-        """Return how many tasks wait or are under way."""
-        return self._bus.count((WAITING, RUNNING))
+    def open_tasks(self, caller=None) -> int:
+        """Return how many tasks wait or are under way, of *caller* or of all."""
+        return self._bus.count((WAITING, RUNNING), caller)
 
     def cancel(self, task_id: str, reason: str):
         """End a task that has not ended; whoever is at it is told."""

@@ -28,7 +28,7 @@ httpx, client_api, errors = Later("httpx"), Later("a2a.client"), Later("a2a.util
 json_format = Later("google.protobuf.json_format")
 new, old = Later("a2a.types.a2a_pb2"), Later("a2a.compat.v0_3.types")
 VERSIONS = ("0.3.0", "1.0")
-OPEN_TASKS = 64  # of one agent, as docs/a2a.md says
+OPEN_TASKS = 16  # of one name, as docs/a2a.md says
 PROMPT = "canary: a prompt that nobody outside may read"
 CLAW = f"""\
 claw: "0.3.0"
@@ -149,7 +149,7 @@ class Served:
 
     def http(self, name: str = "friend", token: str = None) -> "httpx.AsyncClient":
         if name not in self._tokens:
-            self._tokens[name] = gateways.make_token(name)
+            self._tokens[name] = gateways.make_token(name, ["a2a"])
         token = token or self._tokens[name]
         headers = {"Authorization": f"Bearer {name}:{token}"}
         http = httpx.AsyncClient(headers=headers, timeout=DEADLINE_S, trust_env=False)
@@ -615,6 +615,10 @@ def test_one_task_too_many_is_rejected_and_there_is_room_again(folder, version):
             if number < OPEN_TASKS:
                 assert task.status.state in (new.TASK_STATE_SUBMITTED, new.TASK_STATE_WORKING)
         assert task.status.state == new.TASK_STATE_REJECTED and not task.artifacts
+        other = await it.client(version, "other")
+        request = asked("look at gate", "of another")
+        request.configuration.return_immediately = True
+        assert (await task_of(other, request)).status.state == new.TASK_STATE_SUBMITTED
         (event,) = await events(stream, asked("look at gate", "a stream"))
         assert event.task.status.state == new.TASK_STATE_REJECTED
         (bed / "go").touch()
@@ -733,7 +737,7 @@ def test_the_command_serves_until_ctrl_c_and_ends_its_agent(folder, tmp_path):
             line = gateway.stderr.readline()
             assert line, "it has ended"
             url = line.partition("A2A on ")[2].strip()
-        headers = {"Authorization": f"Bearer friend:{gateways.make_token('friend')}"}
+        headers = {"Authorization": f"Bearer friend:{gateways.make_token('friend', ['a2a'])}"}
         body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": SENT}}
         answer = httpx.post(url, json=body, headers=headers, timeout=DEADLINE_S, trust_env=False)
         assert "Bed 3 is dry." in answer.text

@@ -237,3 +237,88 @@ def test_doors_that_share_their_strangers_count_them_together(monkeypatch):
         assert len(strangers) == 0
 
     asyncio.run(inside())
+
+
+# -- who they are counted as, and what is kept of them
+
+
+def test_addresses_of_one_network_count_together():
+    """One household has 2^64 addresses of IPv6."""
+
+    async def play():
+        strangers, ends = accept.Strangers(), []
+        acceptor = accept.Acceptor(strangers, lambda address: object())
+        for number in range(accept.MAX_BESIDE + 5):
+            one, other = socket.socketpair()
+            ends.append(other)
+            listening = _Listening(one, "2001:db8:1:2::%x" % number)
+            acceptor._accept(listening)
+        count = len(strangers)
+        for task in list(acceptor._tasks):
+            task.cancel()
+        await asyncio.gather(*acceptor._tasks, return_exceptions=True)
+        acceptor.close()
+        if strangers._timer:
+            strangers._timer.cancel()
+        for other in ends:
+            other.close()
+        return count
+
+    class _Listening:
+        def __init__(self, one, address):
+            self._one, self._address = one, address
+
+        def accept(self):
+            return self._one, (self._address, 1, 0, 0)
+
+    assert asyncio.run(play()) <= accept.MAX_BESIDE
+
+
+def test_of_a_stranger_on_the_lan_little_is_kept(tmp_path):
+    """It sends a record without an end: at most some KB of it are kept, and it is let go."""
+
+    async def play():
+        strangers = accept.Strangers()
+        it = lan.Listener(lan.Tokens(str(tmp_path)), None, lambda text: None, strangers)
+        host, port = (await it.open("127.0.0.1:0", None, None)).split(":")
+        reader, writer = await asyncio.open_connection(host, port)
+        await reader.readline()
+        writer.write(b"\x1e{" + b" " * 8192)
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+        writer.close()
+        it.close()
+        return len(strangers)
+
+    assert asyncio.run(asyncio.wait_for(play(), 60)) == 0
+
+
+@pytest.mark.parametrize("door", ["proxy", "a2a"])
+def test_a_strangers_body_is_not_waited_for(tmp_path, door):
+    """The answer comes while the body has yet to be sent."""
+    from clawlite.host.a2a.a2a import A2A
+    from clawlite.host.proxy.proxy import Proxy
+
+    async def play():
+        notes = []
+        if door == "proxy":
+            store = type("Store", (), {"hidden": (), "hide": None, "unhide": None})
+            has = lambda name, token: False
+            it = Proxy(dict, has, store, None, notes.append, (None, None), None)
+            where, path = await it.open("127.0.0.1:0"), "/v1/chat/completions"
+        else:
+            it = A2A.__new__(A2A)
+            it._is_right, it._note = (lambda name, token: False), notes.append
+            it._door = Door([("POST", "/", it._asked)], it._missing, notes.append)
+            where, path = await it._door.open("--a2a", "127.0.0.1:0"), "/"
+        host, port = where.split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        head = "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a:b\r\n" % path
+        writer.write((head + "Content-Length: 4000000\r\n\r\n").encode())
+        status = await reader.readline()
+        writer.close()
+        await (it.close() if door == "proxy" else it._door.close())
+        assert "has a wrong token" in notes[0]
+        return status
+
+    assert asyncio.run(asyncio.wait_for(play(), 60)).startswith(b"HTTP/1.1 401")

@@ -53,7 +53,7 @@ def test_after_a_gateway_was_killed(tmp_path, monkeypatch, when):
             provider="{ name: remote, protocol: openai-compatible, "
             f'endpoint: "{server.endpoint}", model: {MODEL}, auth: {{ type: none }} }}',
         )
-        token = "executor:" + make_token("executor")
+        token = "executor:" + make_token("executor", ["proxy"])
         gate = desk.gate(TRADES) if is_in_call else None
         with gateway(tmp_path, folder, "--proxy", "127.0.0.1:0") as running:
             assert says(running, "proxy for runners on")

@@ -417,3 +417,23 @@ def test_a_request_byte_by_byte():
         "b",
         b"xyz",
     )
+
+
+@pytest.mark.parametrize(
+    "change, status",
+    [
+        ((b"X-Claw-Signature: sha256=", b"X-Claw-Signature: sha1="), 401),
+        ((b"X-Claw-Signature: ", b"X-Other: "), 401),
+        ((b"X-Claw-Timestamp: ", b"X-Claw-Timestamp: -"), 401),
+        ((b"X-Claw-Timestamp: ", b"X-Other: "), 401),
+        ((b"POST ", b"PUT "), 405),
+        ((b" /hook ", b" /hoek "), 404),
+    ],
+)
+def test_what_no_body_can_mend_is_refused_before_the_body_comes(started, change, status):
+    """The body is held back: the answer comes all the same."""
+    world = started()
+    data = signed(json.dumps({"from": "7", "text": "quick"}).encode())
+    head, _, body = data.partition(b"\r\n\r\n")
+    assert change[0] in head and body
+    assert answered(world, send(world, head.replace(*change) + b"\r\n\r\n"))[0][0] == status

@@ -21,6 +21,7 @@ from clawlite.linux.doctor import (
     doctor_broker,
     doctor_machine,
     doctor_ports,
+    doctor_tokens,
 )
 from clawlite.linux.doctor.doctor_checks import NONE, NOTE, OK, WRONG, Machine
 from clawlite.linux.files.files import state_folder
@@ -654,3 +655,15 @@ def test_an_agent_s_swarm_over_mqtt_is_what_doctor_finds(tmp_path):
     home = Machine(environ={"CLAWLITE_STATE": str(tmp_path)}, proc=str(tmp_path / "proc"))
     tell_doctor(str(tmp_path / "swarms/team"), BROKER, "mqtt://far.example:1883")
     assert "far.example" in only(doctor_broker.broker(home), NOTE)[0]
+
+
+def test_tokens_that_open_every_door(here):
+    folder = Path(here.state, ".gateway/tokens")
+    assert states(doctor_tokens.tokens(here)) == ["none"]
+    folder.mkdir(parents=True)
+    (folder / "new").write_text("0" * 64 + " proxy")
+    assert states(doctor_tokens.tokens(here)) == ["ok"]
+    (folder / "shed").write_text("0" * 64)
+    (row,) = doctor_tokens.tokens(here)
+    assert row[1] == "note" and "the token of shed is of an older version" in row[2]
+    assert row[3] == "clawlite gateway token shed --for DOOR"

@@ -2,6 +2,7 @@
 Compatibility"; clawft, "MCP Tools").
 """
 
+import contextlib
 import http.client
 import json
 import re
@@ -16,6 +17,7 @@ import pytest
 from agents import Agent, eventually, linux
 
 from clawlite.host.build.build import build_beside
+from clawlite.host.gateway import gateway as gateways
 
 TOKEN = "token-0123456789"
 HELLO = {
@@ -40,6 +42,7 @@ class Offered:
     def __init__(self, tmp_path, rules=mcp_offer.RULES, address="0", image=None, **env):
         image = image or mcp_offer.build(tmp_path, rules)
         env = {"MCP_TOKEN": TOKEN, "POURED": str(tmp_path / "poured"), **env}
+        env = {name: value for name, value in env.items() if value is not None}
         self.agent = Agent(linux("mcp", "serve", image, "--http", address), tmp_path, env=env)
         self.agent.end()  # nothing on stdin ends it
         try:
@@ -410,6 +413,56 @@ def test_a_token_that_is_missing(tmp_path):
     with Agent(linux("mcp", "serve", mcp_offer.build(tmp_path), "--http", "0"), tmp_path) as agent:
         assert agent.wait() == 2
         assert "MCP_TOKEN" in agent.errors()
+
+
+def _connected(offered, head: str) -> socket.socket:
+    found = socket.create_connection(("127.0.0.1", offered.port), 60)
+    found.sendall(head.replace("\n", "\r\n").encode())
+    return found
+
+
+def test_a_strangers_body_is_not_read(tmp_path):
+    """Who has no token is answered before its body has come, and nothing of it is kept."""
+    head = "POST /mcp HTTP/1.1\nHost: localhost\nContent-Type: application/json\n"
+    head += "Content-Length: 4000000\nAuthorization: Bearer %s\n\n"
+    with Offered(tmp_path) as offered:
+        before = _memory_kb(offered)
+        strangers = [_connected(offered, head % "wrong") for _ in range(64)]
+        for one in strangers:
+            with contextlib.suppress(ConnectionError):  # it has closed already
+                one.sendall(b" " * 3900000)
+        for one in strangers:
+            assert one.recv(100).startswith(b"HTTP/1.1 401 ")
+            one.close()
+        assert _memory_kb(offered) - before < 32768
+        with _connected(offered, head % TOKEN) as good:
+            good.settimeout(0.2)
+            with pytest.raises(TimeoutError):  # its body is waited for
+                good.recv(100)
+
+
+def _memory_kb(offered) -> int:
+    """Return the most memory that the agent has ever had."""
+    with open("/proc/%d/status" % offered.agent.process.pid) as file:
+        return int(re.search(r"VmHWM:\s+(\d+)", file.read())[1])
+
+
+@pytest.mark.parametrize("own", [None, TOKEN])
+def test_a_token_of_the_gateway_opens_the_door_that_it_names(tmp_path, own):
+    """docs/gateway.md: ``--for mcp``; what opens other doors, and the bare secret, do not."""
+    state = tmp_path / "state"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CLAWLITE_STATE", str(state))
+        good = "claude:" + gateways.make_token("claude", ["a2a", "mcp"])
+        other = "phone:" + gateways.make_token("phone", ["device", "proxy", "a2a"])
+    (state / ".gateway/tokens/old").write_text("0" * 64)
+    bad = [other, "old:" + "0" * 64, good[:-1], good.partition(":")[2], "claude", "", ":", "..:x"]
+    with Offered(tmp_path, CLAWLITE_STATE=str(state), MCP_TOKEN=own) as offered:
+        hello = message(1, "initialize", HELLO)
+        for bearer in bad:
+            assert offered.ask(hello, Authorization="Bearer " + bearer)[0] == 401, bearer
+        for bearer in (good, own or good):
+            assert offered.ask(hello, Authorization="bearer " + bearer)[0] == 200
 
 
 def test_an_address_that_is_taken(tmp_path):

@@ -336,6 +336,23 @@ def test_too_many_open_tasks_are_rejected(tmp_path, agent):
     assert create(agent, "t0", "look at bed")["state"] == "working"
 
 
+def test_one_name_has_a_quarter_of_the_open_tasks(tmp_path, agent):
+    """Of those in whose name the operator gives tasks; it survives a new process."""
+
+    def give(caller: str, number: int) -> str:
+        task = {"task_id": "%s-%d" % (caller, number), "message": message("look at bed")}
+        return call(agent, "create", caller=caller, **task)["result"]["state"]
+
+    (tmp_path / "bed").mkdir()
+    assert [give("a2a:noisy", n) == "rejected" for n in range(18)] == [False] * 16 + [True] * 2
+    assert give("a2a:noisy", 0) == "working", "the same task again is no new one"
+    for caller in ("a2a:one", "a2a:two"):
+        assert [give(caller, number) for number in range(16)].count("rejected") == 0
+    assert create(agent, "own", "look at bed")["state"] == "submitted"
+    assert call(agent, "cancel", task_id="a2a:noisy-3")["result"]["state"] == "canceled"
+    assert give("a2a:noisy", 99) == "submitted"
+
+
 def test_an_agent_that_is_asked_for_no_task_keeps_no_file(tmp_path):
     image = project(tmp_path, "hand", provider=RULED, **SWARM)
     with start(tmp_path, image) as agent:
