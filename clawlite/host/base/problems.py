@@ -192,6 +192,8 @@ def disk_hint(code) -> str:
     """Return the next step after the error *code* (errno) of a file, "" when the disk is not to
     blame.
     """
+    if code == errno.ELOOP:
+        return "remove that link"
     if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return "make room"
     return "look at the disk or the card: it fails" if code == errno.EIO else ""

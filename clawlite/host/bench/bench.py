@@ -15,6 +15,7 @@ import tempfile
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import did_you_mean
 from clawlite.host.base.progress import RunProgress
+from clawlite.host.base.without_links import open_named
 from clawlite.host.bench.run import Bench
 from clawlite.host.targets import targets
 
@@ -206,7 +207,7 @@ def show(measure, as_json: bool, output: str = None, suites: tuple = (), before:
             missed.append(row)
 
     try:
-        file = open(output, "w", encoding="utf-8") if output else None
+        file = open(output, "w", encoding="utf-8", opener=open_named) if output else None
     except OSError as e:
         raise ClawError(f"{output}: {e.strerror}", "name another file with -o") from None
     try:

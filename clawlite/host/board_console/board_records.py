@@ -12,6 +12,7 @@ import os
 import tempfile
 
 from clawlite.core.base.errors import ClawError
+from clawlite.host.base.without_links import Below
 from clawlite.host.flash import flash
 
 STATE, AUDIT, HEAD = "/state", "audit-", "audit.head"
@@ -79,7 +80,8 @@ class Records:
 
 
 def _copy(board, path: str, target: str) -> None:
-    with open(target, "wb") as file:
+    folder, name = os.path.split(target)
+    with open(Below(folder or ".").create(name), "wb") as file:
         for piece in board.pieces(path):
             file.write(piece)
 

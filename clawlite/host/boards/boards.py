@@ -8,6 +8,7 @@ import re
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.data import boards_dir
 from clawlite.host.base.problems import ManifestErrors, did_you_mean, unwritten
+from clawlite.host.base.without_links import Below
 from clawlite.host.boards import profile as board_profile
 
 FOLDER = "boards"
@@ -116,9 +117,11 @@ def new(name: str, source: str, folder: str = ".") -> str:
         else os.path.join(FOLDER, f"{name}.toml")
     )
     try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "xb") as file:
-            tomli_w.dump(made, file)
+        below = Below(folder)
+        below.make_folders(FOLDER)
+        if os.path.lexists(path):
+            raise FileExistsError
+        below.write(f"{FOLDER}/{name}.toml", tomli_w.dumps(made).encode())
     except FileExistsError:
         raise ClawError(f"{path} is there already", "choose another name, or edit it") from None
     except OSError as e:

@@ -1,7 +1,6 @@
 """Build an image file from a manifest: load, compile, and write it where it overwrites no file of
 the maker's."""
 
-import contextlib
 import os
 import stat
 
@@ -9,6 +8,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.image.header import MAGIC
 from clawlite.core.image.image_signature import LEAST_KEY
 from clawlite.host.base.problems import unwritten
+from clawlite.host.base.without_links import replace_named
 from clawlite.host.boards import boards
 from clawlite.host.compiler import compiler
 from clawlite.host.fit import board_fit
@@ -102,12 +102,8 @@ def save(path: str, data: bytes) -> bool:
     except OSError as e:
         raise ClawError(f"{path}: {e.strerror}", _ELSEWHERE) from None
     try:
-        with open(path + ".new", "wb") as file:
-            file.write(data)
-        os.replace(path + ".new", path)
+        replace_named(path, data)
     except OSError as e:
-        with contextlib.suppress(OSError):
-            os.remove(path + ".new")
         raise unwritten(path, e, _ELSEWHERE) from None
     return True
 

@@ -10,6 +10,7 @@ import os
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import Problems, one_of, quoted
+from clawlite.host.base.without_links import replace_named
 from clawlite.host.documents.sources import Refused, Sources
 from clawlite.host.manifest import settings
 from clawlite.host.mcp import pinned
@@ -98,8 +99,6 @@ def _write(path: str, tools: dict) -> None:
     text = json.dumps({"tools": [tools[name] for name in sorted(tools)]}, indent=1, sort_keys=True)
     try:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        with open(path + ".new", "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-        os.replace(path + ".new", path)
+        replace_named(path, (text + "\n").encode())
     except OSError as e:
         raise ClawError(f"{path}: {e.strerror}", "make its folder writable") from None

@@ -14,12 +14,12 @@ beside the manifest and belongs under version control with it.
 import dataclasses
 import functools
 import hashlib
-import os
 import tomllib
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.document import MAX_BYTES
 from clawlite.host.base.problems import quoted
+from clawlite.host.base.without_links import replace_named
 from clawlite.host.documents.sources import Refused, Sources
 
 FILE = "clawlite.lock"
@@ -109,6 +109,4 @@ def write(sources: Sources, entries: list[Entry]) -> None:
             f"{path} would have {len(data):,} bytes; it may have at most {MAX_LOCK:,}",
             "name fewer documents of registries, or fewer servers",
         )
-    with open(path + ".new", "wb") as file:
-        file.write(data)
-    os.replace(path + ".new", path)
+    replace_named(path, data)

@@ -18,12 +18,12 @@ its image.
 
 import json
 import os
-import shutil
 import tempfile
 
 from clawlite import __version__
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import unwritten
+from clawlite.host.base.without_links import Below
 from clawlite.host.firmware import firmware
 from clawlite.host.firmware.board_files import SLOT, runtime_files
 
@@ -41,8 +41,8 @@ def write(folder: str) -> list[str]:
             raise ClawError(f"{folder} is not empty", "name a new folder")
         with tempfile.TemporaryDirectory(prefix="clawlite-firmware-") as made:
             files = runtime_files(made)
-            _mip(os.path.join(folder, "mip"), files)
-            _frozen(os.path.join(folder, "frozen"), files)
+            _mip(Below(folder), "mip", files)
+            _frozen(Below(folder), "frozen", files)
     except OSError as e:
         raise unwritten(e.filename2 or e.filename or folder, e, "name another folder") from None
     return sorted(
@@ -52,38 +52,39 @@ def write(folder: str) -> list[str]:
     )
 
 
-def _mip(folder: str, files: list) -> None:
+def _mip(below: Below, folder: str, files: list) -> None:
     """Copy *files*, [(file here, its path on the board)], and list them for mip."""
     urls = []
     for path, place in files:
-        target = os.path.join(folder, place.lstrip("/"))
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        shutil.copyfile(path, target)
+        below.make_folders(f"{folder}/{os.path.dirname(place)}")
+        with open(path, "rb") as file:
+            below.replace(f"{folder}/{place}", file.read())
         urls.append([place.lstrip("/"), place.lstrip("/")])
-    _save(
-        os.path.join(folder, "package.json"),
-        json.dumps({"version": __version__, "urls": urls, "deps": []}, indent=1) + "\n",
+    below.replace(
+        f"{folder}/package.json",
+        json.dumps({"version": __version__, "urls": urls, "deps": []}, indent=1).encode() + b"\n",
     )
 
 
-def _frozen(folder: str, files: list) -> None:
+def _frozen(below: Below, folder: str, files: list) -> None:
     """Write the linked modules with their manifest, and list for mip what of *files* stays
     outside.
     """
     texts, _ = firmware.linked()
     modules = sorted(set(texts) - set(NOT_FROZEN))
-    os.makedirs(folder)
+    below.make_folders(folder)
     for name in modules:
-        _save(os.path.join(folder, name + ".py"), texts[name] + "\n")
-    _save(
-        os.path.join(folder, "manifest.py"),
+        below.replace(f"{folder}/{name}.py", (texts[name] + "\n").encode())
+    made = (
         "# clawlite " + __version__ + ": "
         'include("DIR/manifest.py") '
         "in your board's "
-        "manifest.\n" + "".join(f"module({name + '.py'!r}, opt=3)\n" for name in modules),
+        "manifest.\n" + "".join(f"module({name + '.py'!r}, opt=3)\n" for name in modules)
     )
+    below.replace(f"{folder}/manifest.py", made.encode())
     frozen = {f"{SLOT}/{name}.mpy" for name in modules}
     _mip(
+        below,
         folder,
         [
             (path, "/sentences" if place == SLOT + "/sentences" else place)
@@ -91,8 +92,3 @@ def _frozen(folder: str, files: list) -> None:
             if place not in frozen
         ],
     )
-
-
-def _save(path: str, text: str) -> None:
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)

@@ -10,6 +10,7 @@ import subprocess
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.programs import program
+from clawlite.host.base.without_links import Below
 from clawlite.host.boards import boards
 from clawlite.host.flash import firmware_file
 from clawlite.host.serial import ports
@@ -168,7 +169,7 @@ def copy(firmware, folder: str, tell) -> None:
     """
     sent = 0
     try:
-        with open(os.path.join(folder, "firmware.uf2"), "wb", buffering=0) as file:
+        with open(Below(folder).create("firmware.uf2"), "wb", buffering=0) as file:
             while sent < len(firmware.data):
                 size = file.write(firmware.data[sent : sent + _PIECE])
                 sent += size

@@ -1,7 +1,8 @@
 """A folder as the file system of a board: a mounted card or drive, or the folder of a virtual
-board.
+board.  No link in it is followed.
 """
 
+import errno
 import hashlib
 import os
 import shutil
@@ -9,6 +10,7 @@ import zlib
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import disk_hint
+from clawlite.host.base.without_links import Below
 from clawlite.host.flash.plan import DATA, FOLDERS, NEW_NAME, RECORD, SLOTS, TOP, BoardState
 
 # bytes after the body of an image, unsigned and signed (core/image/image.py)
@@ -24,7 +26,8 @@ class Folder:
     def __init__(self, root: str):
         if not os.path.isdir(root):
             raise ClawError(f"{root}: no such folder", "mount the card first, or make the folder")
-        self.name = self._root = root
+        self.name = root
+        self._files = Below(root)
         self.boards, self.is_virtual = [], False
 
     def __enter__(self):
@@ -38,18 +41,11 @@ class Folder:
         files = {}
         try:
             for folder in ("", *FOLDERS):
-                if os.path.isdir(self._root + folder):
-                    files.update(
-                        {
-                            path: self.digest(path)
-                            for path in (
-                                f"{folder}/{name}"
-                                for name in sorted(os.listdir(self._root + folder))
-                            )
-                            if os.path.isfile(self._root + path)
-                            and (folder or path.startswith("/claw") or path[1:] in TOP)
-                        }
-                    )
+                for name in self.names(folder):
+                    path = f"{folder}/{name}"
+                    ours = folder or name.startswith("claw") or name in TOP
+                    if ours and self._files.is_file(path):
+                        files[path] = self.digest(path)
             records = [self.read(path) for path in (RECORD, RECORD + ".new") if path in files]
             whole = [
                 slot
@@ -62,29 +58,28 @@ class Folder:
             files,
             tuple(whole),
             tuple(records),
-            shutil.disk_usage(self._root).free,
-            tuple(folder for folder in FOLDERS if os.path.isdir(self._root + folder)),
+            shutil.disk_usage(self.name).free,
+            tuple(folder for folder in FOLDERS if self._files.is_folder(folder)),
         )
 
     def read(self, path: str, limit: int = -1) -> bytes:
-        with open(self._root + path, "rb") as file:
-            return file.read(limit)
+        return self._files.read(path, limit)
 
     def pieces(self, path: str):
         """Yield a whole file."""
         yield self.read(path)
 
     def digest(self, path: str) -> str:
-        with open(self._root + path, "rb") as file:
+        with open(self._files.open(path), "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def names(self, folder: str) -> list:
         """Return the contents of *folder*; nothing when it does not exist."""
-        return os.listdir(self._root + folder) if os.path.isdir(self._root + folder) else []
+        return self._files.names(folder) if self._files.is_folder(folder) else []
 
     def digests(self, paths: list) -> dict:
         """Return {path: SHA-256} of files that are there."""
-        return {path: self.digest(path) for path in paths if os.path.isfile(self._root + path)}
+        return {path: self.digest(path) for path in paths if self._files.is_file(path)}
 
     def do(self, step: tuple, tell) -> None:
         """Carry one step out, all but "verify".  tell: function(bytes that went).  Raises
@@ -93,31 +88,20 @@ class Folder:
         what, path = step[:2]
         try:
             if what == "mkdir":
-                os.mkdir(self._root + path)
+                self._files.mkdir(path)
             elif what == "rename":
-                os.replace(self._root + path, self._root + step[NEW_NAME])
+                self._files.rename(path, step[NEW_NAME])
             elif what == "remove":
-                os.remove(self._root + path)
+                self._files.remove(path)
             else:
                 self.write(path, step[DATA])
                 tell(len(step[DATA]) if what == "write" else 0)
-            self._sync(os.path.dirname(path))
+            self._files.sync(os.path.dirname(path))
         except OSError as e:
             raise _failed(e) from None
 
     def write(self, path: str, data: bytes) -> None:
-        with open(self._root + path, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-
-    def _sync(self, folder: str) -> None:
-        if os.name == "posix":  # elsewhere a folder cannot be opened
-            fd = os.open(self._root + folder, os.O_RDONLY)
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+        self._files.write(path, data)
 
     def boot(self):
         """Return None: a folder does not show whether the board boots."""
@@ -138,6 +122,8 @@ def is_whole(image: bytes) -> bool:
 
 def _failed(e: OSError) -> ClawError:
     hint = disk_hint(e.errno) or "get write permission"
+    if e.errno == errno.ELOOP:
+        hint = "remove it: a file system of a board has no links"
     error = ClawError(
         f"{e.filename or 'the folder'}: {e.strerror}; the previous agent still boots",
         hint + ", and flash again",

@@ -6,6 +6,7 @@ import re
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import did_you_mean, unwritten
+from clawlite.host.base.without_links import Below
 from clawlite.host.boards import boards
 from clawlite.host.projects import new_board
 from clawlite.host.providers.remotes import endpoint_problem
@@ -135,7 +136,8 @@ def new(
             try:
                 _copy(
                     _variant(os.path.join(folder, file), digital),
-                    os.path.join(path, relative),
+                    path,
+                    relative.replace(os.sep, "/"),
                     name,
                     providers,
                     settings,
@@ -187,9 +189,11 @@ def _settings(source: str, board, digital: bool, remote: bool) -> str:
 
 
 def _copy(
-    source: str, target: str, name: str, providers: str, settings: str | None, digital: bool
+    source: str, root: str, target: str, name: str, providers: str, settings, digital: bool
 ) -> None:
-    os.makedirs(os.path.dirname(target), exist_ok=True)
+    os.makedirs(root, exist_ok=True)
+    below = Below(root)
+    below.make_folders(os.path.dirname(target))
     with open(source, encoding="utf-8") as file:
         text = file.read()
     # only the root names the agent; braces elsewhere are slots
@@ -199,5 +203,5 @@ def _copy(
             text = text.replace("clawlite/adc-read@", "clawlite/digital-read@")
     elif target.endswith("clawlite.toml") and settings is not None:
         text = settings
-    with open(target, "w", encoding="utf-8") as file:
+    with open(below.create(target), "w", encoding="utf-8") as file:
         file.write(text)

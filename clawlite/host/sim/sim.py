@@ -18,6 +18,7 @@ import tty
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.programs import program
+from clawlite.host.base.without_links import Below
 from clawlite.host.boards import boards
 from clawlite.host.fit.stack import scaled
 from clawlite.host.sim.relay import Relay
@@ -55,6 +56,18 @@ def running() -> list[dict]:
         except (OSError, ValueError):  # it went away meanwhile
             continue
     return sorted(found, key=lambda facts: facts["id"])
+
+
+def _check_links(folder: str) -> None:
+    """Raise ``ClawError`` for a link in the file system of a board, which could have none:
+    MicroPython would follow it.
+    """
+    try:
+        Below(folder).check_tree()
+    except OSError as e:
+        raise ClawError(
+            f"{e.filename}: {e.strerror}", "remove it, or name another folder"
+        ) from None
 
 
 def register(facts: dict):
@@ -188,6 +201,7 @@ class Sim:
         try:
             if self._is_kept:
                 os.makedirs(self.folder, exist_ok=True)
+                _check_links(self.folder)
             else:
                 self.folder = tempfile.mkdtemp(prefix="clawlite-sim-")
             self._file = register(self.facts)

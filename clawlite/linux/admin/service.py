@@ -285,9 +285,7 @@ def _make_state(service) -> None:
 
 def _write(path: str, body: str) -> None:
     try:
-        with open(path + ".new", "w") as file:
-            file.write(body)
-        os.replace(path + ".new", path)
+        files.replace_file(path, body.encode(), 0o644)
     except OSError as e:
         raise ClawError(
             "%s: %s" % (path, e.strerror), "check who may write there, or use sudo"

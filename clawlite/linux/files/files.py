@@ -209,6 +209,24 @@ def print_to_stderr(text: str):
         return
 
 
+def replace_file(path: str, data: bytes, mode: int = 0o600):
+    """Write *path* as a whole, by a draft beside it.  A link in its place, or in the draft's, is
+    replaced and never followed: somebody else may write to its folder.  Raises ``OSError``.
+    """
+    draft = path + ".new"
+    try:
+        os.unlink(draft)
+    except FileNotFoundError:
+        pass
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(draft, flags, mode)
+    try:
+        write_whole(fd, data)
+    finally:
+        os.close(fd)
+    os.replace(draft, path)
+
+
 def write_whole(fd: int, data: bytes):
     """Write all of *data*.  Raises ``OSError``: a part of it may stand there then."""
     at = os.write(fd, data)

@@ -2,10 +2,13 @@
 (docs/settings.md).
 """
 
+import errno
 import os
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.io.jsontext import dumps, loads
+
+_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Recording:
@@ -19,10 +22,12 @@ class Recording:
         self._path = path
         self._tell = tell
         try:
-            self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            self._fd = os.open(path, _FLAGS, 0o666)
         except OSError as e:
+            why = "is a link, and nothing is written through one"
             raise ClawError(
-                "%s: %s" % (path, e.strerror), "name a file that you may write with --record"
+                "%s: %s" % (path, why if e.errno == errno.ELOOP else e.strerror),
+                "name a file that you may write with --record",
             ) from None
 
     def turn(self, messages: list):

@@ -53,7 +53,8 @@ class StopFile:
         else:
             os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
             part = "%s.%d" % (self._path, os.getpid())
-            with open(part, "wb") as file:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+            with open(os.open(part, flags, 0o600), "wb") as file:
                 file.write(dumps(stop).encode())
                 file.flush()
                 os.fsync(file.fileno())

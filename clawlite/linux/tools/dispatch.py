@@ -534,13 +534,16 @@ def _is_there(path: str) -> bool:
     if not path.startswith("/"):  # it contains a variable that is not set
         return False
     try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
         return True
     except OSError:
         return False
-    if os.geteuid() == 0:
-        from clawlite.linux.files.workspace import NOBODY
+    try:
+        if os.geteuid() == 0:
+            from clawlite.linux.files.workspace import NOBODY
 
-        os.chown(path, NOBODY, NOBODY)
+            os.fchown(made, NOBODY, NOBODY)  # by its name, it could be another file by now
+    finally:
+        os.close(made)
     return True

@@ -9,6 +9,7 @@ import os
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.text import decode_utf8
+from clawlite.linux.files.files import replace_file
 
 FILE = "MEMORY.md"
 MAX_MEMORY = 1048576  # bytes of the file
@@ -101,10 +102,7 @@ def _append(fd: int, data: bytes, size: int):
 
 
 def _replace(path: str, data: bytes):
-    with open(path + ".new", "wb") as file:
-        os.fchmod(file.fileno(), 0o600)
-        file.write(data)
-    os.replace(path + ".new", path)
+    replace_file(path, data)
 
 
 def paragraphs(text: str) -> list:
