@@ -21,7 +21,9 @@ which the others wake it.
 import errno
 import fcntl
 import os
+import re
 import sqlite3
+import stat
 from collections import deque
 
 from clawlite.core.base.errors import ClawError
@@ -85,6 +87,18 @@ _SAME_REPORT = (
     "tokens is ? and duration_ms is ?"
 )
 _AT_IT = "from tasks where id = ? and state = ? and process = ?"
+
+
+_UNREAD = object()
+_NOT_SOUND = "what the swarm has on record of it cannot be read"
+_PROCESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}\Z")
+
+
+def is_process(name) -> bool:
+    """Return whether *name* can be the id of a process: it becomes the name of a FIFO, and part of
+    what engines are asked.
+    """
+    return isinstance(name, str) and bool(_PROCESS.match(name))
 
 
 def host_of(process: str) -> str:
@@ -455,7 +469,8 @@ class Bus:
         )
         if rows:
             self._seen = rows[-1][0]
-        return [(by, loads(body.encode())) for number, by, body in rows if number not in self._own]
+        said = [(by, _value(body)) for number, by, body in rows if number not in self._own]
+        return [(by, value) for by, value in said if value is not _UNREAD and isinstance(by, str)]
 
     def present(self) -> dict:
         """Return {identity: [is free, ...]} of the processes that are there."""
@@ -469,7 +484,7 @@ class Bus:
             )
         )
         for process, identity, at_once in peers:
-            if process in there:
+            if process in there and isinstance(at_once, int):
                 found.setdefault(identity, []).append(runs.get(process, 0) < at_once)
         return found
 
@@ -537,6 +552,10 @@ class Bus:
                 (RUNNING, self.process, row[0]),
             )
             self._event(row[0], "taken", identity)
+            if not _is_sound(row):  # nobody could do it, and it would come again and again
+                self._set(row[0], DEAD, _NOT_SOUND, False)
+                db.execute("delete from tasks where typeof(id) != 'text'")
+                return None
         return Taken(*row)
 
     def divide(self, task_id: str):
@@ -899,7 +918,7 @@ class Bus:
             "where rowid = (select report from tasks where id = ?)",
             task_id,
         )
-        return rows[0][:2] + (loads(rows[0][2].encode()), *rows[0][3:]) if rows else None
+        return rows[0][:2] + (_result(rows[0][2]), *rows[0][3:]) if rows else None
 
     def history(self, task_id: str) -> tuple:
         """Return ([(ms, what, who), ...], [(ms, who, status, result, tokens, duration ms), ...]) of
@@ -908,7 +927,7 @@ class Bus:
         return self._rows(
             "select at_ms, what, who from events where task = ? order by rowid", task_id
         ), [
-            (*row[:3], loads(row[3].encode()), *row[4:])
+            (*row[:3], _result(row[3]), *row[4:])
             for row in self._rows(
                 "select at_ms, who, status, result, tokens, duration_ms from reports "
                 "where task = ? order by rowid",
@@ -954,7 +973,7 @@ class Bus:
 
     def _which_are_there(self, processes: list) -> set:
         """Return those of *processes* that have not ended."""
-        own = host_of(self.process)
+        own, processes = host_of(self.process), list(filter(is_process, processes))
         hosts = {host_of(one) for one in processes}
         hosts = {host for host in hosts if host == own or self._poke(host, b"")}
         found = {one for one in processes if host_of(one) in hosts}
@@ -964,10 +983,11 @@ class Bus:
 
     def _poke(self, process: str, data: bytes) -> bool:
         """Write *data* into the FIFO of *process*; return whether somebody reads it."""
-        if not self._folder:
+        if not self._folder or not is_process(process):
             return False
+        flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            fd = os.open(self._path(process), os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            fd = os.open(self._path(process), flags)
         except OSError as e:
             if e.errno == errno.ENXIO:
                 try:
@@ -976,6 +996,8 @@ class Bus:
                     pass
             return e.errno not in (errno.ENXIO, errno.ENOENT)
         try:
+            if not stat.S_ISFIFO(os.fstat(fd).st_mode):
+                return False
             if data:
                 os.write(fd, data)
         except BlockingIOError:  # it is full: that process will wake anyway
@@ -1085,8 +1107,29 @@ def _sorted(row: tuple) -> tuple:
     """Return (description, input) of a *row*, with the keys of the input, JSON, in one order."""
     try:
         return row[0], canonical(loads(row[1].encode()))
-    except ClawError:  # nested too deep: such an input is compared as it is
+    except (ClawError, AttributeError):  # nested too deep: such an input is compared as it is
         return row[:2]
+
+
+def _value(text):
+    """Return the JSON value that *text* of the file has, or ``_UNREAD``."""
+    try:
+        return loads(text.encode())
+    except (ClawError, AttributeError):
+        return _UNREAD
+
+
+def _result(text):
+    """Return the result of a report."""
+    value = _value(text)
+    return {"error": "it cannot be read"} if value is _UNREAD else value
+
+
+def _is_sound(row: tuple) -> bool:
+    """Return whether *row* can be a ``Taken``: others write to the file, too."""
+    *texts, created_ms, root_ms = row
+    times = isinstance(created_ms, int) and isinstance(root_ms, int | None)
+    return times and all(isinstance(text, str) for text in texts) and _value(row[2]) is not _UNREAD
 
 
 def _unusable(folder, e: Exception) -> ClawError:

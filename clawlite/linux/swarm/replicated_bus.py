@@ -23,17 +23,27 @@ entry of the engine's log, which all processes apply in the same order.
 """
 
 import select
+import sqlite3
 import time
 from typing import Any
 
 from clawlite.core.base.errors import ClawError, ParseError
 from clawlite.core.protocol.group_session import Later
-from clawlite.core.swarm.swarm import LEADER, MOST_AMOUNT, ROOT, RUNNING, SOURCE, WAITING, Task
+from clawlite.core.swarm.swarm import (
+    LEADER,
+    MOST_AMOUNT,
+    ROOT,
+    RUNNING,
+    SOURCE,
+    STATUSES,
+    WAITING,
+    Task,
+)
 from clawlite.linux.files.files import swarm_folder
 from clawlite.linux.files.inherited_log import InheritedLog
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.secrets.secrets import resolve, stores
-from clawlite.linux.swarm.bus import SCHEMA, Bus, TooLong, check_size, host_of
+from clawlite.linux.swarm.bus import SCHEMA, Bus, TooLong, check_size, host_of, is_process
 from clawlite.linux.swarm.stop_file import StopFile
 from clawlite.linux.swarm_engines.engine import (
     DOWN,
@@ -55,6 +65,8 @@ VERSION = 1  # of entries
 REPORTS = "reports"  # end of the names of files
 ACK_MS = 10000  # that an entry may take to come back before its caller is told
 _SILENT = "it does not answer", "check whether it is overloaded"
+_NEW_SNAPSHOT = "stop all agents of the swarm, remove what it keeps at the engine, and start them"
+_ACTS = ("trigger", "view")
 _NOT_KEPT = "it has not acknowledged this", "send it again: a task_id runs only once"
 # what helps against entries that are refused
 _UPDATE = "update clawlite on every machine"
@@ -190,8 +202,24 @@ class _Replica(Bus):
         return self._db.serialize()
 
     def load(self, data: bytes):
-        self._db.deserialize(data)
-        self._db.executescript(SCHEMA + _APPLIED)  # it may be of a version before this one
+        """Take over what *data*, a snapshot, says.  Raises ``sqlite3.Error``, ``MemoryError``: it
+        is none, and nothing has changed.
+        """
+        tried = sqlite3.connect(":memory:", isolation_level=None)
+        try:
+            tried.deserialize(data)
+            # what else a file may have would run here with each change
+            if tried.execute("select 1 from sqlite_master where type in (?, ?)", _ACTS).fetchone():
+                raise sqlite3.DatabaseError("it has triggers or views")
+            tried.executescript(SCHEMA + _APPLIED)  # it may be of a version before this one
+            rows = tried.execute("pragma quick_check").fetchall()
+            if rows != [("ok",)]:
+                raise sqlite3.DatabaseError(str(rows[0][0])[:200])
+        except BaseException:
+            tried.close()
+            raise
+        old, self._db = self._db, tried
+        old.close()
 
     def _which_are_there(self, processes: list) -> set:
         return set(self.peers()).intersection(processes)
@@ -221,6 +249,23 @@ def _are(values, kinds: tuple) -> bool:
         isinstance(value, kind) and not (isinstance(value, int) and abs(value) > MOST_AMOUNT)
         for value, kind in zip(values, kinds, strict=True)
     )
+
+
+def _is_sound(name: str, values: list) -> bool:
+    """Return whether the *values* of a change can mean something: nothing that was used is given
+    back by less than nothing, and a report ends a task in one of its ways.
+    """
+    if name == "report":
+        return values[1] in STATUSES and all(value is None or value >= 0 for value in values[3:5])
+    if name == "use":
+        return values[1] >= 0 and values[2] >= 0
+    if name == "hold":
+        amounts, limits = values[1:]
+        return _are(amounts, (int, int)) and min(amounts) >= 0 and _are(limits, (_NUMBER,) * 2)
+    if name == "allot":
+        parts, limits = values[1], values[3]
+        return all(isinstance(part, str) for part in parts) and _are(limits, (_NUMBER,) * 2)
+    return True
 
 
 def _key(process: str, name: str, values) -> tuple:
@@ -258,6 +303,7 @@ class ReplicatedBus:
         self._asked = set()  # changes under way that are asked for once
         self._ended = []  # what reclaim and expire have come to
         self._is_up = self._is_synced = False
+        self._is_sound = True  # what the engine keeps can be read
         self._why = ("it does not answer yet", "start it, or mend [swarm] address in clawlite.toml")
         self._look_ms, self._missed, self._up_ms = 0, {}, 0
         self._entries, self._bytes, self._position = 0, 0, ""
@@ -361,8 +407,10 @@ class ReplicatedBus:
         news = False
         for kind, *given in self._engine.take():
             news = True
-            if kind == ENTRY:
+            if kind == ENTRY and self._is_sound:
                 self._apply(*given)
+            elif kind == UP and not self._is_sound:
+                continue
             elif kind == UP:
                 self._is_up, self._up_ms = True, self._now_ms()
                 self._missed.clear()
@@ -377,10 +425,8 @@ class ReplicatedBus:
                 if is_forbidden:
                     self._give_up()
             elif kind == SNAPSHOT:
-                self._position, data = given
-                self._replica.load(data)
-                self._entries = self._bytes = 0
-            elif kind == SYNCED and not self._is_synced:
+                self._load(*given)
+            elif kind == SYNCED and not self._is_synced and self._is_sound:
                 self._is_synced = True
                 self._replica.hear_from_now()
                 self._here(list(self._joined))
@@ -400,6 +446,22 @@ class ReplicatedBus:
             self._look_ms = now + LOOK_MS
             self._look()
         return news
+
+    def _load(self, position: str, data: bytes):
+        """Begin with a snapshot.  One that is none leaves this process outside of the swarm: what
+        follows it means nothing without what was before.
+        """
+        try:
+            self._replica.load(data)
+        except (sqlite3.Error, MemoryError) as e:
+            self._is_sound = self._is_up = False
+            said = str(e) or type(e).__name__
+            self._why = "its snapshot cannot be read: %s" % said[:200], _NEW_SNAPSHOT
+            self._was_down = True
+            self.refused("%s - %s" % self._why)
+            return
+        self._is_sound, self._position = True, position
+        self._entries = self._bytes = 0
 
     def _give_up(self):
         """Tell all who wait for an entry that it is refused, and would be again."""
@@ -480,6 +542,8 @@ class ReplicatedBus:
                 and name in _CHANGES
                 and _are(values, _CHANGES[name])
                 and (name != "put" or _are(values[0], _TASK))
+                and is_process(process)
+                and _is_sound(name, values)
             ):
                 raise ValueError("not a change that this version knows - " + _UPDATE)
             if identity not in self._known:
