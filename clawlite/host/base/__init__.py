@@ -2,7 +2,7 @@
 files and the progress of a long run.
 
 Imports: no other room.
-Used by: bench, board_console, boards, build, channels, cli, documents, firmware, fit, flash, gateway,
-manifest, memory, models, policy, projects, providers, schema, serial, services,
-sim, tools.
+Used by: bench, board_console, boards, build, channels, cli, documents, firmware, fit, flash,
+gateway, manifest, memory, models, policy, projects, providers, schema, serial, services, sim,
+tools.
 """
