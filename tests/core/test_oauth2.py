@@ -6,7 +6,8 @@ import transcripts
 from test_provider import Image, World, meter_of, ok, row
 
 from clawlite.core.base import effect as E
-from clawlite.core.net.oauth2 import encoded
+from clawlite.core.base.errors import ProviderError
+from clawlite.core.net.oauth2 import encoded, token_of
 from clawlite.core.providers.provider_order import ProviderOrder
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
@@ -71,3 +72,17 @@ def test_what_a_form_may_not_hold_is_encoded():
     assert (
         encoded("aZ09-._~") == "aZ09-._~" and encoded("a b:c/é&=%") == "a%20b%3Ac%2F%C3%A9%26%3D%25"
     )
+
+
+def test_a_token_that_no_header_can_carry_is_none():
+    """RFC 6750, 2.1: one with a line end would be two headers of each request."""
+    meter = meter_of(lambda: (0, None))
+    for value in ("a\r\nX: y", "a b", "\t", "\u00e9", "\u20ac", "a\0", "\x7f", "", None, 5, ["a"]):
+        try:
+            token_of({"access_token": value, "token_type": "Bearer"}, "h", meter)
+        except ProviderError as e:
+            assert e.message.startswith("no token from h: expected access_token")
+        else:
+            assert False, repr(value)
+    good = "!A-Za-z0-9-._~+/=~"
+    assert token_of({"access_token": good, "token_type": "Bearer"}, "h", meter).value == good

@@ -100,6 +100,8 @@ def token_of(answer: dict, host: str, meter):
     if (
         not isinstance(value, str)
         or not 0 < len(value) <= MAX_TOKEN
+        or min(value) <= " "  # a header could not carry it, or would be two
+        or max(value) > "~"
         or str(answer.get("token_type")).lower() != "bearer"
     ):
         raise ProviderError(

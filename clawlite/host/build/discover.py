@@ -10,12 +10,14 @@ import os
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import Problems, one_of, quoted
-from clawlite.host.base.without_links import replace_named
+from clawlite.host.base.without_links import Below, replace_named
 from clawlite.host.documents.sources import Refused, Sources
 from clawlite.host.manifest import settings
 from clawlite.host.mcp import pinned
 from clawlite.host.services import descriptor
 from clawlite.host.services.descriptor import SNAPSHOT
+
+_MOST = 16 << 20  # bytes of a file that is read
 
 
 def discover(manifest: str, names=(), is_dry: bool = False) -> list[dict]:
@@ -75,14 +77,15 @@ def _example(name: str) -> str:
 def _read(path: str) -> dict:
     """Return {name: definition} of the file at *path*, which may not be there yet."""
     try:
-        with open(path, encoding="utf-8") as file:
-            tools = json.load(file)["tools"]
+        folder, name = os.path.split(path)
+        tools = json.loads(Below(folder or ".").read(name, _MOST))["tools"]
         return {tool["name"]: tool for tool in tools}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, LookupError, TypeError) as e:
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as e:
+        found = e.strerror if isinstance(e, OSError) else e
         raise ClawError(
-            f"{path}: expected what an MCP server answers to tools/list, found {e}",
+            f"{path}: expected what an MCP server answers to tools/list, found {found}",
             "remove it, and discover makes it anew",
         ) from None
 

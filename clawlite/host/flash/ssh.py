@@ -20,6 +20,7 @@ from pathlib import Path
 
 import clawlite.core
 from clawlite.core.base.errors import ClawError
+from clawlite.core.base.printable import printable
 from clawlite.host.base.problems import disk_hint
 from clawlite.host.boards import boards
 from clawlite.host.build import build
@@ -31,6 +32,7 @@ from clawlite.host.image import inspection
 PYTHON = (3, 11)
 FOLDER = "clawlite"
 _OTHER = {"a": "b", "b": "a", None: "a"}
+_MOST_REPLY = 4 << 20  # bytes: a slot may have 4,096 files
 _PIECE = 16384  # bytes between two steps of the progress bar
 _NOISE = 65536  # bytes that a login may print before the far end speaks
 _FAR = "python3 -I -S -c " + shlex.quote(
@@ -195,19 +197,33 @@ class Remote:
 
     def _ask(self, *request):
         self._send(json.dumps(request).encode() + b"\n")
-        return self._reply()
+        return self._reply(_FORMS.get(request[0], _is_any))
 
-    def _reply(self):
-        line = self._ssh.stdout.readline()
+    def _reply(self, is_right):
+        """Return the value of the next reply; *is_right*: function(value) -> whether it is one."""
+        line = self._ssh.stdout.readline(_MOST_REPLY)
         if not line.endswith(b"\n"):
-            raise self._lost()
-        reply = json.loads(line)
-        if "error" in reply:
+            raise self._lost() if len(line) < _MOST_REPLY else self._strange()
+        try:
+            reply = json.loads(line)
+        except (ValueError, RecursionError):
+            raise self._strange() from None
+        if isinstance(reply, dict) and isinstance(reply.get("error"), str):
             raise Failed(
-                f"{self.name}: {reply['error']}; what ran before is untouched",
-                (disk_hint(reply["errno"]) or "get write permission there") + ", and flash again",
+                f"{self.name}: {_shown(reply['error'])}; what ran before is untouched",
+                (disk_hint(reply.get("errno")) or "get write permission there")
+                + ", and flash again",
             )
+        if not isinstance(reply, dict) or "ok" not in reply or not is_right(reply["ok"]):
+            raise self._strange()
         return reply["ok"]
+
+    def _strange(self) -> ClawError:
+        return Failed(
+            f"{self.name}: it answers what clawlite does not understand; what ran before is "
+            "untouched",
+            f"look at what its logins print: ssh {self.name} true",
+        )
 
     def bench(self, archive: bytes, words: list, said) -> list:
         """Run the clawlite in *archive*, a tar, with *words* there; ``said(line)`` gets each line
@@ -215,7 +231,7 @@ class Remote:
         """
         self._send(json.dumps(["bench", len(archive), words]).encode() + b"\n" + archive)
         while True:
-            reply = self._reply()
+            reply = self._reply(_is_of_bench)
             if not isinstance(reply, str):
                 return reply
             said(reply)
@@ -240,7 +256,7 @@ class Remote:
         self._look = look = self._ask("look", base)
         if look["strangers"]:
             raise ClawError(
-                f"{self.name}: {base}/{look['strangers'][0]} is not clawlite's, and "
+                f"{self.name}: {base}/{_shown(look['strangers'][0])} is not clawlite's, and "
                 f"nothing beside it is written",
                 "give that folder another name, then flash again",
             )
@@ -268,7 +284,7 @@ class Remote:
             for at in range(0, len(data), _PIECE):
                 self._send(data[at : at + _PIECE])
                 tell(len(data[at : at + _PIECE]))
-            self._reply()
+            self._reply(_is_any)
         elif what == "copy":
             self._ask("copy", step[SOURCE], path)
         elif what == "start":
@@ -297,6 +313,70 @@ class Remote:
                 f"ssh -t {self.name} {sudo} restart {unit}",
             )
         return self._said
+
+
+def _shown(text: str) -> str:
+    """Return what the other machine said, such that it drives no terminal."""
+    return printable(text[:1000].encode("utf-8", "replace")).decode()
+
+
+def _is_any(value) -> bool:
+    return True
+
+
+def _is_hashes(value) -> bool:
+    return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
+
+
+def _is_facts(value) -> bool:
+    found = value.get("python") if isinstance(value, dict) else None
+    return (
+        isinstance(found, list)
+        and len(found) == 2
+        and all(type(one) is int for one in found)
+        and isinstance(value.get("model"), str | None)
+    )
+
+
+def _is_look(value) -> bool:
+    if not isinstance(value, dict):
+        return False
+    strangers, files = value.get("strangers"), value.get("files")
+    return (
+        value.get("current") in ("a", "b", None)
+        and isinstance(strangers, list)
+        and all(isinstance(name, str) for name in strangers)
+        and isinstance(files, dict)
+        and all(_is_hashes(files.get(slot)) for slot in ("a", "b"))
+        and type(value.get("free")) is int
+    )
+
+
+def _is_start(value) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and isinstance(value[0], int | None)
+        and isinstance(value[1], str)
+    )
+
+
+def _is_restart(value) -> bool:
+    is_pair = isinstance(value, list) and len(value) == 2
+    return not value or is_pair and all(isinstance(one, str | None) for one in value)
+
+
+def _is_of_bench(value) -> bool:
+    return isinstance(value, str) or _is_start(value)
+
+
+_FORMS = {
+    "facts": _is_facts,
+    "look": _is_look,
+    "digests": _is_hashes,
+    "start": _is_start,
+    "restart": _is_restart,
+}
 
 
 def board_of(model) -> str:

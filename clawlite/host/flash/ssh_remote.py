@@ -9,6 +9,7 @@ Python, kept nowhere.
    runs, and is replaced whole.
 """
 
+import errno
 import hashlib
 import io
 import json
@@ -124,8 +125,19 @@ class Remote:
             while size and self._source.read(min(size, 65536)):
                 size -= min(size, 65536)
 
+    def _full(self, path: str) -> str:
+        """Return where *path* is.  Raises ``OSError`` for a link on its way: behind it are files of
+        somebody else.
+        """
+        full = self._base
+        for part in path.split("/"):
+            full = os.path.join(full, part)
+            if full != os.path.join(self._base, path) and os.path.islink(full):
+                raise OSError(errno.ELOOP, "is a link, and nothing is written through one", full)
+        return full
+
     def _open(self, path: str):
-        full = os.path.join(self._base, path)
+        full = self._full(path)
         os.makedirs(os.path.dirname(full), exist_ok=True)
         if os.path.lexists(full):
             os.remove(full)
@@ -139,15 +151,15 @@ class Remote:
         )
 
     def copy(self, source: str, path: str):
-        with open(os.path.join(self._base, source), "rb") as old, self._open(path) as new:
+        with open(self._full(source), "rb") as old, self._open(path) as new:
             shutil.copyfileobj(old, new)
 
     def remove(self, path: str):
-        os.remove(os.path.join(self._base, path))
+        os.remove(self._full(path))
 
     def digests(self, paths: list) -> dict:
         """Return {path: SHA-256} of files that are there."""
-        full = {path: os.path.join(self._base, path) for path in paths}
+        full = {path: self._full(path) for path in paths}
         return {path: _digest(name) for path, name in full.items() if os.path.isfile(name)}
 
     def start(self, slot: str) -> list:
