@@ -20,6 +20,7 @@ import time
 from clawlite.core.base.errors import ClawError, ProviderError
 from clawlite.core.image import image as layout
 from clawlite.core.image import image_signature
+from clawlite.host.base.without_links import replace_named
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
 
@@ -77,9 +78,7 @@ class Images:
         try:
             if self._seen and not os.path.exists(path):
                 os.makedirs(self._seen, mode=0o700, exist_ok=True)
-                with open(path + ".new", "wb") as file:
-                    file.write(self._data[digest])
-                os.replace(path + ".new", path)
+                replace_named(path, self._data[digest])
             if self._seen:
                 os.utime(path)
                 kept = sorted(os.scandir(self._seen), key=lambda entry: entry.stat().st_mtime_ns)

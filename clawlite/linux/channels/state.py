@@ -64,7 +64,8 @@ class State:
         draft = self._path + "~"
         try:
             os.makedirs(self._folder, 0o700, exist_ok=True)
-            fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+            fd = os.open(draft, flags, 0o600)
             try:
                 write_whole(fd, sealed(dumps(self.data).encode()))
                 if lasting:

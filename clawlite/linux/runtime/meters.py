@@ -171,7 +171,9 @@ class CounterFile:
 
     def _write(self, spent: dict):
         fd = os.open(
-            self._path + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600
+            self._path + ".new",
+            os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC,
+            0o600,
         )
         try:
             write_whole(fd, dumps(spent).encode())
