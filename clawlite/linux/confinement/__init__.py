@@ -1,6 +1,6 @@
 """The kernel's means to confine a process, one file for each: namespaces, Landlock, system call
 filters, control groups, limits.  The room sandbox decides which call gets which of them.
 
-Imports: no other room.
+Imports: files.
 Used by: sandbox, swarm_commands.
 """

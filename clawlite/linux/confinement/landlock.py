@@ -10,6 +10,7 @@ import stat
 import struct
 
 from clawlite.linux.confinement import syscalls
+from clawlite.linux.files.real_path import PathChanged, open_entry, open_real
 
 LEAST_ABI = 3  # the first that covers truncate(2): Linux 6.2
 SCOPES_ABI = 6  # abstract UNIX sockets and signals stay inside: Linux 6.12
@@ -42,8 +43,8 @@ class Ruleset:
         self._fd = syscalls.call("landlock_create_ruleset", attributes, 8 * len(words), 0)
 
     def allow(self, path: str, writable, more: int = 0):
-        """Allow *path* and everything below it.  A path that does not exist, or that this user
-        cannot reach, is ignored.
+        """Allow *path*, one of clawlite's own whose links are followed, and everything below it.  A
+        path that does not exist, or that this user cannot reach, is ignored.
 
         writable  bool; None: only its folders may be listed
         more      further rights, for a path that is not writable
@@ -52,6 +53,31 @@ class Ruleset:
             fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:
             return
+        self._add(fd, writable, more)
+
+    def allow_real(self, paths: list):
+        """Allow each of *paths*, [(real path, writable), ...], as ``allow`` does, and follow no
+        link.  Raises ``PathChanged``.
+        """
+        above, folder = "", -1  # of the path before: neighbours come one after another
+        try:
+            for path, writable in paths:
+                try:
+                    if folder < 0 or os.path.dirname(path) != above:
+                        _close(folder)
+                        above, folder = os.path.dirname(path), -1
+                        folder = open_real(above, os.O_PATH | os.O_DIRECTORY)
+                    fd = open_entry(os.path.basename(path) or ".", os.O_PATH, folder, path)
+                except PathChanged:
+                    raise
+                except OSError:  # it does not exist, or this user cannot reach it
+                    continue
+                self._add(fd, writable, 0)
+        finally:
+            _close(folder)
+
+    def _add(self, fd: int, writable, more: int):
+        """Add a rule for the file or folder *fd*, which is closed."""
         try:
             rights = READ_DIR if writable is None else self._handled if writable else READ | more
             if not stat.S_ISDIR(os.fstat(fd).st_mode):
@@ -69,8 +95,7 @@ class Ruleset:
     def drop(self):
         """Close the rules; processes that they restrict stay restricted."""
         fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
+        _close(fd)
 
 
 def inside(version: int, writable: list) -> Ruleset:
@@ -83,7 +108,10 @@ def inside(version: int, writable: list) -> Ruleset:
     rules = Ruleset(version, True)
     rules.allow("/", False, IOCTL_DEV)  # a mounted device is useful only with ioctl
     for path in writable:
-        rules.allow(path, True)
+        try:
+            rules.allow_real([(path, True)])
+        except PathChanged:  # its real path is among them, too
+            pass
     return rules
 
 
@@ -91,7 +119,7 @@ def around(path: str, denied: list) -> list:
     """Return the paths that together cover *path* without the *denied* ones; [path] when none of
     them is below it.  All are real paths.
 
-    Raises ``ValueError`` when more than MAX_NEIGHBOURS are needed.
+    Raises ``ValueError`` when more than MAX_NEIGHBOURS are needed, and ``PathChanged``.
     """
     if _covers(denied, path):
         return []
@@ -100,9 +128,15 @@ def around(path: str, denied: list) -> list:
         return [path]
     result = []
     try:
-        names = sorted(os.listdir(path))
+        fd = open_real(path, os.O_RDONLY | os.O_DIRECTORY)
+    except PathChanged:
+        raise
     except OSError:
         return []
+    try:
+        names = sorted(os.listdir(fd))
+    finally:
+        os.close(fd)
     for name in names:
         child = os.path.join(path, name)
         if not os.path.islink(child):
@@ -120,6 +154,11 @@ def listable(path: str, denied: list) -> bool:
     """
     below = [other for other in denied if other.startswith(path.rstrip("/") + "/")]
     return all(os.path.lexists(other) and not os.path.isdir(other) for other in below)
+
+
+def _close(fd: int):
+    if fd >= 0:
+        os.close(fd)
 
 
 def _covers(paths: list, path: str) -> bool:

@@ -6,6 +6,9 @@ small tmpfs with what every program needs, and /old, the old root.  Each call ge
 mount namespace, adds its own mounts, makes /new its root and detaches /old, before any code of the
 tool runs.  All of it is read-only except the writable mounts and /tmp.
 
+A mount is made of a descriptor, and put on a descriptor: nobody can exchange what the manifest
+names, or what lies above it, for a link meanwhile (linux/files/real_path.py).
+
 Only mounts are copied: a folder that a call made in the base would stay there for every later call.
 So a call that needs a folder which the base lacks gets a /new of its own (``lacks``), which takes
 3 ms.
@@ -18,6 +21,7 @@ import struct
 
 from clawlite.linux.confinement import syscalls
 from clawlite.linux.confinement.limits import MAX_FILES
+from clawlite.linux.files.real_path import PathChanged, open_entry, open_real
 
 NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = (
     0x20000,
@@ -42,7 +46,9 @@ _RDONLY, _NOSUID, _NODEV, _NOEXEC, _BIND, _REC, _PRIVATE, _SLAVE = (
 )
 _DETACH = 2
 CLOSED = _NOSUID | _NODEV | _NOEXEC  # flags of a mount that holds only data
-_RECURSIVE = 0x8000  # AT_RECURSIVE
+_RECURSIVE, _EMPTY_PATH = 0x8000, 0x1000  # AT_RECURSIVE, AT_EMPTY_PATH
+_CLONE = 1  # of open_tree
+_FROM_FD, _ONTO_FD = 0x4, 0x40  # of move_mount
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ETC = (
     "alternatives",
@@ -82,7 +88,8 @@ PROC_MASKED = (
 )
 PROC_READ_ONLY = ("bus", "fs", "irq", "sys", "sysrq-trigger")
 OLD = "/old"
-_EMPTY = "/empty"  # beside /new and /old: covers denied files
+# beside /new and /old: what covers denied files and folders, and where a veil is made
+_EMPTY, _NOTHING, _VEIL = "/empty", "/nothing", "/veil"
 
 
 def enter(uid, folders: list = ()):
@@ -165,21 +172,33 @@ def mount(source, target: str, kind, flags: int, options: str = None):
     )
 
 
-def _set(path: str, attributes: int, recursive: bool = True):
-    """Add mount attributes to the mount at *path* and all mounts below it, and make them private:
-    later mounts outside do not appear in them.
+def _set(at: int, path: bytes, attributes: int, flags: int):
+    """Add mount attributes to the mount at *path* below the descriptor *at*, and make it private:
+    later mounts outside do not appear in it.
 
     mount_setattr(2), Linux 5.12.
     """
     words = ctypes.create_string_buffer(struct.pack("=4Q", attributes, 0, _PRIVATE, 0), 32)
-    syscalls.call(
-        "mount_setattr", -100, os.fsencode(path), _RECURSIVE if recursive else 0, words, 32
-    )
+    syscalls.call("mount_setattr", at, path, flags, words, 32)
+
+
+def _put(source: int, target: int, attributes: int, is_whole: bool = True):
+    """Mount the file or folder *source* on *target*, both descriptors, with mount attributes.
+
+    is_whole  what is mounted below *source* comes along
+    """
+    more = _EMPTY_PATH | (_RECURSIVE if is_whole else 0)
+    tree = syscalls.call("open_tree", source, b"", more | _CLONE | os.O_CLOEXEC)
+    try:
+        _set(tree, b"", attributes, more)
+        syscalls.call("move_mount", tree, b"", target, b"", _FROM_FD | _ONTO_FD)
+    finally:
+        os.close(tree)
 
 
 def seal(path: str):
     """Make the mount at *path* read-only, without devices and programs."""
-    _set(path, CLOSED | _RDONLY, False)
+    _set(-100, os.fsencode(path), CLOSED | _RDONLY, 0)
 
 
 def base(uid: int, gid: int, folders: list = ()):
@@ -196,6 +215,8 @@ def base(uid: int, gid: int, folders: list = ()):
     syscalls.call("pivot_root", b".", b"old")
     os.chdir("/")
     os.close(os.open(_EMPTY, os.O_CREAT | os.O_WRONLY, 0o000))
+    os.mkdir(_NOTHING, 0o000)
+    os.mkdir(_VEIL)
     Root().system(uid, gid)
     for folder in folders:
         os.makedirs(Root.at(folder), 0o755, exist_ok=True)
@@ -234,20 +255,66 @@ class Root:
             tops.append(target.rstrip("/") + "/")
         return False
 
-    def bind(self, source: str, target: str, writable: bool):
-        """Mount *source* (a path in the old root, without links) at *target*.  Raises ``OSError``
-        when it does not exist.
+    def bind(self, source: str, target: str, writable: bool, is_own: bool = False):
+        """Mount *source* (a path in the old root) at *target*.  Raises ``PathChanged`` when one of
+        them is not without links, and ``OSError`` when *source* does not exist.
+
+        is_own  bool, *source* is one of clawlite's own paths, whose links are followed
         """
-        old, new = OLD + source, self.at(target)
-        mode = os.lstat(old).st_mode
-        if stat.S_ISDIR(mode):
-            os.makedirs(new, 0o755, exist_ok=True)
-        elif not os.path.lexists(new):
-            os.makedirs(os.path.dirname(new), 0o755, exist_ok=True)
-            os.close(os.open(new, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
-        mount(old, new, None, _BIND | _REC)
-        is_device = stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or source == "/dev"
-        _set(new, _NOSUID | (0 if is_device else _NODEV) | (0 if writable else _RDONLY))
+        old = (
+            os.open(OLD + source, os.O_PATH | os.O_CLOEXEC)
+            if is_own
+            else open_real(source, os.O_PATH, OLD)
+        )
+        try:
+            mode = os.fstat(old).st_mode
+            new = self._place(target, stat.S_ISDIR(mode))
+            if new is None:
+                return
+            is_device = stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or source == "/dev"
+            try:
+                _put(
+                    old,
+                    new,
+                    _NOSUID | (0 if is_device else _NODEV) | (0 if writable else _RDONLY),
+                )
+            finally:
+                os.close(new)
+        finally:
+            os.close(old)
+
+    def _place(self, target: str, is_folder: bool):
+        """Return a descriptor of *target* in the new root, which is made when it is missing; None
+        when a link of the base leads to it (``like``): then it is there by its real path.
+        """
+        above, name = os.path.split(target)
+        try:
+            if is_folder:
+                return open_real(target, os.O_PATH | os.O_DIRECTORY, "/new", 0o755)
+            folder = open_real(above, os.O_PATH | os.O_DIRECTORY, "/new", 0o755)
+            try:
+                make = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+                try:
+                    os.close(os.open(name, make, 0o644, dir_fd=folder))
+                except OSError:  # it is there, or the folder is not to be written
+                    pass
+                return open_entry(name, os.O_PATH, folder, target)
+            finally:
+                os.close(folder)
+        except PathChanged:
+            if self._is_linked(target):
+                return None
+            raise
+
+    def _is_linked(self, target: str) -> bool:
+        """Return whether a link that ``like`` has made leads to *target*."""
+        at = ""
+        for name in target.split("/")[1:]:
+            at += "/" + name
+            if os.path.islink("/new" + at):
+                is_base = os.lstat(os.path.dirname("/new" + at)).st_dev == os.lstat("/new").st_dev
+                return is_base and os.path.islink(OLD + at)
+        return False
 
     def like(self, path: str):
         """Mount *path* read-only at the same path.  A link becomes a link; a path that does not
@@ -259,7 +326,7 @@ class Root:
                 os.makedirs(os.path.dirname(new), 0o755, exist_ok=True)
                 os.symlink(os.readlink(old), new)
         elif os.path.exists(old):
-            self.bind(path, path, False)
+            self.bind(path, path, False, True)
 
     def system(self, uid: int, gid: int):
         """Add what any program needs to start: libraries, a little of /etc, devices."""
@@ -290,7 +357,7 @@ class Root:
     def devices(self):
         os.makedirs("/new/dev", exist_ok=True)
         for name in DEVICES:
-            self.bind("/dev/" + name, "/dev/" + name, True)
+            self.bind("/dev/" + name, "/dev/" + name, True, True)
         for name, target in (
             ("fd", "/proc/self/fd"),
             ("stdin", "fd/0"),
@@ -321,59 +388,89 @@ class Root:
             "mode=1777,size=%dm,nr_inodes=%d" % (megabytes, MAX_FILES),
         )
 
+    def _find(self, path: str):
+        """Return a descriptor of the folder that *path* of the new root lies in; None when there is
+        none, or a link leads to it.
+        """
+        try:
+            return open_real(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY, "/new")
+        except OSError:
+            return None
+
     def pin(self, path: str):
         """Make the folder *path* of the new root a mount of its own, so that it cannot be renamed.
-        Do nothing when it is no folder.
+        Do nothing when it is no folder; ``mask`` then finds what is below it exchanged.
         """
-        new = self.at(path)
-        if os.path.isdir(new) and not os.path.islink(new):
-            mount(new, new, None, _BIND | _REC)
+        try:
+            fd = open_real(path, os.O_PATH | os.O_DIRECTORY, "/new")
+        except OSError:
+            return
+        try:
+            _put(fd, fd, 0)
+        finally:
+            os.close(fd)
 
-    def mask(self, path: str) -> bool:
+    def mask(self, path: str, is_firm: bool = False) -> bool:
         """Cover the file or folder at *path* of the new root, so that it cannot be read, written or
-        entered.
+        entered.  A link is left.
 
+        is_firm  bool, it was there and no link: when it is not there, raise ``PathChanged``
         Return False when the file can still be reached by its name in other case: some file systems
         that ignore case have more than one entry for a file.
         """
-        new = self.at(path)
+        path = path.rstrip("/")
+        folder, fd = self._find(path), -1
         try:
-            was = os.lstat(new)
+            if folder is not None:
+                fd = open_entry(os.path.basename(path), os.O_PATH, folder, path)
+                return self._cover(fd, folder, os.path.basename(path))
         except OSError:
-            return True
-        if stat.S_ISDIR(was.st_mode):
-            mount(
-                "tmpfs",
-                new,
-                "tmpfs",
-                _NOSUID | _NODEV | _NOEXEC | _RDONLY,
-                "mode=000,size=4k,nr_inodes=2",
-            )
-        elif not stat.S_ISLNK(was.st_mode):
-            mount(_EMPTY, new, None, _BIND)
-            _set(new, _NOSUID | _NODEV | _NOEXEC | _RDONLY, False)
-            try:
-                other = os.lstat(
-                    os.path.join(os.path.dirname(new), os.path.basename(new).swapcase())
-                )
-                return was.st_nlink > 1 or not os.path.samestat(other, was)
-            except OSError:  # there is none
-                pass
+            if fd >= 0:  # it was found
+                raise
+        finally:
+            for one in (folder, fd):
+                if one is not None and one >= 0:
+                    os.close(one)
+        if is_firm and not self._is_linked(path):
+            raise PathChanged(path)
         return True
+
+    def _cover(self, fd: int, folder: int, name: str) -> bool:
+        was = os.fstat(fd)
+        is_folder = stat.S_ISDIR(was.st_mode)
+        nothing = os.open(_NOTHING if is_folder else _EMPTY, os.O_PATH | os.O_CLOEXEC)
+        try:
+            _put(nothing, fd, CLOSED | _RDONLY, False)
+        finally:
+            os.close(nothing)
+        try:
+            other = os.stat(name.swapcase(), dir_fd=folder, follow_symlinks=False)
+        except OSError:  # there is none
+            return True
+        return is_folder or was.st_nlink > 1 or not os.path.samestat(other, was)
 
     def veil(self, path: str, *shown):
         """Cover the folder *path* of the new root with a folder that has only the mounts *shown*,
         each the arguments of ``bind``.
         """
-        new = self.at(path)
-        mount("tmpfs", new, "tmpfs", _NOSUID | _NODEV | _NOEXEC, "mode=0711,size=64k,nr_inodes=64")
-        for one in shown:
-            self.bind(*one)
-        seal(new)
+        fd = open_real(path, os.O_PATH | os.O_DIRECTORY, "/new")
+        try:
+            options = "mode=0711,size=64k,nr_inodes=64"
+            mount("tmpfs", _VEIL, "tmpfs", _NOSUID | _NODEV | _NOEXEC, options)
+            veil = os.open(_VEIL, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                syscalls.call("move_mount", veil, b"", fd, b"", _FROM_FD | _ONTO_FD)
+                for one in shown:
+                    self.bind(*one)
+                _set(veil, b"", CLOSED | _RDONLY, _EMPTY_PATH)
+            finally:
+                os.close(veil)
+        finally:
+            os.close(fd)
 
     def close(self):
         """Make this the root, and detach the old one."""
-        _set("/new", _RDONLY | _NOSUID | _NODEV, False)
+        _set(-100, b"/new", _RDONLY | _NOSUID | _NODEV, 0)
         syscalls.call("umount2", os.fsencode(OLD), _DETACH)
         os.chdir("/new")
         syscalls.call("pivot_root", b".", b".")
@@ -387,7 +484,7 @@ def close_proc():
         path = "/proc/" + name
         if os.path.exists(path):
             mount(path, path, None, _BIND | _REC)
-            _set(path, CLOSED | _RDONLY)
+            _set(-100, os.fsencode(path), CLOSED | _RDONLY, _RECURSIVE)
 
 
 def loopback_up():

@@ -172,7 +172,7 @@ class Table:
 
 def _moved(path: str, root: str, point: str) -> str:
     """Return *path*, which lies in *root*, with *point* in place of *root*."""
-    return (point.rstrip("/") + path[len(root.rstrip("/")) :]) or "/"
+    return (point.rstrip("/") + path[len(root.rstrip("/")) :]).rstrip("/") or "/"
 
 
 def _layers(options: str) -> tuple:

@@ -35,6 +35,7 @@ from clawlite.core.base.errors import (
     ToolTimeout,
 )
 from clawlite.core.turns.handlers import question
+from clawlite.linux.files.real_path import resolve
 from clawlite.linux.files.workspace import NOBODY
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.io.stdio import now_ms as clock
@@ -106,6 +107,7 @@ class Engine:
     relaxed     set of names of limits that may be enforced in part (clawlite.toml)
     bubblewrap  bool, bwrap makes the namespaces, or calls are refused (clawlite.toml)
     modules     names of standard library modules that are loaded before a child runs
+    paths       of the manifest's mounts, which lead where they lead now (``PlanCache``)
     """
 
     def __init__(
@@ -117,12 +119,13 @@ class Engine:
         relaxed=frozenset(),
         modules=(),
         bubblewrap=False,
+        paths=(),
     ):
         self._workspace = workspace
-        self._hidden = [os.path.realpath(path) for path in hidden]
+        self._hidden = [resolve(path) for path in hidden]
         self._proxy = proxy
         self._uid = uid if os.geteuid() == 0 else None
-        self._plans = PlanCache(workspace, self._hidden, relaxed)
+        self._plans = PlanCache(workspace, self._hidden, relaxed, paths)
         self._modules, self._bubblewrap = list(modules), bubblewrap
         self._calls = {}  # number -> _Call
         # (number, profile, job, ms that it may take or None) of the calls that wait, oldest first
@@ -176,7 +179,6 @@ class Engine:
         try:
             call = self._begin(number, profile, job, None, job.pack(), now_ms)
         except OSError as e:
-            self._lose()
             raise ClawError(
                 "the sandbox cannot be started: %s" % e.strerror, "see: clawlite doctor"
             ) from None
@@ -210,7 +212,6 @@ class Engine:
         except ValueError as e:
             return False, InvalidParams("the arguments are not JSON values: %s" % e)
         except OSError as e:
-            self._lose()
             return False, _not_run(
                 "the sandbox cannot be started: %s" % e.strerror,
                 "send it again, or see: clawlite doctor",
@@ -220,13 +221,16 @@ class Engine:
     def _begin(self, number: int, profile, job, timeout_ms, packed: bytes, now_ms: int) -> _Call:
         plan = self._plans.memory(profile, job)
         self.prepare()
-        try:
-            return self._send(number, profile, job, plan, timeout_ms, packed, now_ms)
-        # the server has died without receiving this call
-        except (BrokenPipeError, ConnectionResetError):
-            self._lose()
-            self.prepare()
-            return self._send(number, profile, job, plan, timeout_ms, packed, now_ms)
+        for is_last in (False, True):
+            try:
+                return self._send(number, profile, job, plan, timeout_ms, packed, now_ms)
+            # the server has died without receiving this call.  Any other error is this call's
+            # alone: other calls go on
+            except (BrokenPipeError, ConnectionResetError):
+                self._lose()
+                if is_last:
+                    raise
+                self.prepare()
 
     def _send(
         self, number: int, profile, job, plan: int, timeout_ms, packed: bytes, now_ms: int

@@ -2,16 +2,20 @@
 plain values for the server and the supervisor.
 
 1. /workspace stands for the folder that linux/files/workspace.py chooses.  Links in paths are
-   followed here, once, before the child process exists: the sandbox has only real paths.
-2. A denied path wins over every mount.  Hidden paths (the agent's state, secrets) are denied, too,
+   followed here, once, before the child process exists: the sandbox has only real paths, and opens
+   them without following links (linux/files/real_path.py).
+2. No link counts that lies in a folder where tools may write: a tool may have made it.
+3. A denied path wins over every mount.  Hidden paths (the agent's state, secrets) are denied, too,
    except for a workspace inside them.
 """
 
+import functools
 import os
 import sys
 
 from clawlite.core.base.errors import SandboxDenied
 from clawlite.core.image.profile import DENY, FILE, FULL, READ_ONLY, SCOPED
+from clawlite.linux.files.real_path import follow, resolve
 
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 TMP_MB = 64  # size of the private /tmp, where no memory limit is lower
@@ -69,13 +73,13 @@ class Refused(Exception):
         super().__init__(reason, hint)
 
 
-def workspace_of(profile, folder: str, real=os.path.realpath) -> tuple:
+def workspace_of(profile, folder: str, real=resolve) -> tuple:
     """Return (real folder behind /workspace, writable) for *profile*, or (None, False) when it
     has no workspace.
 
     folder  where /workspace leads (linux/files/workspace.py decides): the agent's own, or the first
             writable mount
-    real    ``os.path.realpath``, or a version of it with a cache
+    real    ``resolve``, or a version of it with a cache
     """
     if profile.files == DENY:
         return None, False
@@ -97,15 +101,18 @@ def make(profile, job, workspace: str, hidden: list, relaxed=(), known: dict = N
     Raises ``SandboxDenied`` for a mount that is hidden.
     """
     known = {} if known is None else known
+    links = {}  # path -> the folders of the links on its way
 
     def real(path):  # each link is read once
         if path not in known:
-            known[path] = os.path.realpath(path)
+            known[path], links[path] = follow(path)
         return known[path]
 
     folder, writable = workspace_of(profile, workspace, real)
     denied = [_real(path, workspace, real) for path in profile.denied]
     there = {path: os.path.lexists(path) for path in denied}
+    firm = [path for path in denied if there[path]]
+    denied += _names_of_links(profile, workspace, real, links)
     whole = 0
     if profile.files == FULL:
         whole = WHOLE_WRITE
@@ -119,7 +126,7 @@ def make(profile, job, workspace: str, hidden: list, relaxed=(), known: dict = N
         mounts.append((folder, "/workspace", writable))
         if whole:
             mounts.append((folder, folder, writable))
-    _check_nested(mounts)
+    _check_links([workspace] + [path for path, _ in profile.mounts], mounts, workspace, links, real)
     for source, target, _ in mounts:
         if source != folder and not source.startswith(str(folder) + "/") and covers(hidden, source):
             raise SandboxDenied(
@@ -132,7 +139,7 @@ def make(profile, job, workspace: str, hidden: list, relaxed=(), known: dict = N
     )
     covered = masks(mounts, denied, hidden, folder, whole)
     cwd = job.cwd or (_seen(folder, mounts) if folder is not None else "")
-    python = _python(job, whole, real)
+    python = _python(job, whole)
     return {
         "python": [source for source, _, _ in python],
         "kind": job.KIND,
@@ -142,6 +149,9 @@ def make(profile, job, workspace: str, hidden: list, relaxed=(), known: dict = N
         "mounts": python + mounts,
         "veils": _veils(hidden, folder, whole),
         "masks": covered,
+        "firm": _firm(
+            masks(mounts, firm, [], folder, whole), covered, _veils(hidden, folder, whole)
+        ),
         "pins": pins(mounts, covered, whole),
         "read_only": [source for source, _, is_writable in mounts if not is_writable],
         "absent": _absent(job, mounts, there, whole),
@@ -167,9 +177,14 @@ def make(profile, job, workspace: str, hidden: list, relaxed=(), known: dict = N
 
 
 def _real(path: str, workspace: str, real) -> str:
+    return real(name_in(path, workspace))
+
+
+def name_in(path: str, workspace: str) -> str:
+    """Return *path* of a manifest with the folder *workspace* in place of /workspace."""
     if path == "/workspace" or path.startswith("/workspace/"):
-        path = workspace + path[10:]
-    return real(path)
+        return workspace + path[10:]
+    return path
 
 
 def covers(paths: list, path: str) -> bool:
@@ -188,20 +203,30 @@ def _declared(profile, workspace: str, real) -> list:
     return result
 
 
-def _check_nested(mounts: list):
-    """Refuse a mount whose name lies inside a writable mount while its real path lies elsewhere: a
-    tool may have made the link that leads there.
+def _names_of_links(profile, workspace: str, real, links: dict) -> list:
+    """Return the own names of the denied paths that are links: a folder may take the place of such
+    a link before the sandbox is built.
     """
-    for source, target, _ in mounts:
-        for outer, above, writable in mounts:
-            if (
-                writable
-                and target.startswith(above.rstrip("/") + "/")
-                and source != outer + target[len(above.rstrip("/")) :]
-            ):
+    result = []
+    for path in [name_in(path, workspace) for path in profile.denied]:
+        above, name = os.path.split(path.rstrip("/"))
+        if links.get(path) and name not in ("", ".", ".."):
+            named = os.path.join(real(above), name)
+            result += [named] if named != real(path) else []
+    return result
+
+
+def _check_links(paths: list, mounts: list, workspace: str, links: dict, real):
+    """Refuse a mount behind a link that lies in a writable mount: a tool may have made it."""
+    writable = [(source, target) for source, target, is_writable in mounts if is_writable]
+    for path in paths:
+        for place in links.get(name_in(path, workspace), ()):
+            above = next((target for source, target in writable if covers([source], place)), None)
+            if above is not None:
+                source = _real(path, workspace, real)
                 raise SandboxDenied(
                     "%s is below %s, which tools may write to, and leads to %s"
-                    % (target, above, source),
+                    % (path, above, source),
                     "mount %s itself, or remove the link" % source,
                 )
 
@@ -213,18 +238,22 @@ def _seen(folder: str, mounts: list) -> str:
     return folder if any(target == folder for _, target, _ in mounts) else "/workspace"
 
 
-def _python(job, whole: int, real) -> list:
+def _python(job, whole: int) -> list:
     """Return the mounts that a function needs: the interpreter that runs it, and clawlite."""
     if job.KIND in ("command", "server") or whole:
         return []
-    return [(path, path, False) for path in python_folders(real)]
+    return [(path, path, False) for path in python_folders()]
 
 
-def python_folders(real=os.path.realpath) -> list:
-    """Return the folders of this process's Python and of clawlite that are outside of SYSTEM."""
+@functools.cache
+def python_folders() -> list:
+    """Return the folders of this process's Python and of clawlite that are outside of SYSTEM.
+
+    They are looked up once, before a tool has run: they may lie where tools may write.
+    """
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     packages = [p for p in sys.path if p.endswith("-packages")]
-    paths = {real(p) for p in [sys.prefix, sys.base_prefix, package] + packages}
+    paths = {resolve(p) for p in [sys.prefix, sys.base_prefix, package] + packages}
     paths = {p for p in paths if not covers(SYSTEM, p)}
     return [p for p in sorted(paths) if not covers(list(paths - {p}), p)]
 
@@ -244,6 +273,17 @@ def masks(mounts: list, denied: list, hidden: list, folder, whole: int) -> list:
             os.path.join(target, path[len(below) :]) for path in paths if path.startswith(below)
         ]
     return result
+
+
+def _firm(targets: list, covered: list, veils: list) -> list:
+    """Return those of *targets* that are there when the sandbox is built, unless somebody takes
+    them away meanwhile: no other mask or veil covers them.
+    """
+    return [
+        target
+        for target in targets
+        if not covers([path for path in covered + veils if path != target], target)
+    ]
 
 
 def _veils(hidden: list, folder, whole: int) -> list:
@@ -315,50 +355,32 @@ def writable_in_namespaces(plan: dict) -> list:
 def for_landlock(plan: dict, around, listable):
     """Complete *plan* for profile L, which knows real paths only, and keeps a denied path out by
     allowing its neighbours.  *around*, *listable*: the functions of linux/confinement/landlock.py.
+
+    Raises ``Refused`` for what Landlock cannot express.
     """
     denied = plan["denied"] + plan["hidden"]
-    system = [(path, False) for path in _REPLACED]
-    plan["is_steady"] = not any(
-        covers([os.path.realpath(path)], other) or covers([other], os.path.realpath(path))
-        for other in plan["denied"]
-        for path in _STEADY + _WRITABLE
-    )
-    if not plan["is_steady"]:
-        system += STEADY
-    allowed = [
-        (path, writable)
-        for one, writable in system
-        for path in (around(os.path.realpath(one), plan["denied"]) if plan["denied"] else [one])
-    ]
+    plan["system"] = _system(plan, around)
     # built-in file tools check denied paths themselves (walk.py), so they may list and change the
     # folders above one
     if plan["kind"] == "builtin":
         around = lambda path, denied: [path]
+    else:
+        _check_writable(plan)
+    allowed = []
     for source, writable in [("/", plan["whole"] == WHOLE_WRITE)] if plan["whole"] else []:
         allowed += [(path, writable) for path in around(source, denied + ["/proc"])]
     for source, _, writable in plan["mounts"]:
         inside = plan["is_own"] and covers([plan["folder"]], source)
         kept_out = plan["denied"] if inside else denied
         parts = around(source, kept_out)
-        changed, kind = parts, "a denied path"
-        if writable and any(other.startswith(source + "/") for other in plan["read_only"]):
-            changed, kind = (
-                around(source, kept_out + plan["read_only"]),
-                kind if parts != [source] else "a read-only mount",
-            )
-            allowed += [(path, False) for path in parts]
-        allowed += [(path, writable) for path in changed]
-        if changed != [source] and os.path.isdir(source) and not covers(kept_out, source):
-            lists = parts == [source] or listable(source, kept_out)
+        allowed += [(path, writable) for path in parts]
+        if parts != [source] and os.path.isdir(source) and not covers(kept_out, source):
+            lists = listable(source, kept_out)
             allowed += [(source, None)] if lists else []
             plan["note"] = (
-                "%s itself can be %s here: %s lies below it, and Landlock denies "
+                "%s itself can be %s here: a denied path lies below it, and Landlock denies "
                 "nothing below what it allows; work in a folder inside it, or move what is denied"
-                % (
-                    source,
-                    "listed and not changed" if lists else "neither listed nor changed",
-                    kind,
-                )
+                % (source, "listed and not changed" if lists else "neither listed nor changed")
             )
     plan["allowed"] = allowed
     # git fails when it may not read the system's configuration
@@ -368,3 +390,38 @@ def for_landlock(plan: dict, around, listable):
         plan["env"].update(HOME=folder, WORKSPACE=folder)
         if plan["cwd"] == "/workspace" or plan["cwd"].startswith("/workspace/"):
             plan["cwd"] = folder + plan["cwd"][10:]
+
+
+def _system(plan: dict, around) -> list:
+    """Return [(path, writable)] of the system's own files that a call in profile L may open besides
+    ``STEADY``: links in these paths are followed.
+    """
+    system = [(path, False) for path in _REPLACED]
+    plan["is_steady"] = not any(
+        covers([os.path.realpath(path)], other) or covers([other], os.path.realpath(path))
+        for other in plan["denied"]
+        for path in _STEADY + _WRITABLE
+    )
+    if not plan["is_steady"]:
+        system += STEADY
+    return [
+        (path, writable)
+        for one, writable in system
+        for path in (around(os.path.realpath(one), plan["denied"]) if plan["denied"] else [one])
+    ]
+
+
+def _check_writable(plan: dict):
+    """Refuse what has fewer rights than a writable mount around it: a rule of Landlock holds for a
+    folder and all below it, and takes no right away (docs/adr/0098).
+    """
+    for above in [source for source, _, is_writable in plan["mounts"] if is_writable]:
+        for kind, paths in (("denied path", "there"), ("read-only mount", "read_only")):
+            path = next((one for one in plan[paths] if one != above and covers([above], one)), None)
+            if path is not None:
+                raise Refused(
+                    "the %s %s lies in %s, which tools may write to: Landlock, which confines "
+                    "calls here, takes no rights away below a folder" % (kind, path, above),
+                    "move %s out of %s, mount the folders beside it one by one, or allow user "
+                    "namespaces: see clawlite doctor" % (path, above),
+                )

@@ -10,15 +10,23 @@ import fcntl
 import marshal
 import os
 
+from clawlite.core.base.errors import SandboxDenied
+from clawlite.linux.files.real_path import resolve
 from clawlite.linux.sandbox import plan as plans
 from clawlite.linux.sandbox import spawn
 
 
 class PlanCache:
-    """*workspace*, *hidden*, *relaxed*: see ``plan.make``."""
+    """*workspace*, *hidden*, *relaxed*: see ``plan.make``.
 
-    def __init__(self, workspace: str, hidden: list, relaxed):
+    paths  of the manifest's mounts.  They and *workspace* lead where they lead now, other mounts
+           where they led at first: whoever exchanges one for a link later gives tools nothing
+    """
+
+    def __init__(self, workspace: str, hidden: list, relaxed, paths=()):
         self._of = workspace, hidden, relaxed
+        self._led = {}
+        self._check_leads([workspace, *paths], {})
         # kind of job -> (fields of profile and job, {path: where it leads}, {denied path: whether
         # it exists}, fd)
         self._kept = {}
@@ -37,6 +45,7 @@ class PlanCache:
                 return fd
         leads = {}
         plan = plans.make(profile, job, *self._of, leads)
+        self._check_leads([self._of[0]] + [path for path, _ in profile.mounts], leads)
         there = plan["there"]
         fd = spawn.memory("plan", marshal.dumps(plan), os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         fcntl.fcntl(
@@ -52,6 +61,18 @@ class PlanCache:
             fd,
         )
         return fd
+
+    def _check_leads(self, paths: list, leads: dict):
+        """Raise ``SandboxDenied`` when one of *paths* leads elsewhere than it did at first."""
+        for path in [plans.name_in(path, self._of[0]) for path in paths]:
+            now = leads[path] if path in leads else resolve(path)
+            first = self._led.setdefault(path, now)
+            if first != now:
+                raise SandboxDenied(
+                    "%s changed: it led to %s when the agent began, and leads to %s now"
+                    % (path, first, now),
+                    "undo that, or start the agent again when it is what you want",
+                )
 
     def close(self):
         """Free all memory."""
@@ -77,7 +98,7 @@ def _holds(leads: dict, there: dict) -> bool:
 
 
 def _is_at(path: str, real: str) -> bool:
-    """Return whether ``os.path.realpath`` of *path* is *real*.  Cost: three system calls when it
+    """Return whether ``resolve`` of *path* gives *real*.  Cost: three system calls when it
     is, however long the path.
     """
     try:
@@ -90,4 +111,4 @@ def _is_at(path: str, real: str) -> bool:
             os.close(fd)
     except OSError:  # the path does not exist, or there is no /proc
         pass
-    return os.path.realpath(path) == real
+    return resolve(path) == real

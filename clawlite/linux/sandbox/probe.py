@@ -204,7 +204,7 @@ def _build(uid) -> str:
         try:
             namespaces.enter(uid)
         except OSError as e:
-            if e.filename in ("mount", "pivot_root", "mount_setattr"):
+            if e.filename in ("mount", "pivot_root", "mount_setattr", "open_tree", "move_mount"):
                 step = "mount"
             raise
         step = "network-namespace"

@@ -7,6 +7,7 @@ import select
 import sys
 
 from clawlite.core.base.errors import SandboxDenied
+from clawlite.linux.files.real_path import resolve
 from clawlite.linux.sandbox.plan import PATH, python_folders
 
 CLOSE_MS = 3000
@@ -29,7 +30,7 @@ def start(workspace: str, hidden: list, uid, modules: list, bubblewrap: bool = F
             "this Python does not know the path of its own program", "run clawlite with python3"
         )
     _hide()
-    if any(os.path.realpath(workspace).startswith(folder + "/") for folder in hidden):
+    if any(resolve(workspace).startswith(folder + "/") for folder in hidden):
         _own_folder(workspace, uid)
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     package = os.path.dirname(

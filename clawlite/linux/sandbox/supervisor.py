@@ -30,6 +30,7 @@ from clawlite.linux.confinement import (
     syscalls,
 )
 from clawlite.linux.files import mounts, quota
+from clawlite.linux.files.real_path import PathChanged, open_real, resolve
 from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.sandbox import memory_accounting, names, probe, tool_process, watch
 from clawlite.linux.sandbox import plan as plans
@@ -147,6 +148,8 @@ def _run(
             _deny(plan, table)
             _build(plan, agent, secretfiles.values_of(job_fd) if plan["gives_files"] else {})
             kept = memory_accounting.MemoryAccount(plan) if limits.is_watched(plan) else None
+        except PathChanged as e:
+            raise Refused(*tool_process.say_changed(e)) from None
         except OSError as e:
             raise Refused(
                 "%s: %s" % (e.filename or "the sandbox", e.strerror),
@@ -205,7 +208,7 @@ def _build(plan: dict, agent, files: dict):
         raise Refused(
             "without a network namespace a child with network could go anywhere", probe.NETWORK_HINT
         )
-    plan["tmp"] = os.path.realpath(plan["tmp"])
+    plan["tmp"] = resolve(plan["tmp"])
     above = secretfiles.parent(plan["tmp"]) if plan["gives_files"] else None
     plan["hidden"] = plan["hidden"] + ([above] if above else [])
     try:
@@ -315,7 +318,10 @@ def _placeholders(plan: dict):
             parent = os.path.dirname(parent)
         if plan["is_own"] and path.startswith(plan["folder"] + "/"):
             # another call may have made it since
-            os.makedirs(namespaces.OLD + path, 0o700, exist_ok=True)
+            os.close(open_real(path, os.O_PATH | os.O_DIRECTORY, namespaces.OLD, 0o700))
+            plan["firm"] = plan["firm"] + plans.masks(
+                plan["mounts"], [path], [], plan["folder"], plan["whole"]
+            )
         elif plan["uid"] is not None or os.access(namespaces.OLD + parent, os.W_OK):
             raise Refused(
                 "the denied path %s does not exist, and the kernel denies nothing that "
@@ -356,6 +362,8 @@ def _root(plan: dict, files: dict):
             root.bind(source, target, writable)
         except FileNotFoundError:  # the source does not exist
             continue
+        except PathChanged:
+            raise
         except OSError as e:
             raise Refused(
                 "%s: %s" % (target, e.strerror),
@@ -366,7 +374,7 @@ def _root(plan: dict, files: dict):
     for target in plan["pins"]:
         root.pin(target)
     for target in plan["masks"]:
-        if not root.mask(target):
+        if not root.mask(target, target in plan["firm"]):
             raise Refused(
                 "the denied file %s has other names: its file system ignores case" % target,
                 "deny the folder that it lies in",
@@ -402,7 +410,7 @@ def _folder(plan: dict):
     path = "%s/clawlite-%d-%s" % (plan["tmp"], os.getpid(), os.urandom(8).hex())
     os.mkdir(path, 0o700)
     if plan["uid"] is not None:
-        os.chown(path, plan["uid"], plan["uid"])
+        os.chown(path, plan["uid"], plan["uid"], follow_symlinks=False)
     plan["private"] = path
     plan["allowed"] = plan["allowed"] + [(path, True)]
     plan["env"]["TMPDIR"] = path

@@ -15,6 +15,7 @@ import sys
 
 from clawlite.core.base.errors import ClawError, SandboxDenied
 from clawlite.linux.confinement import landlock, limits, namespaces, seccomp, syscalls
+from clawlite.linux.files.real_path import PathChanged, open_real
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.sandbox import plan as plans
 
@@ -114,7 +115,14 @@ def _enter(plan: dict, env: dict):
             if env.get(name) == folder:
                 env[name] = "/workspace"
     try:
-        os.chdir(cwd)
+        if plan["profile"] == "L":
+            fd = open_real(cwd, os.O_PATH | os.O_DIRECTORY)
+            os.fchdir(fd)
+            os.close(fd)
+        else:
+            os.chdir(cwd)
+    except PathChanged:
+        raise
     except OSError as e:
         above = cwd.split("/")
         tops = ["/".join(above[:count]) for count in range(2, len(above) + 1)]
@@ -125,6 +133,14 @@ def _enter(plan: dict, env: dict):
             raise _not_let_in(plan, "no folder", said, hint % os.getuid()) from None
         said += ": uid %d of the tools may not enter %s" % (os.getuid(), closed)
         raise _not_let_in(plan, "closed folder", said, hint % os.getuid()) from None
+
+
+def say_changed(e: PathChanged) -> tuple:
+    """Return (reason, hint) for a call whose path was exchanged while it began."""
+    return (
+        "%s changed while the call began: %s" % (e.filename, e.strerror),
+        "send it again; when it stays so, name in the manifest the folder that is meant",
+    )
 
 
 def _not_let_in(plan: dict, reason: str, message: str, hint: str) -> SandboxDenied:
@@ -167,6 +183,8 @@ def _run(plan: dict, job_fd: int, line: int, output: int, filters, rules):
         os._exit(143)
     except ClawError as e:
         _fail(talk, _told(e))
+    except PathChanged as e:
+        _fail(talk, _told(_not_let_in(plan, "path changed", *say_changed(e))))
     # any exception of a maker's function is the outcome of its call
     except BaseException as e:
         said = "%s: %s" % (type(e).__name__, e) if str(e) else type(e).__name__
@@ -255,8 +273,9 @@ def _confine(plan: dict, filters, rules):
         if not plan["is_steady"]:
             rules.drop()
             rules = landlock.Ruleset(version)
-        for path, writable in plan["allowed"]:
+        for path, writable in plan["system"]:
             rules.allow(path, writable)
+        rules.allow_real(plan["allowed"])
         rules.allow("/proc/%d" % os.getpid(), False)
         rules.restrict()
     elif plan["inside"] is not None:

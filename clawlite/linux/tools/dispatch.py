@@ -343,6 +343,7 @@ class Dispatcher:
                 relaxed=frozenset(self._relaxed),
                 modules=self._modules(),
                 bubblewrap=self._namespaces == "bubblewrap",
+                paths=[path for path, _ in self._profile.mounts],
             )
             self.descriptors.append(self._engine.fileno())
         return self._engine

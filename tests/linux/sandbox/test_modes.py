@@ -16,7 +16,10 @@ from clawlite.linux.confinement.modes import _memory, _process_of
 def _scoped(place, **more) -> dict:
     return dict(
         {
-            "mounts": [[str(place.folder / "ws"), True], [str(place.folder / "ro"), False]],
+            "mounts": [
+                [str(place.folder / "ws"), place.profile == "N"],
+                [str(place.folder / "ro"), False],
+            ],
             "denied": [str(place.folder / "ws" / "private")],
         },
         **more,

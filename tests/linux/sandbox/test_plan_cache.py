@@ -11,6 +11,7 @@ from sandboxes import profile
 
 from clawlite.core.base.errors import SandboxDenied
 from clawlite.core.image.profile import FULL
+from clawlite.linux.files.real_path import resolve
 from clawlite.linux.sandbox import plan as plans
 from clawlite.linux.sandbox.jobs import Builtin, Command, Server
 from clawlite.linux.sandbox.plan_cache import PlanCache, _is_at
@@ -54,22 +55,48 @@ def test_each_server_has_a_processor_time_of_its_own(planned):
         assert _said(planned.memory(profile(), Server(["x"], cpu_s=cpu_s)))["cpu_s"] == cpu_s
 
 
-def test_a_link_that_leads_elsewhere(planned, tmp_path):
+def _refused(planned, profile) -> str:
+    with pytest.raises(SandboxDenied) as caught:
+        planned.memory(profile, JOB)
+    return caught.value.message
+
+
+def test_a_link_is_followed_as_it_was_when_the_agent_began(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
     workspace = tmp_path / "workspace"
     workspace.symlink_to("a")
+    planned = PlanCache(str(workspace), [], ())
     assert _said(planned.memory(profile(), JOB))["folder"] == str(tmp_path / "a")
     workspace.unlink()
     workspace.symlink_to("b")
-    assert _said(planned.memory(profile(), JOB))["folder"] == str(tmp_path / "b")
-    workspace.unlink()  # nothing there
-    assert _said(planned.memory(profile(), JOB))["folder"] == str(workspace)
+    assert "led to %s" % (tmp_path / "a") in _refused(planned, profile())
+    workspace.unlink()
+    workspace.mkdir()
+    assert "leads to %s now" % workspace in _refused(planned, profile())
+    workspace.rmdir()
     workspace.symlink_to("a")
     assert _said(planned.memory(profile(), JOB))["folder"] == str(tmp_path / "a")
+    planned.close()
 
 
-def test_a_link_above_it(planned, tmp_path):
+def test_a_folder_whose_place_a_link_takes(planned, tmp_path):
+    """What is refused is one call: what comes after it finds the folder again."""
+    workspace, data = tmp_path / "workspace", tmp_path / "data"
+    for one in (workspace, data):
+        one.mkdir()
+    mounted = profile(mounts=(("/workspace", True), (str(data), False)))
+    assert _said(planned.memory(mounted, JOB))["folder"] == str(workspace)
+    for path in (workspace, data):
+        path.rename(tmp_path / "away")
+        path.symlink_to("/etc")
+        assert "leads to /etc now" in _refused(planned, mounted)
+        path.unlink()
+        (tmp_path / "away").rename(path)
+        assert _said(planned.memory(mounted, JOB))["folder"] == str(workspace)
+
+
+def test_a_link_above_it(tmp_path):
     """The folder itself is the same; a folder on its way is another one now."""
     real = tmp_path / "real"
     (real / "w").mkdir(parents=True)
@@ -78,12 +105,30 @@ def test_a_link_above_it(planned, tmp_path):
     link = tmp_path / "link"
     link.symlink_to("real")
     one = profile(mounts=(("/workspace", True), (str(link / "w"), True)))
+    planned = PlanCache(str(tmp_path / "workspace"), [], (), [str(link / "w")])
     assert str(real / "w") in [source for source, _, _ in _said(planned.memory(one, JOB))["mounts"]]
     link.unlink()
     link.symlink_to("other")
-    assert str(other / "w") in [
-        source for source, _, _ in _said(planned.memory(one, JOB))["mounts"]
-    ]
+    assert "led to %s" % (real / "w") in _refused(planned, one)
+    planned.close()
+
+
+@pytest.mark.parametrize("way", ["its own name", "another name of the mount", "the workspace"])
+def test_no_link_counts_where_tools_may_write(tmp_path, way):
+    """A tool may have made it, whatever path of the manifest leads through it."""
+    data, out = tmp_path / "data", tmp_path / "out"
+    for one in (data, out):
+        one.mkdir()
+    (tmp_path / "other").symlink_to("data")
+    (data / "link").symlink_to(out)
+    path = str((tmp_path / "other" if way == "another name of the mount" else data) / "link")
+    workspace = path if way == "the workspace" else str(data)
+    one = profile(mounts=((str(data), True), (path, False)))
+    planned = PlanCache(workspace, [], ())
+    assert "is below" in _refused(planned, one)
+    read = profile(mounts=((str(data), False), (path, False)))
+    assert str(out) in [source for source, _, _ in _said(planned.memory(read, JOB))["mounts"]]
+    planned.close()
 
 
 def test_a_denied_path_that_comes_and_goes(planned, tmp_path):
@@ -160,6 +205,7 @@ def test_where_a_path_leads(tmp_path):
         assert _is_at(path, real), name
         for other in (path + "x", real + "x", str(tmp_path), str(tmp_path / "folder2")):
             assert not _is_at(path, other), (name, other)
+    assert resolve("../x/..") == os.path.realpath("../x/..") and resolve("/..") == "/"
     assert _is_at("/proc/self", "/proc/%d" % os.getpid()) and _is_at("/", "/")
 
 
