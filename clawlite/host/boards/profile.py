@@ -64,10 +64,15 @@ class Network(Strict):
 
 
 class Sandbox(Strict):
-    """The isolation levels (5.7) and the limits that this version can enforce on the board."""
+    """The isolation levels (5.7) and the limits that this version can enforce on the board.
+
+    profiles  what its system has for level process (docs/sandbox.md): "N" for user namespaces, "L"
+              for Landlock; None: unknown
+    """
 
     levels: list[Level]
     limits: list[Limit]
+    profiles: list[Literal["N", "L"]] | None = None
 
 
 class Messages(Strict):

@@ -13,7 +13,7 @@ import typing
 from clawlite.core.image.memories import FILES
 from clawlite.core.mcp import tool_provider
 from clawlite.host.base.document import LinePlace
-from clawlite.host.base.problems import ManifestErrors, Problem, Problems
+from clawlite.host.base.problems import ManifestErrors, Problem, Problems, quoted
 from clawlite.host.boards import boards
 from clawlite.host.boards.profile import Ability, Profile
 from clawlite.host.channels import channels
@@ -26,7 +26,7 @@ from clawlite.host.memory.store_type import TYPES
 from clawlite.host.policy import scan_config
 from clawlite.host.providers import provider_order, trust
 from clawlite.host.swarm import swarms
-from clawlite.host.tools import world_models
+from clawlite.host.tools import sandbox_warnings, world_models
 
 _SHOWN_BOARDS = 6
 _INSTEAD = {
@@ -446,6 +446,15 @@ def _sandbox(manifest, board: Profile, known: list, problems: Problems) -> None:
             f'{board.name} cannot isolate tools at level "{spec.level}"',
             hint=_other_board_hint(known, lambda b: spec.level in b.sandbox.levels, "level none"),
         )
+    if board.sandbox.profiles == ["L"]:
+        for path, what, above in sandbox_warnings.find_inexpressible(manifest):
+            problems.add(
+                place,
+                path,
+                f"{what} lies in {quoted(above)}, which tools may write to: {board.name} has only "
+                "Landlock, which takes no rights away below a folder",
+                hint=f"move it out of {quoted(above)}",
+            )
     limits = spec.resource_limits
     for name in limits.__struct_fields__ if limits else ():
         if getattr(limits, name) and name not in board.sandbox.limits:

@@ -80,33 +80,62 @@ def _files(files) -> list[tuple]:
             )
     if mode == profile.SCOPED and not mounts:
         writable = ["/workspace"]
-    for index, path in enumerate(denied):
-        path = path if path.startswith("/") else "/workspace/" + path
-        found += _closed_above(at + ("denied_paths", index), path, quoted(path), writable)
-    for index, (path, may) in enumerate(mounts):
-        if not may:
-            what = f"{quoted(path)}, mounted to be read,"
-            found += _closed_above(at + ("mount_paths", index), path, what, writable)
+    for where, what, above in _fewer_rights(denied, mounts, writable):
+        if above == "/":
+            costs = "can make nothing in the folders above it; mount the folders that tools need"
+        else:
+            costs = f"are refused; move it out of {quoted(above)}"
+        found.append(
+            (
+                at + where,
+                f"{what} lies in {quoted(above)}, which tools may write to: where a kernel has "
+                f"Landlock and no user namespaces (profile L), commands and functions {costs}",
+            )
+        )
     return found
 
 
-def _closed_above(at: tuple, path: str, what: str, writable: list) -> list[tuple]:
-    """Return what profile L costs where *path* has fewer rights than a writable folder around it.
+def _fewer_rights(denied: list, mounts: list, writable: list) -> list[tuple]:
+    """Return (place in the block, what, folder) for each path that has fewer rights than the
+    writable folder around it.
 
     Landlock gives a right to a folder and all below it, and takes none away (docs/adr/0098).
     """
-    above = [mount for mount in writable if mount != path and is_within(path, mount)]
-    if not above:
+    found = []
+    inner = [
+        (("denied_paths", index), path if path.startswith("/") else "/workspace/" + path, "")
+        for index, path in enumerate(denied)
+    ] + [
+        (("mount_paths", index), path, ", mounted to be read,")
+        for index, (path, may) in enumerate(mounts)
+        if not may
+    ]
+    for where, path, more in inner:
+        above = [mount for mount in writable if mount != path and is_within(path, mount)]
+        if above:
+            found.append((where, quoted(path) + more, above[0]))
+    return found
+
+
+def find_inexpressible(manifest) -> list[tuple]:
+    """Return (path in the Sandbox's spec, what, folder) for each path of *manifest* for which
+    commands and functions are refused in profile L.
+    """
+    can = manifest.sandbox.spec.capabilities
+    runs = any(
+        tool.origin != "registry" or sandboxes.block_of(tool.name) == "shell"
+        for tool in manifest.tools
+    )
+    if not runs or not can or sandboxes.level(manifest) != profile.PROCESS:
         return []
-    mend = "keep it outside of " + quoted(above[0])
-    if above[0] == "/":
-        mend = "mount the folders that tools need"
+    mode, mounts, denied = sandboxes.files_of(can.filesystem)
+    writable = [path for path, may in mounts if may]
+    if mode == profile.FULL or mode == profile.SCOPED and not mounts:
+        writable.append("/workspace")
     return [
-        (
-            at,
-            f"{what} lies in {quoted(above[0])}, which tools may write to: where a kernel has "
-            "Landlock and no user namespaces (profile L), commands and functions can make "
-            f"nothing in the folders above it; {mend}",
+        (("capabilities", "filesystem") + where, what, above)
+        for where, what, above in _fewer_rights(
+            denied, [] if mode == profile.FULL else mounts, writable
         )
     ]
 

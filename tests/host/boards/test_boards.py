@@ -531,6 +531,59 @@ def test_a_sandbox_may_let_its_children_say_more_than_a_result_holds(tmp_path):
         assert check.check(str(tmp_path), board)["not_built"] == []
 
 
+BOXED = """\
+claw: "0.3.0"
+kind: Claw
+metadata: { name: sample, version: "1.0.0" }
+spec:
+  identity: { inline: { personality: "You are a sample." } }
+  providers:
+    - { inline: { name: first, protocol: custom, endpoint: "builtin:reflex", model: m, auth: { type: none } } }
+  tools: ["claw://registry/clawlite/%s@1.0.0"]
+  sandbox:
+    inline:
+      level: process
+      capabilities:
+        shell: { mode: full }
+        filesystem:
+          mode: scoped
+          mount_paths: [{ path: /srv/data, permissions: %s }, { path: /srv/data/kept, permissions: %s }]
+          denied_paths: [%s]
+  policies:
+    - inline: { rules: [{ id: all, action: allow, scope: all }] }
+"""  # noqa: E501
+
+
+def test_what_landlock_cannot_express_is_refused_for_a_board_that_has_nothing_else(tmp_path):
+    project(tmp_path)
+    own = boards.new("mine", "rpi-4", str(tmp_path))
+    profile = Path(own).read_text()
+    whole = re.search(r"profiles = \[[^]]*\]", profile).group()
+
+    def build_for(profiles, *values):
+        Path(own).write_text(profile.replace(whole, profiles))
+        (tmp_path / "claw.yaml").write_text(BOXED % values)
+        build.build(str(tmp_path), board="mine", output=str(tmp_path / "made.cbor"))
+
+    denied = ("exec-shell", "rw", "rw", "/srv/data/private")
+    with pytest.raises(ManifestErrors) as caught:
+        build_for('profiles = ["L"]', *denied)
+    said = str(caught.value)
+    assert 'denied_paths[0]: "/srv/data/private" lies in "/srv/data", which tools may' in said
+    assert "mine has only Landlock" in said and 'move it out of "/srv/data"' in said
+    with pytest.raises(ManifestErrors, match='"/srv/data/kept", mounted to be read, lies in'):
+        build_for('profiles = ["L"]', "exec-shell", "rw", "ro", "/etc/x")
+    for profiles, *values in (
+        ('profiles = ["N", "L"]', *denied),
+        ('profiles = ["N"]', *denied),
+        ("", *denied),
+        ('profiles = ["L"]', "exec-shell", "ro", "rw", "/srv/data/private"),
+        ('profiles = ["L"]', "exec-shell", "rw", "rw", "/srv/other"),
+        ('profiles = ["L"]', "read-file", "rw", "rw", "/srv/data/private"),
+    ):
+        build_for(profiles, *values)
+
+
 def test_what_cannot_be_built_is_refused_for_a_board(tmp_path):
     project(tmp_path, *REFLEX[:2], 8192, "process", "memory_mb", 64)
     file = tmp_path / "claw.yaml"
