@@ -1081,6 +1081,9 @@ class Play:
             wanted.append(-32602)  # the runner could not declare the other sandboxes
         if self.opt["all_faults"]:
             wanted.append(-32010)
+        # a busy machine may end a call by its time; the oracles say whether it was contained
+        if case.get("contained_ok") and wanted:
+            wanted.append(-32014)
         if r["state"] == "pending":
             return None if case["expect"] == "deny" else "waits for an approval"
         if r["state"] != "answer":

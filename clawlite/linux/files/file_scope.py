@@ -17,6 +17,7 @@ from clawlite.core.image import profile as P
 from clawlite.core.policy.policy import is_within, normalise
 from clawlite.linux.files import mounts, quota
 from clawlite.linux.files.path_walk import OpenEntry, PathWalk, printable_path
+from clawlite.linux.files.real_path import resolve
 
 MAX_NAMES = 20000  # entries that are looked at for the other names of a hard link
 
@@ -45,7 +46,7 @@ class Scope:
         most=None,
         table=mounts.own_table,
     ):
-        self.workspace = os.path.realpath(workspace)
+        self.workspace = resolve(workspace)
         self.mode = profile.files
         self._whole = profile.files == P.FULL or profile.files == P.READ_ONLY and not profile.mounts
         writes = profile.files in (P.SCOPED, P.FULL)
@@ -62,12 +63,12 @@ class Scope:
             root = self._root_of(path)
             self._named.insert(0, (path, root))
             self._mounts.insert(0, (root, bool(writable) and writes))
-        self._hidden = [os.path.realpath(path) for path in hidden]
+        self._hidden = [resolve(path) for path in hidden]
         self.denied, self.processes = [], []
         self._identities = set()
         for text in profile.denied:
             named = self.real(text)
-            self.denied += [named, os.path.realpath(named)]
+            self.denied += [named, resolve(named)]
             try:
                 self._identities.add(_identity(os.stat(named)))
             except OSError:  # it is not there: its name still counts
@@ -91,7 +92,7 @@ class Scope:
         for root, writable in self._mounts:
             if writable and is_within(path, root):
                 return path
-        return os.path.realpath(path)
+        return resolve(path)
 
     def _virtual(self, path: str) -> str:
         path = normalise(path, self.workspace) or "/"

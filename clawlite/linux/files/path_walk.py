@@ -14,6 +14,7 @@ import os
 import stat
 
 from clawlite.core.base.errors import ClawError, SandboxDenied
+from clawlite.linux.files.real_path import open_real
 
 _WRITABLE = 1  # position in a row of mounts
 
@@ -131,7 +132,7 @@ class PathWalk:
         if mount is not None:
             folder = self.fd
             if folder is None:  # no tool can change the folders above it
-                folder = os.open(os.path.dirname(here), _FOLDER)
+                folder = open_real(os.path.dirname(here), _FOLDER)
             self.fd, self.mount = folder, mount
             try:
                 status = os.stat(part, dir_fd=folder, follow_symlinks=False)

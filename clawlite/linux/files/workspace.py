@@ -7,6 +7,7 @@ import stat
 
 from clawlite.core.image.image import MEMORY
 from clawlite.core.policy.policy import is_within, normalise, virtual
+from clawlite.linux.files import real_path
 from clawlite.linux.files.files import SWARMS
 
 # the user and group of files that tools may write, where the agent runs as root
@@ -109,10 +110,10 @@ def resolve(path: str, workspace: str) -> str:
     """
     if "\0" in path:
         return path
-    root = os.path.realpath(workspace)
+    root = real_path.resolve(workspace)
     if path == VIRTUAL or path.startswith(VIRTUAL + "/"):
         path = root + path[len(VIRTUAL) :]
-    return virtual(os.path.realpath(path), root)
+    return virtual(real_path.resolve(path), root)
 
 
 class DecidedPaths:
@@ -154,7 +155,7 @@ def make_folder(folder: str, level: int) -> None:
     try:
         os.makedirs(folder, 0o700)
         if os.geteuid() == 0 and level:
-            os.chown(folder, NOBODY, NOBODY)
+            os.chown(folder, NOBODY, NOBODY, follow_symlinks=False)
     except OSError:
         pass
 

@@ -155,6 +155,9 @@ def _run(
                 "%s: %s" % (e.filename or "the sandbox", e.strerror),
                 "see what works here with: clawlite doctor",
             ) from None
+        if select.select([agent], [], [], 0)[0]:  # the agent has ended the call meanwhile
+            watch.clear(plan)
+            os._exit(0)
         if asks is not None:
             asks.allow(plan)
         output = os.pipe() if plan["kind"] in ("command", "server") else (-1, -1)

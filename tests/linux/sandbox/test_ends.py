@@ -1,6 +1,7 @@
 """Nothing outlives a call, whoever is killed."""
 
 import os
+import select
 import signal
 import time
 
@@ -52,3 +53,45 @@ def test_killed(profile, user, victim):
         if victim == "server":
             assert place.shell("echo again")["output"] == "again\n"
     _until(0, mark)
+
+
+def _children(pid: int) -> list:
+    with open("/proc/%d/task/%d/children" % (pid, pid)) as file:
+        return [int(one) for one in file.read().split()]
+
+
+def _waiting(server: int, others: list) -> list:
+    """Return the supervisor of the next call, once *others* have ended."""
+    end = time.monotonic() + WAIT_S
+    while len(_children(server)) != 1 or set(_children(server)) & set(others):
+        assert time.monotonic() < end, _children(server)
+        time.sleep(0.01)
+    return _children(server)
+
+
+@pytest.mark.parametrize(
+    "profile, user", [("N", "user"), ("N", "root"), ("L", "user"), ("L", "root")]
+)
+def test_a_call_that_has_ended_before_it_began_does_not_run(profile, user):
+    """On a busy machine a call may be over by its time while its sandbox is still being built."""
+    with host(profile, user == "root") as place:
+        made = place.folder / "ws" / "made"
+        mounts = {"mounts": [[str(made.parent), True]]}
+        server = place.ask(agent=True)["server"]
+        assert place.ask(report=True)["profile"] == profile
+        waiting = _waiting(server, [])
+        assert place.shell("true", **mounts)["exit_code"] == 0
+        waiting = _waiting(server, waiting)
+        lines = [os.pidfd_open(pid) for pid in waiting]
+        for pid in waiting:
+            os.kill(pid, signal.SIGSTOP)
+        job = ["command", ["sh", "-c", "echo x > %s" % made]]
+        number = place.ask(start=True, profile=mounts, job=job)["number"]
+        place.ask(cancel=number)
+        for pid in waiting:
+            os.kill(pid, signal.SIGCONT)
+        assert select.select([lines[-1]], [], [], WAIT_S)[0], "the supervisor does not end"
+        for line in lines:
+            os.close(line)
+        assert not made.exists()
+        assert place.shell("echo next", **mounts)["output"] == "next\n"
