@@ -915,6 +915,8 @@ class Play:
                 late = ((r["msg"] or {}).get("error") or {}).get("code") == -32014
                 if not late or time.monotonic() > end:
                     break
+            if self.opt["all_faults"] and reply_kind(r["msg"])[0] == -32010:
+                return None  # it is refused as this call was
             return (
                 None
                 if "follow-up" in content_text(r["msg"]) and "result" in (r["msg"] or {})
