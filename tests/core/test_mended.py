@@ -1,6 +1,12 @@
 """Text that is no Unicode, on every runtime the same."""
 
-from clawlite.core.base.mended import mended_json, mended_text
+from clawlite.core.base.mended import mended_json, mended_text, mended_value
+
+try:  # MicroPython takes such a str for bytes that it is made of
+    "\udce9".encode()
+    _MAKES_HALVES = False
+except UnicodeError:
+    _MAKES_HALVES = True
 
 
 def test_bytes_that_belong_to_no_character_are_replaced():
@@ -32,3 +38,12 @@ def test_half_of_a_pair_is_replaced_and_nothing_else():
         assert mended_json(data) == expected, data
     same = b'{"a":"\\n"}'
     assert mended_json(same) is same
+
+
+def test_texts_in_a_value_are_mended():
+    plain = {"a": ["b", 1, None, 2.5, True], "\u00e9": {"c": "\U0001f331"}}
+    assert mended_value(plain) == plain
+    half = b"\xed\xb3\xa9".decode("utf-8", "surrogatepass") if _MAKES_HALVES else ""
+    assert mended_value({"n": ["caf" + half], half: 1}) == (
+        {"n": ["caf\ufffd"], "\ufffd": 1} if half else {"n": ["caf"], "": 1}
+    )

@@ -33,6 +33,21 @@ def mended_text(data: bytes) -> str:
     return str(bytes(out), "utf-8")
 
 
+def mended_value(value):
+    """Return *value*, a tree of plain objects, with the texts in it mended; other objects stay."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+            return value
+        except UnicodeError:
+            return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, dict):
+        return dict([(mended_value(key), mended_value(value[key])) for key in value])
+    if isinstance(value, (list, tuple)):
+        return [mended_value(one) for one in value]
+    return value
+
+
 def mended_json(data: bytes) -> bytes:
     """Return the JSON text *data* as valid UTF-8, with a replacement character for each escape that
     is half of a pair.  The same object comes back when there is nothing to mend.

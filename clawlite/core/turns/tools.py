@@ -313,9 +313,24 @@ def result_of(tool, outcome, image, event) -> Result:
     done, value = outcome
     if not done:
         return _of_failure(image, tool, value, event)
+    try:
+        return _of_value(tool, value, image, event)
+    except UnicodeError:  # a file name that is no UTF-8, for one
+        from clawlite.core.base.mended import mended_value
+
+        event["is_mended"] = True
+        return _of_value(tool, mended_value(value), image, event)
+
+
+def _of_value(tool, value, image, event) -> Result:
+    if type(value) is str:
+        value.encode()
     if tool.output is not None:
         wrong = check(tool.output, value, image.automaton, "result")
         if wrong:
+            from clawlite.core.base.render import canonical
+
+            canonical(value)  # raises for half of a character, which is mended before it is judged
             return _told(
                 image,
                 tool,
@@ -359,6 +374,13 @@ def _of_failure(image, tool, e, event: dict):
 
 def _told(image, tool, text: str, event: dict):
     """Return the result of a tool that failed.  Its text may be untrusted, so it is scanned."""
+    try:
+        text.encode()
+    except UnicodeError:
+        from clawlite.core.base.mended import mended_value
+
+        event["is_mended"] = True
+        text = mended_value(text)
     return Result(
         image.guard.result(tool.name, text, None, event)[0] if image.guard is not None else text,
         True,

@@ -10,6 +10,7 @@
    followed, so none can loop); sorted; names that begin with a dot only when the pattern does.
 """
 
+import codecs
 import fnmatch
 import os
 import posixpath
@@ -75,6 +76,8 @@ class Sources:
             raise Refused(
                 f"{quoted(name)} has more than {limit:,} bytes", "make it smaller, or divide it"
             )
+        if data.startswith(codecs.BOM_UTF8):  # of Windows' editors; Python and YAML skip it, too
+            data = data[len(codecs.BOM_UTF8) :]
         self.files[name] = data
         self.facts["file", path] = data
         return data

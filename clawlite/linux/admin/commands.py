@@ -123,6 +123,10 @@ def parse(verb: str, args: list):
     if verb == "serve" and "--stdio" not in flags:
         return print_failure("expected --stdio: no other transport is built yet\n%s" % USAGE[verb])
     text = names.pop(0) if verb == "ask" else None
+    try:
+        (text or "").encode()
+    except UnicodeError:  # what the shell gave is in another encoding
+        return print_failure("That text is not UTF-8 text. Nothing was done.")
     if len(names) > 1:
         return print_failure(
             "expected one manifest or image, got %s\n%s" % (" ".join(names), USAGE[verb])

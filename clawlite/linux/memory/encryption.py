@@ -166,9 +166,11 @@ def key_of(name: str, resolve) -> bytes:
     from importlib.util import find_spec
 
     if find_spec("cryptography") is None:
+        from clawlite.linux.files.packages import install
+
         raise ClawError(
             "it is encrypted, and the package cryptography is missing",
-            "pip install 'clawlite[crypto]'",
+            install("crypto"),
         )
     key = None
     try:

@@ -249,12 +249,14 @@ def _by_vector(db, place, floor: int, store, box, vector: list) -> tuple:
             most,
         )
         if store.search == VECTOR:
+            from clawlite.linux.files.packages import install
+
             raise QueryFailed(
                 notice,
                 "set retention.max_entries"
                 if box or is_fast
-                else "pip install 'clawlite[vectors]', with a Python whose SQLite loads "
-                "extensions, or set retention.max_entries",
+                else install("vectors") + ", with a Python whose SQLite loads extensions, or set "
+                "retention.max_entries",
             )
     if is_fast:
         found = db.run(

@@ -189,17 +189,19 @@ def _check_package(type: str, package):
         site.main()
     from importlib import import_module
 
+    from clawlite.linux.files.packages import install
+
     try:
         version = import_module(package.module).__version__
     except ImportError:
         raise ClawError(
             "a channel of type %s needs the package %s, which is not installed"
             % (type, package.name),
-            "pip install 'clawlite[%s]'" % package.extra,
+            install(package.extra),
         ) from None
     if int(version.split(".")[0]) < package.major:
         raise ClawError(
             "a channel of type %s needs %s %d, got %s"
             % (type, package.name, package.major, version),
-            "pip install --upgrade 'clawlite[%s]'" % package.extra,
+            install(package.extra),
         )

@@ -438,7 +438,12 @@ class Engine:
             return
         text, call.parts = b"".join(call.parts), []
         try:
-            value = loads(text)
+            try:
+                value = loads(text)
+            except ParseError as e:
+                if e.whole is None:
+                    raise
+                value = e.whole  # half of a character in it, which the turn mends
             if kind == b"R":
                 call.outcome = True, value
             elif kind == b"X":

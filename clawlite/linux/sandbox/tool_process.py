@@ -178,7 +178,7 @@ def _run(plan: dict, job_fd: int, line: int, output: int, filters, rules):
         os.environ.clear()
         os.environ.update(env)
         begun = True
-        _say(talk, b"R", dumps(_value(talk, job)).encode())
+        _say(talk, b"R", _encoded(_value(talk, job)))
     except Ended:
         os._exit(143)
     except ClawError as e:
@@ -195,13 +195,18 @@ def _run(plan: dict, job_fd: int, line: int, output: int, filters, rules):
     os._exit(0)
 
 
+def _encoded(value) -> bytes:
+    # half of a surrogate pair goes as its escape: the agent mends it, and says so
+    return dumps(value).encode("utf-8", "backslashreplace")
+
+
 def _told(e: ClawError) -> dict:
     return {"code": e.code, "message": e.message, "hint": e.hint, "data": e.data}
 
 
 def _fail(talk, error: dict):
     try:
-        _say(talk, b"X", dumps(error).encode("utf-8", "replace"))
+        _say(talk, b"X", _encoded(error))
     except (OSError, ValueError, TypeError):
         pass
     os._exit(1)
@@ -346,7 +351,7 @@ def _stepped(talk, generator):
 
 def _ask(talk, question: dict):
     """Return the answer of the agent's provider, or the ``ClawError`` that came instead."""
-    _say(talk, b"Q", dumps(question).encode())
+    _say(talk, b"Q", _encoded(question))
     data, extra, _, _ = talk.recvmsg(16, _socket.CMSG_SPACE(4), _socket.MSG_CMSG_CLOEXEC)
     if not extra:
         raise Ended

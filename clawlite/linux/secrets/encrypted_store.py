@@ -59,9 +59,11 @@ def _cipher():
     try:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     except ImportError:
+        from clawlite.linux.files.packages import install
+
         raise ClawError(
             "the secret store is encrypted, and the package cryptography is missing",
-            "pip install 'clawlite[crypto]'",
+            install("crypto"),
         ) from None
     return AESGCM(_key())
 

@@ -198,8 +198,10 @@ def engine_of(record: list, password: str, *more) -> Engine:
         ).ENGINE
         return made(place, *more)
     except ImportError:
+        from clawlite.linux.files.packages import install
+
         raise ClawError(
             "a swarm on %s needs the package %s, which is not installed"
             % (NAMES[kind], PACKAGES[kind]),
-            "pip install 'clawlite[%s]'" % NAMES[kind],
+            install(NAMES[kind]),
         ) from None

@@ -29,6 +29,8 @@ def _read(path: str, digest: bytes) -> bytes:
     try:
         with open(path, "rb") as file:
             source = file.read()
+        if source.startswith(b"\xef\xbb\xbf"):  # the build leaves a byte order mark out, too
+            source = source[3:]
     except OSError as e:
         raise ImageMismatch(
             "%s: %s" % (path, e.strerror), "the image needs its tools.py beside it"

@@ -174,7 +174,7 @@ def test_without_the_package_it_is_refused_by_name(tmp_path, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.raises(encrypted_store.ClawError) as e:
         encrypted_store.seal("a", "KEY", b"x")
-    assert "cryptography" in e.value.message and "clawlite[crypto]" in e.value.hint
+    assert "cryptography" in e.value.message and "install 'cryptography" in e.value.hint
 
 
 def test_a_sandbox_that_demands_it_has_no_use_for_a_plain_file(tmp_path, monkeypatch):

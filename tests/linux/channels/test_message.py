@@ -218,7 +218,7 @@ def test_a_queue_without_its_package_is_refused_by_name(tmp_path):
     assert (
         done.returncode == 2
         and b"needs the package paho-mqtt, which is not installed" in done.stderr
-        and b"pip install 'clawlite[mqtt]'" in done.stderr
+        and b" -m pip install 'paho-mqtt>=2.0'" in done.stderr
     )
 
 
