@@ -662,3 +662,18 @@ def test_a_turn_that_no_provider_could_answer_is_marked():
     history.begin(Message("user", "xyzzy"))
     chain = ProviderOrder(Image([]), transcripts.decoder(), meter_of(), 65536)
     assert "no rule" in World().run(chain.ask(history)).text and not chain.broken
+
+
+def test_a_call_that_is_written_as_text_is_shown_and_not_run():
+    for text, is_told in (
+        ('<tool_call>\\n{\\"name\\": \\"t\\", \\"arguments\\": {}}\\n</tool_call>', True),
+        ("<think>hm</think>[TOOL_CALLS] [{}]", True),
+        ("<function=t>{}</function>", True),
+        ("Write <tool_call> first.", False),
+        ("<b>bold</b>", False),
+    ):
+        body = '{"choices":[{"message":{"content":"%s"},"finish_reason":"stop"}]}' % text
+        world = World(ok(body.encode()))
+        reply = ask(world, row())
+        assert reply.calls == [] and reply.text.startswith(("<", "[", "Write"))
+        assert [" as text, which is not run" in one for one in world.said] == [True] * is_told, text

@@ -1,5 +1,8 @@
 """The beginning of an answer's text when it is a mark: loaded only then.
 
+A server that does not know how its model calls tools hands on the call as text.  It is shown as the
+text that it is, and ``is_call`` says that a call was meant.
+
 Some servers leave a model's thoughts in the text of its answer, between marks at its beginning.
 They are not shown, as thoughts in a field of their own are not.
 """
@@ -12,10 +15,23 @@ _THOUGHTS = (
 )
 
 
+_CALLS = (
+    "<tool_call>",
+    "<tool_calls>",
+    "<function=",
+    "<|python_tag|>",
+    "<|tool_call",
+    "[TOOL_CALLS]",
+    "<\uff5ctool",
+)
+_START = 32  # characters that decide whether a text begins as a call
+
+
 class Lead:
     """The text of one answer, from its first piece on."""
 
     def __init__(self):
+        self._start = ""  # of what is shown
         self._held = ""  # what is neither shown nor dropped yet
         self._close = ""  # the mark that ends the thought that the text is in
         self._is_over = False  # no thought can follow
@@ -23,7 +39,7 @@ class Lead:
     def add(self, text: str) -> str:
         """Take a piece of the text; return what may be shown now."""
         if self._is_over:
-            return text
+            return self._shown(text)
         self._held += text
         while True:
             if self._close:
@@ -53,4 +69,17 @@ class Lead:
         """
         held = "" if self._close else self._held
         self._held = ""
-        return held if held.strip() else ""
+        return self._shown(held) if held.strip() else ""
+
+    def is_call(self) -> bool:
+        """Return whether the text begins as a call does that nobody has read out of it."""
+        start = self._start.lstrip()
+        for mark in _CALLS:
+            if start.startswith(mark):
+                return True
+        return False
+
+    def _shown(self, text: str) -> str:
+        if len(self._start) < _START:
+            self._start = (self._start + text)[:_START]
+        return text

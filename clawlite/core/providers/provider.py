@@ -235,6 +235,13 @@ class Provider:
                 "provider %s: its answer had text that is not Unicode; U+FFFD stands for it"
                 % self.name,
             )
+        if answer.is_call_text:
+            yield (
+                TELL,
+                "provider %s: the model wrote a call of a tool as text, which is not run; start "
+                "the server with the parser of its model's tool calls, or use another model"
+                % self.name,
+            )
         if answer.shown:  # only now, when a board has dropped the code that read the answer
             answer.text = str(b"".join(incoming.said), "utf-8") + answer.text
         if (

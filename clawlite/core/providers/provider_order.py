@@ -63,6 +63,8 @@ class ProviderOrder:
                 history.answering = place
                 if why and reply.stop == "abstains":
                     self.broken = True
+                    if isinstance(last, TransientError) and last.hint:
+                        yield (TELL, "no provider could answer - " + last.hint)
                 return reply
             except ProviderError as e:
                 history.progress = None

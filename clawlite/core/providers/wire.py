@@ -43,6 +43,7 @@ class Answer:
     stop           "stop", "length", "tools", "refused" or "other"
     input_tokens, output_tokens   int, or None when the provider does not report them
     model          str, the model that answered, or None
+    is_call_text   bool, the text begins as a call of a tool, which nobody has read out of it
     """
 
     def __init__(self):
@@ -53,6 +54,7 @@ class Answer:
         self.input_tokens = None
         self.output_tokens = None
         self.model = None
+        self.is_call_text = False
 
 
 class Codec:
@@ -247,6 +249,7 @@ class Stream:
             raise TransientError("the provider's answer broke off before its end")
         if self._lead is not None:
             answer.text += self._lead.rest()
+            answer.is_call_text = not self._calls and self._lead.is_call()
         if not self.has_begun:
             raise ProviderError(
                 "the provider sent no message of the expected API", "check protocol and endpoint"

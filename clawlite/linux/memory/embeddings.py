@@ -11,20 +11,28 @@
    is searched by vectors alone it is the request's error.
 3. Once the provider answers again, entries without a vector, and summaries, are given theirs,
    MAX_TEXTS with each request to their store; those without a text never.
-4. Vectors that a caller sends are used as they are.  A request that is sent again asks again, and
+4. A batch that the provider refuses is divided until the text that it does not take is found.  That
+   text is shortened, or left out when even its beginning is refused, and the ``notice`` names it.
+   A provider that takes fewer texts at once gets fewer from then on.
+5. Vectors that a caller sends are used as they are.  A request that is sent again asks again, and
    is known all the same: only what the caller sent tells one from another.
 """
 
 from clawlite.core.base.effect import SLEEP, TELL
 from clawlite.core.base.errors import ClawError, ProviderError, QuotaExceeded
 from clawlite.core.image.memories import VECTOR, ask
-from clawlite.core.net.exchange import exchange, head, refused, without
+from clawlite.core.net.exchange import exchange, head, without
 from clawlite.core.providers.provider import KEY_HEADER, NONE, Provider
 
 MAX_TEXTS = 64  # of one request to the provider
 # requests to a part that has all its vectors, until it is looked at again
 EVERY = 64
 MAX_CHARACTERS = 8000  # of a text that is sent: models read some 8,000 tokens
+_SHORT = 64  # characters of a text that is not shortened any more
+_PROBE = "a"  # a text that every model takes
+_NAMED = 3  # texts that a notice names
+# a server that refuses a text for its length with 500, as if it had failed, says so
+_LENGTHS = ("too large", "too long", "context length", "exceeds", "batch size")
 _NUMBER = 32  # bytes that one takes at most in an answer, about
 _AROUND = 65536
 
@@ -61,18 +69,24 @@ class Embeddings:
             )
         if lacking:
             try:
-                made = yield from self._vectors(store, [texts[number] for number in lacking])
-                vectors = dict(zip(lacking, made))
+                made, odd = yield from self._vectors(store, [texts[number] for number in lacking])
+                vectors = {number: one for number, one in zip(lacking, made) if one is not None}
+                if odd and (None in made) and store.search == VECTOR:
+                    raise ProviderError(odd, "store a shorter text, or another")
+                notice = odd
             except ProviderError as e:
                 if store.search == VECTOR:
                     raise
                 notice = "%s; only words are searched" % e.message
                 self._whole.pop((store.name, part), None)
             else:
-                yield from self._catch_up(store, part)
+                if None in made:
+                    self._whole.pop((store.name, part), None)
+                else:
+                    yield from self._catch_up(store, part)
         if verb == "store":
             details = (*details, vectors)
-        elif vectors:
+        elif vectors and 0 in vectors:
             details = kind, what, top, vectors[0]
         value = yield from ask(verb, store, part, details)
         if notice:
@@ -91,12 +105,16 @@ class Embeddings:
         try:
             lacking = yield from ask("lacking", store, part, MAX_TEXTS)
             if lacking:
-                made = yield from self._vectors(store, [text for _, text in lacking])
+                made, _ = yield from self._vectors(store, [text for _, text in lacking])
                 yield from ask(
                     "learn",
                     store,
                     part,
-                    [(id, text, vector) for (id, text), vector in zip(lacking, made)],
+                    [
+                        (id, text, vector)
+                        for (id, text), vector in zip(lacking, made)
+                        if vector is not None
+                    ],
                 )
             if len(lacking) == MAX_TEXTS:
                 self._whole.pop((store.name, part), None)
@@ -104,6 +122,9 @@ class Embeddings:
             pass
 
     def _vectors(self, store, contents: list):
+        """Return (a vector or None for each of *contents*, what is odd about some or ""); a
+        generator of effects.
+        """
         self._agent.chain()  # the shell makes what it asks with
         row, size = store.embedding
         embedder = self._made.get(row)
@@ -117,13 +138,64 @@ class Embeddings:
             (content if isinstance(content, str) else dumps(content))[:MAX_CHARACTERS]
             for content in contents
         ]
-        for at in range(0, len(texts), MAX_TEXTS):
-            found += yield from embedder.embed(texts[at : at + MAX_TEXTS], size, self._agent.meter)
-        return found
+        odd = []
+        while len(found) < len(texts):
+            batch = texts[len(found) : len(found) + embedder.most_texts]
+            found += yield from embedder.embed_each(batch, size, self._agent.meter, odd)
+        if len(odd) > _NAMED:
+            odd[_NAMED:] = ["and %d more" % (len(odd) - _NAMED)]
+        return found, "; ".join(odd)
 
 
 class Embedder(Provider):
     """A row of the image's PROVIDERS whose target makes embeddings."""
+
+    most_texts = MAX_TEXTS  # that this server takes at once
+    _has_worked = False
+
+    def embed_each(self, texts: list, size: int, meter, odd: list):
+        """A generator of effects that returns a vector, or None, for each of *texts*, and adds to
+        *odd* a sentence for each that was shortened or left out.  Raises ``ProviderError`` when no
+        text is at fault.
+        """
+        found, sent = [None] * len(texts), list(texts)
+        waiting, largest, is_divided = [(0, len(texts))], 0, False
+        while waiting:
+            first, last = waiting.pop()
+            try:
+                found[first:last] = yield from self.embed(sent[first:last], size, meter)
+                largest = max(largest, last - first)
+                self._has_worked = True
+                continue
+            except ProviderError as e:
+                if not _is_refusal(e):
+                    raise
+                error = e
+            if not self._has_worked:  # it refuses this text, or every one
+                try:
+                    yield from self.embed([_PROBE], size, meter)
+                except ProviderError:
+                    raise error
+                self._has_worked = True
+            if last - first > 1:
+                middle = (first + last) // 2
+                waiting += [(middle, last), (first, middle)]
+                is_divided = True
+            elif len(sent[first]) > _SHORT and sent[first].strip():
+                sent[first] = sent[first][: len(sent[first]) // 2]
+                waiting.append((first, last))
+        begun = len(odd)
+        for text, part, vector in zip(texts, sent, found):
+            if vector is None:
+                odd.append("no vector is made of %s: %s" % (_named(text), error.message))
+            elif part != text:
+                odd.append(
+                    "the vector of %s is that of its first %d characters: more are refused"
+                    % (_named(text), len(part))
+                )
+        if is_divided and len(odd) == begun:
+            self.most_texts = largest
+        return found
 
     def embed(self, texts: list, size: int, meter):
         """A generator of effects that returns a list of vectors, each of *size* numbers.  Raises
@@ -138,11 +210,13 @@ class Embedder(Provider):
             except ProviderError as e:
                 wait = self._wait(e, attempt, meter)
                 if wait is None:
-                    raise ProviderError(
-                        "provider %s: %s (tried %d of %d)"
-                        % (self.name, e.message, attempt, self.max_attempts),
-                        e.hint,
+                    e.message = "provider %s: %s (tried %d of %d)" % (
+                        self.name,
+                        e.message,
+                        attempt,
+                        self.max_attempts,
                     )
+                    raise
             yield (SLEEP, wait)
             attempt += 1
 
@@ -184,9 +258,7 @@ class Embedder(Provider):
             self._token = None  # withdrawn before its time: once more, with a new one
             return (yield from self._embedded(texts, size, meter))
         if status != 200:
-            raise refused(
-                status, answered, self.codec.error(status, without(key, data)), meter.now_s()
-            )
+            raise self._refusal(status, answered, without(key, data), meter)
         answer = self.codec.parse(data)
         used = answer.get("usage")
         used = used.get("prompt_tokens") if isinstance(used, dict) else None
@@ -194,6 +266,20 @@ class Embedder(Provider):
             meter, used if isinstance(used, int) and used >= 0 else None, 0, asked, 0
         )
         return _vectors_of(answer, len(texts), size)
+
+
+def _is_refusal(error) -> bool:
+    """Return whether the server refuses what the request holds."""
+    said = error.message.lower()
+    return error.status in (400, 413, 422) or (
+        error.status == 500 and any([words in said for words in _LENGTHS])
+    )
+
+
+def _named(text: str) -> str:
+    """Return the beginning of *text*, as a person finds it."""
+    words = " ".join(text[:200].split())
+    return '"%s%s"' % (words[:40], "..." if len(words) > 40 or len(text) > 200 else "")
 
 
 def _vectors_of(answer: dict, count: int, size: int) -> list:

@@ -290,6 +290,7 @@ def test_a_text_that_the_provider_does_not_take_is_not_asked_for_each_time(tmp_p
             assert "notice" not in one.put("cat %d" % number, number)["result"]
         assert [request.body["input"] for request in server.requests] == [
             ["bad"],
+            ["a"],  # which every model takes
             ["cat 3"],
             ["bad"],
         ] + [["cat %d" % n] for n in range(4, 9)]
@@ -470,3 +471,64 @@ def test_a_vector_of_any_length_but_none_has_a_direction():
     half = array("f")
     half.frombytes(memory_search.packed([1e308, 1e308]))
     assert abs(half[0] - 0.5**0.5) < 1e-6 and half[0] == half[1]
+
+
+# -- texts that a server refuses
+
+
+def picky(most_characters: int, most_texts: int, status: int = 400, words: str = "no"):
+    """Return a server that takes texts of so many characters, none empty, and so many at once."""
+
+    def step(request):
+        texts = request.body["input"]
+        if len(texts) > most_texts:
+            return error(413, "batch size %d" % len(texts))
+        if any(len(text) > most_characters or not text.strip() for text in texts):
+            return error(status, words)
+        return embed(request)
+
+    return step
+
+
+def put_all(asked, number: int, *texts, store: str = "notes") -> dict:
+    return asked.ask(
+        "claw.memory.store",
+        store=store,
+        entries=[{"content": text} for text in texts],
+        context={"request_id": UUID % number},
+    )
+
+
+@pytest.mark.parametrize(
+    "status, words", [(400, "no"), (422, "no"), (500, "the input is too large to process")]
+)
+def test_one_text_that_is_refused_costs_its_neighbours_nothing(tmp_path, status, words):
+    long = "word " * 1000
+    with Server(picky(2000, 64, status, words)) as server, agent(tmp_path, server) as asked:
+        stored = put_all(asked, 1, long, "pump", "lamp", " ")
+        notice = stored["result"]["notice"]
+        assert '"word word' in notice and "its first 1250 characters" in notice
+        assert "no vector is made of" in notice
+        assert contents(asked.search("irrigation"))[:1] == ["pump"]
+        assert contents(asked.search("light"))[:1] == ["lamp"]
+        before = len(server.requests)
+        assert "notice" not in put_all(asked, 2, "cat")["result"]
+        assert len(server.requests) - before <= 2
+
+
+def test_batches_fit_the_server(tmp_path):
+    texts = ["cat %d" % number for number in range(12)]
+    with Server(picky(2000, 5)) as server, agent(tmp_path, server) as asked:
+        assert "notice" not in put_all(asked, 1, *texts)["result"]
+        before = len(server.requests)
+        assert "notice" not in put_all(asked, 2, *["dog %d" % n for n in range(12)])["result"]
+        sizes = [len(request.body["input"]) for request in server.requests[before:]]
+        assert max(sizes) <= 5 and sizes.count(3) >= 4
+
+
+def test_a_server_that_refuses_everything_is_asked_twice(tmp_path):
+    with Server(lambda request: error(400, "no such model")) as server:
+        with agent(tmp_path, server) as asked:
+            stored = put_all(asked, 1, "pump", "lamp")
+            assert "only words are searched" in stored["result"]["notice"]
+            assert len(server.requests) == 2
