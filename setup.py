@@ -60,7 +60,7 @@ def extensions() -> list:
         if REQUIRE:
             raise SystemExit(
                 "CLAWLITE_REQUIRE_EXT=1: Cython is not there. pip install "
-                "'cython>=3.1' 'setuptools>=77', "
+                "'cython>=3.1' 'setuptools>=78.1.1', "
                 "then build with --no-build-isolation"
             )
         return []

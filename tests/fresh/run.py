@@ -30,7 +30,8 @@ VARIANTS = ("bookworm:root:0700", "trixie:root:0700", "bookworm:maker:0750", "tr
 PACKAGES = "ca-certificates,git,make,python3,python3-venv"
 CA_FILE = "/etc/ssl/certs/ca-certificates.crt"
 _OF_REGISTRIES = re.compile(r"(?i).*(_proxy|cert|ca_bundle|ca_certs)|(pip|npm_config|uv)_.*")
-# pivot_root and not chroot: in a changed root nobody may make user namespaces.
+# pivot_root and not chroot: in a changed root nobody may make user namespaces.  The shell stays, as
+# process 1: it takes the ends of what the tests leave to it, which make would not.
 _ENTER = """
 cd "$1"; shift
 mount --rbind . "$PWD"; cd "$PWD"
@@ -38,7 +39,7 @@ mount -t proc proc proc; mount --rbind /sys sys; mount --rbind /dev dev
 mount -t tmpfs -o mode=1777 tmpfs tmp; mount -t tmpfs -o mode=755 tmpfs run
 for place in $PLACES; do mkdir -p ".$place"; mount --bind -o ro "$place" ".$place"; done
 mkdir -p .before; pivot_root . .before; cd /; umount -l /.before; rmdir /.before
-unset PLACES; exec "$@"
+unset PLACES; "$@" || exit $?
 """
 
 
@@ -150,7 +151,7 @@ def command(root: Path, user: str, home: Path) -> list:
         words += ["setpriv", "--reuid", user, "--regid", user, "--init-groups"]
     jobs = ["JOBS=" + os.environ["JOBS"]] if os.environ.get("JOBS") else []
     target = os.environ.get("TARGET", "test").split()
-    return [*words, "make", "-C", str(home / "clawlite"), *target, *jobs]
+    return [*words, "make", "--no-print-directory", "-C", str(home / "clawlite"), *target, *jobs]
 
 
 def environment(user: str, home: Path, places: str) -> dict:

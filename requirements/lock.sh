@@ -1,0 +1,15 @@
+#!/bin/sh
+# lock.sh UV: write the locks anew. Each names one version of every package, for all Pythons from
+# 3.11 and all systems, with the hashes of all of its files, and no index.
+set -eu
+cd "$(dirname "$0")"
+lock() {
+	"$uv" pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+		--no-annotate --no-header --no-emit-index-url --no-emit-find-links "$@"
+}
+uv=$1
+lock --extra host --extra accel --extra test -o test.txt ../pyproject.toml
+lock --extra sim -o sim.txt ../pyproject.toml
+for source in *.in; do
+	lock -o "${source%.in}.txt" "$source"
+done
