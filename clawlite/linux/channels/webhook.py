@@ -26,7 +26,7 @@ from clawlite.linux.secrets.secrets import resolve, stores
 WINDOW_S = 300
 _SCHEME, _DIGITS = "sha256=", 64
 _REFUSAL = "the signature does not match this body, or has expired"
-MAX_SEEN = 10000  # signatures that are remembered at once
+MAX_SEEN = 150000  # signatures that are remembered at once: 1.4 MB
 LAST_LOOK_MS = 20
 _STATUS = {"stranger": 403, "pairing": 403, "length": 413, "rate": 429, "busy": 503}
 

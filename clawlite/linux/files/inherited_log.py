@@ -4,11 +4,11 @@ engine has acknowledged them (docs/adr/0208).
 
     FOLDER/OWNER.PROCESS.END     locked as long as its process lives
     [key, ...]                   one line each, JSON with its CRC-32 (record_log.py)
+    ["", key]                    the row with that key is done
 
 1. A row that is written survives a kill.  After ``sync`` it survives a power cut, too.
-2. Rows that are done are removed when all of the file are, when three of four are in a file of at
-   least ``_MANY``, and when the process ends in order.  So after a kill the next process may also
-   find a row that was done.
+2. A row that is done stays done after a kill.  Such rows are removed when all of the file are, when
+   three of four are in a file of at least ``_MANY``, and when the process ends in order.
 3. A file that nobody has locked belongs to a process that has ended.
 4. A damaged row is lost.  A message says so on stderr, and the file is kept as ``NAME.damaged``.
 """
@@ -20,6 +20,7 @@ from clawlite.linux.files.files import leads_to_inode, print_to_stderr
 from clawlite.linux.files.record_log import RecordLog, is_sealed, sealed
 
 _MANY = 1000  # rows
+_DONE = ""  # in place of a key
 
 
 class InheritedLog:
@@ -67,14 +68,17 @@ class InheritedLog:
 
     def done(self, key: str):
         """Note that the row with this key is done; when all are, empty the file."""
-        self._keys.discard(key)
-        if self._log.fd is None:
+        if self._log.fd is None or key not in self._keys:
             return
+        self._keys.discard(key)
         if not self._keys:
             self._log.cut(0)
             self._rows = 0
         elif self._rows >= max(_MANY, 4 * len(self._keys)):
             self._move()
+        else:
+            self._log.append(sealed(self._dumps([_DONE, key]).encode()), False)
+            self._rows += 1
 
     def _move(self):
         """Move the rows that are not done to a file of their own."""
@@ -137,7 +141,7 @@ class InheritedLog:
             if not leads_to_inode(path, log.inode):
                 return []  # another process was faster
             lines, torn = _parts(log.contents())
-            rows = [self._loads(line[:-9]) for line in (*lines, torn) if is_sealed(line)]
+            rows = self._open_rows((*lines, torn))
             damaged = len([line for line in lines if not is_sealed(line)])
             if damaged:
                 kept = log.set_aside(log.contents())
@@ -156,6 +160,17 @@ class InheritedLog:
         finally:
             log.close()
         return rows
+
+    def _open_rows(self, lines) -> list:
+        """Return the rows that *lines* have and that are not done."""
+        rows = {}
+        for line in lines:
+            row = self._loads(line[:-9]) if is_sealed(line) else [_DONE, None]
+            if row[0] == _DONE:
+                rows.pop(row[1], None)
+            else:
+                rows[row[0]] = row
+        return list(rows.values())
 
     def _open(self):
         """Open the file and lock it; again when another process took it over before the lock."""

@@ -596,13 +596,17 @@ class ReplicatedBus:
 
     def _look(self):
         """Ask the engine for the processes that this one looks after: who came first looks after
-        all, and the others after that one.
+        all, and the others after that one; after all, while it does not answer, so that many that
+        ended at once are found at once.
         """
         peers = list(map(host_of, self._replica.peers()))
         if not self._is_up or self._host not in peers:
             return
-        asked = dict.fromkeys(peers if peers[0] == self._host else peers[:1])
+        is_first = peers[0] == self._host or peers[0] in self._missed
+        asked = dict.fromkeys(peers if is_first else peers[:1])
         asked.pop(self._host, None)
+        for process in [one for one in self._missed if one not in asked]:
+            del self._missed[process]  # what it did before says nothing later
         if asked:
             self._engine.ask_there(list(asked))
 

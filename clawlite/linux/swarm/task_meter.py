@@ -132,8 +132,7 @@ class TaskMeter:
 
 
 class TaskProviders(ProviderOrder):
-    """The providers of *order* for one task.  Other tasks may be under way in this agent: the place
-    in its rules between two rounds is this task's alone.
+    """The providers of *order* for one task.
 
     said  the words of the task, without its input: rules see these when none fits words and input
     """

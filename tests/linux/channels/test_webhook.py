@@ -7,12 +7,14 @@ import json
 import os
 import socket
 import time
+import tracemalloc
 
 import pytest
 from channel_world import KEY, World, signed
 
-from clawlite.linux.channels.seen import Seen
-from clawlite.linux.channels.webhook import WINDOW_S, Signed
+from clawlite.linux.channels.seen import MOST_BYTES, Seen
+from clawlite.linux.channels.webhook import MAX_SEEN, WINDOW_S, Signed
+from clawlite.linux.files.record_log import sealed
 from clawlite.linux.net import http_server
 from clawlite.linux.net.http_request import MAX_FIELDS, MAX_HEAD, Refused, Request
 
@@ -340,6 +342,50 @@ def test_signatures_of_an_earlier_version_are_known(tmp_path, capfd):
     seen.add("sha256=c", 1000)
     seen.close()
     assert len(_known(path)) == 3 and not capfd.readouterr().err
+
+
+def test_signatures_with_a_checksum_of_an_earlier_version_are_known(tmp_path, capfd):
+    path, name = tmp_path / "hook.seen", "sha256=%064x" % 5
+    path.write_bytes(sealed(b"1000 " + name.encode()))
+    seen = _known(path)
+    assert len(seen) == 1 and name in seen and not capfd.readouterr().err
+
+
+def test_a_hundred_thousand_requests_in_ten_minutes_are_remembered_in_little_memory(tmp_path):
+    seen, path = Seen(None, 2 * WINDOW_S), tmp_path / "hook.seen"
+    names = ["sha256=%064x" % number for number in range(100000)]
+    tracemalloc.start()
+    for number, name in enumerate(names):
+        seen.add(name, 1000 + number * 600 // 100000)
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(seen) == 100000 < MAX_SEEN and used < 2000000, used
+    assert all(name in seen for name in names[::97]) and "sha256=%064x" % 100000 not in seen
+    seen.forget(1599)
+    assert len(seen) == 100000, "none is forgotten before its time"
+    seen.forget(1000 + 3 * 2 * WINDOW_S)
+    assert len(seen) == 0
+    # what is on the disk is known again, and the file does not grow without bound
+    seen = Seen(str(path), 2 * WINDOW_S)
+    seen._write = lambda line: None
+    for name in names:
+        seen.add(name, 1000)
+    seen._rewrite()
+    seen.close()
+    again = _known(path)
+    assert len(again) == 100000 and names[0] in again and names[-1] in again
+    assert path.stat().st_size < MOST_BYTES // 4
+
+
+def test_a_full_memory_of_signatures_takes_no_more_and_forgets_none(monkeypatch):
+    monkeypatch.setattr("clawlite.linux.channels.webhook.MAX_SEEN", 3)
+    now = [1000]
+    check = Signed("/hook", KEY.encode(), lambda: now[0], None)
+    bodies = [signed(b'{"from": "7", "text": "%d"}' % number, 1000) for number in range(4)]
+    assert [_status(check, body) for body in bodies] == [200, 200, 200, 429]
+    assert _status(check, bodies[0]) == 401
+    now[0] += 2 * WINDOW_S + 60
+    assert _status(check, signed(b'{"from": "7", "text": "x"}', now[0])) == 200
 
 
 def test_what_cannot_be_put_on_record_is_refused_and_may_come_again(tmp_path):
