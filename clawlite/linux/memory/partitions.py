@@ -14,13 +14,16 @@
 
 from clawlite.core.base.errors import StoreError
 from clawlite.core.image.memories import DOES, FILES, SINGLE
-from clawlite.linux.memory.entry import BITS, COLUMNS, check, name
+from clawlite.linux.memory.entry import BITS, COLUMNS, check, checksum, name
 
 MAX_PLACES = 4096  # of one store
 # so long a request is remembered (and its entries, when they are no longer wanted)
 KEPT_MS = 300000
 KEPT = 4096  # requests of one place that are remembered
 SET_MS = 1700000000000  # a clock that shows less has not been set
+# an entry that is so far ahead of the clock came while the clock was wrong; a machine without a
+# clock of its own boots less far in the past (and with less than SET_MS when it knows nothing)
+AHEAD_MS = 5 * 366 * 86400000
 
 
 class Partition:
@@ -172,6 +175,30 @@ class Partitions:
             (BITS, BITS),
         )[0]
         return max([now_ms, newest or 0] + [place.at for place in self._known.values()])
+
+    def is_ahead(self, place, now_ms: int) -> bool:
+        """Return whether the newest entry of *place* came while the clock was years ahead."""
+        return now_ms >= SET_MS and place.at > now_ms + AHEAD_MS
+
+    def bring_back(self, place, now_ms: int):
+        """Give the entries of *place* that came while the clock was years ahead the present time:
+        the times of a place never go back, so those of all later ones would be wrong, too.  A
+        commit has begun.
+        """
+        ids = place.base, place.last
+        (before,) = self._db.row(
+            "SELECT max(at) FROM entries WHERE id>? AND id<=? AND at<=?", (*ids, now_ms + AHEAD_MS)
+        )
+        at, changes = max(now_ms, before or 0), []
+        for row in self._db.run(
+            "SELECT %s FROM entries WHERE id>? AND id<=? AND at>?" % COLUMNS,
+            (*ids, now_ms + AHEAD_MS),
+        ):
+            check(row, self._db.path)
+            id, _, *rest, _ = row
+            changes.append((at, checksum([id, at, *rest]), id))
+        self._db.many("UPDATE entries SET at=?, crc=? WHERE id=?", changes)
+        place.at = at
 
     def since(self, place, ms: int, low: int) -> int:
         """Return the first id, from *low* on, of an entry that is as young as *ms*; one behind

@@ -209,7 +209,8 @@ class Stores:
         try:
             self._db.check_writable()  # else acknowledged entries could never be folded
             self._refresh(self._journal.is_full())
-            if None in [self._places.find(job[_STORE], job[_PART], now) for job in jobs]:
+            places = [self._places.find(job[_STORE], job[_PART], now) for job in jobs]
+            if any(place is None or self._places.is_ahead(place, now) for place in places):
                 return self._write(jobs)  # the first entry of a place is a commit
             for number, _, store, part, details in jobs:
                 try:
@@ -313,6 +314,8 @@ class Stores:
     def _store(self, store, part: str, details: tuple) -> dict:
         now = self._clock()
         place = self._places.find(store, part, now, True)
+        if self._places.is_ahead(place, now):
+            self._places.bring_back(place, now)
         stored, rows, vectors = self._accept(store, part, place, details, now, True)
         if rows:
             insert(self._db, rows)

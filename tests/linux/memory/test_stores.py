@@ -119,6 +119,34 @@ def test_a_clock_that_goes_back_stands_still(world):
     assert stamps[0] == stamps[1] and world.again().all(one) == ["a", "b"]
 
 
+@pytest.mark.parametrize("saves_wear", [False, True])
+def test_a_clock_that_was_years_ahead_once_leaves_no_trace(world, saves_wear):
+    one = store(saves_wear=saves_wear)
+    right = world.now
+    world.put(one, "before")
+    world.now = right + 73 * 365 * DAY_MS
+    for text in ("a", "b"):
+        world.put(one, text)
+    world.now = right + 1000
+    for again in (False, True):
+        world = world.again() if again else world
+        world.put(one, "again" if again else "after")
+    found = world.found(one, "time-range", (right - 1, right + DAY_MS))
+    texts = [entry["content"] for entry in found]
+    assert texts == ["before", "a", "b", "after", "again"], "none is lost, and all are there now"
+    assert world.found(one, "time-range", (right + DAY_MS, 1 << 50)) == []
+
+
+def test_a_clock_that_was_a_year_ahead_or_is_not_set_changes_no_entry(world):
+    one = store()
+    world.put(one, "a")
+    before = world.found(one, "time-range", (0, 1 << 50))[0]["timestamp"]
+    for now in (world.now - 4 * 365 * DAY_MS, 1000):
+        world.now = now
+        world.put(one, "b")
+    assert {e["timestamp"] for e in world.found(one, "time-range", (0, 1 << 50))} == {before}
+
+
 def test_the_same_request_stores_once(world):
     one, id = store(), world.id()
     first = world.put(one, "once", id=id)

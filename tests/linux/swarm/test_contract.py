@@ -66,6 +66,27 @@ def test_who_is_killed_is_gone(world):
     world.until(lambda: "hand" not in lead.present())
 
 
+def test_all_who_were_killed_at_once_are_looked_for_at_once(world):
+    """Who came before the others looks after them, and it is one of the dead."""
+    first = world.bus("lead", 0)
+    for number in range(3):
+        world.done(first.put(task(number)))
+    others = [world.process() for _ in range(3)]
+    for other in others:
+        other.said()
+    last = world.bus("lead", 0)
+    world.until(lambda: len(last.present().get("hand", ())) == 3)
+    world.ends.remove(first)
+    first.leave()
+    asked = []
+    ask_there = last._engine.ask_there
+    last._engine.ask_there = lambda names: (asked.append(len(names)), ask_there(names))
+    for other in others:
+        other.kill()
+    world.until(lambda: "hand" not in last.present())
+    assert max(asked) == 3, "not one after the other"
+
+
 # -- the queue
 
 

@@ -49,6 +49,39 @@ def left_by_a_kill(world, *rows: list):
 # -- the file
 
 
+def test_what_was_done_before_a_kill_is_not_found_again(tmp_path):
+    folder = str(tmp_path / "team")
+    killed = log_of(folder, "hand", "a1")
+    for row in ROWS:
+        killed.keep(row, False)
+    killed.done(IDS[1])
+    killed.done(IDS[0])
+    killed.keep(ROWS[0], False)  # once more
+    killed._log.close()
+    after = log_of(folder, "hand", "a2")
+    assert sorted(after.left_behind(pytest.fail)) == sorted([ROWS[0], ROWS[2]])
+    after.done(IDS[2])
+    after._log.close()
+    last = log_of(folder, "hand", "a3")
+    assert last.left_behind(pytest.fail) == [ROWS[0]]
+    last.done(IDS[0])
+    last.close()
+    assert kept(folder) == []
+
+
+def test_a_steady_flow_keeps_the_file_small_and_what_is_done_stays_done(tmp_path):
+    folder = str(tmp_path / "team")
+    killed = log_of(folder, "hand", "a1")
+    killed.keep(["waits", 0], False)
+    for number in range(5000):
+        killed.keep(["key%d" % number, number], False)
+        killed.done("key%d" % number)
+    (name,) = kept(folder)
+    assert os.path.getsize(os.path.join(folder, name)) < 50000
+    killed._log.close()
+    assert log_of(folder, "hand", "a2").left_behind(pytest.fail) == [["waits", 0]]
+
+
 def test_a_file_is_taken_over_once_and_only_when_its_process_has_ended(tmp_path):
     folder = str(tmp_path / "team")
     one, other = (log_of(folder, "hand", process) for process in ("a1", "a2"))
