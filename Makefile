@@ -154,15 +154,22 @@ words32: $(STAMP)
 		--prefix $(WORDS32) $(PORT)@1.27.0 >/dev/null; } || echo "No MicroPython with 32-bit words here: its tests are skipped."
 
 # Clients and servers of MCP that are not ours: the older SDK needs an environment of its own, and
-# the programs from npm a newer node than some systems have.
+# the programs from npm a newer node than some systems have.  The servers are those that people use.
+# They are pinned, and fetched anew when this list changes (the mark has its checksum).
 MCP     := build/mcp
+MCP_NPM := @modelcontextprotocol/conformance@0.1.16 @modelcontextprotocol/inspector@2.12.0 \
+	@modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31 \
+	@modelcontextprotocol/server-memory@2026.8.31 @modelcontextprotocol/server-sequential-thinking@2026.8.31 \
+	@upstash/context7-mcp@4.1.1 @playwright/mcp@0.0.83 chrome-devtools-mcp@1.11.0 @antv/mcp-server-chart@0.9.10 \
+	@notionhq/notion-mcp-server@2.5.2 @eslint/mcp@0.3.13 exa-mcp-server@3.4.1 mcp-server-code-runner@0.1.8 \
+	@cyanheads/git-mcp-server@2.15.3
+MCP_MADE := $(MCP)/made-$(firstword $(shell echo '$(MCP_NPM)' | cksum))
 mcp:
-	@test -f $(MCP)/made || { rm -rf $(MCP) && $(PYTHON) -m venv $(MCP) && \
+	@test -f $(MCP_MADE) || { rm -rf $(MCP) && $(PYTHON) -m venv $(MCP) && \
 		$(MCP)/bin/pip $(LOCKED) requirements/mcp.txt && \
 		export NODE_EXTRA_CA_CERTS="$${NODE_EXTRA_CA_CERTS:-$$(ls $(CA_FILE) 2>/dev/null)}" && \
 		PATH="$(CURDIR)/$(MCP)/bin:$$PATH" npm install --silent --no-save --no-audit --no-fund --ignore-scripts --prefix $(MCP)/npm \
-		@modelcontextprotocol/conformance @modelcontextprotocol/inspector @modelcontextprotocol/server-everything \
-		@modelcontextprotocol/server-filesystem @modelcontextprotocol/server-memory >/dev/null && touch $(MCP)/made; } || \
+		$(MCP_NPM) >/dev/null && touch $(MCP_MADE); } || \
 		echo "No other clients of MCP here: their tests are skipped."
 
 # A runner that is not ours, for the proxy: an agent framework with the packages that it needs.

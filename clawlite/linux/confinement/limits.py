@@ -5,7 +5,7 @@ When control groups are delegated (cgroups.py), they enforce the first three ins
 
 | limit          | set by the child                         | watched by the supervisor        |
 |----------------|------------------------------------------|----------------------------------|
-| memory_mb      | RLIMIT_AS of each process; memory that   | the sum over the tree, with the  |
+| memory_mb      | RLIMIT_DATA of each process; memory that | the sum over the tree, with the  |
 |                | cannot be seen is refused (seccomp.py)   | kernel's part, memory_accounting |
 | cpu_shares     | nice of each process                     | nice of each session (autogroup) |
 | max_processes  | RLIMIT_NPROC, threads count              | the number in the tree           |
@@ -29,6 +29,7 @@ INODE = 1024  # bytes of kernel memory for one entry
 # descriptors of a process whose memory is watched, unless the profile has max_open_files
 OPEN_FILES = 1024
 PENDING = 1024  # pending signals and timers
+STACK = 8388608  # of a first thread, where the system sets no limit
 TICK_MS = 50  # how often the supervisor measures
 
 
@@ -82,7 +83,9 @@ def restrict(plan: dict, others: int):
     if files is not None:
         _lower(resource.RLIMIT_NOFILE, files)
     if is_watched(plan):
-        _lower(resource.RLIMIT_AS, plan["memory_mb"] << 20)
+        # not RLIMIT_AS: engines of JavaScript, Java and Go reserve far more addresses than they use
+        _lower(resource.RLIMIT_DATA, plan["memory_mb"] << 20)
+        _lower_stack(plan["memory_mb"] << 20)
         _lower(resource.RLIMIT_SIGPENDING, PENDING)
     if plan["max_processes"] is not None and "max_processes" not in plan["kept"]:
         _lower(resource.RLIMIT_NPROC, plan["max_processes"] + others)
@@ -120,6 +123,16 @@ def _lower(what: int, value: int):
     if hard != resource.RLIM_INFINITY and hard < value:
         value = hard
     resource.setrlimit(what, (value, value))
+
+
+def _lower_stack(most: int):
+    """Let no stack of a first thread, which RLIMIT_DATA does not count, grow beyond *most*.  The
+    soft limit is the size of each other thread's stack, which it does count.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    soft = STACK if soft == resource.RLIM_INFINITY else soft
+    hard = most if hard == resource.RLIM_INFINITY else min(hard, most)
+    resource.setrlimit(resource.RLIMIT_STACK, (min(soft, hard), hard))
 
 
 def kernel() -> tuple:

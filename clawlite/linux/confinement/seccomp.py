@@ -56,7 +56,7 @@ _UNCOUNTED = {
 # these can send descriptors, which belong to no process while they are in the socket
 _SENT = ["sendmsg", "sendmmsg"]
 # MAP_SHARED_VALIDATE has the first bit, too
-MAP_SHARED, MAP_ANONYMOUS = 1, 32
+MAP_SHARED, MAP_ANONYMOUS, MAP_GROWSDOWN = 1, 32, 256
 # SO_SNDBUF, SO_RCVBUF, and the same by force
 SOL_SOCKET, BUFFERS = 1, [7, 8, 32, 33]
 OPTIONS = [26, 50, 51, 52, 60]  # SO_ATTACH_FILTER and the like, SO_ZEROCOPY
@@ -313,10 +313,12 @@ def _buffers(program):
 
 
 def _shared(program):
-    """Refuse shared memory without a file.  All of it exists as long as one page is mapped, but
-    only that page is part of a process' size.
+    """Refuse shared memory without a file: all of it exists as long as one page is mapped, but only
+    that page is part of a process' size.  Refuse mappings that are stacks: RLIMIT_DATA does not
+    count them.
     """
     for name in ("mmap", "mmap2"):
+        program.refuse_bits(name, 3, MAP_GROWSDOWN)
         program.begin(name)
         program.argument(3)
         program.add(_AND, MAP_SHARED | MAP_ANONYMOUS)

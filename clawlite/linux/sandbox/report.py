@@ -67,7 +67,7 @@ def _limits(found: dict) -> dict:
         if controller in found["cgroups"]
     }
     return {
-        "memory_mb": "RLIMIT_AS of each process, and by the supervisor the sum over the tree: "
+        "memory_mb": "RLIMIT_DATA of each process, and by the supervisor the sum over the tree: "
         "pages, swap, and the most that the kernel may hold "
         "for its tasks, mappings, descriptors, pipes, sockets and locks; what it "
         "could not count is refused",

@@ -434,7 +434,6 @@ def of_npm(tmp_path, package: str, names, *args, level, environment=()):
         tools=tools,
         level=level,
         args=[str(program.resolve()), *map(str, args)],
-        memory_mb=65536,  # of addresses: node asks for far more than it uses
     )
     if environment:
         with (agent / "clawlite.toml").open("a") as file:

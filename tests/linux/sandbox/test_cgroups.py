@@ -213,7 +213,7 @@ def test_a_group_that_holds_others_is_left_alone():
                     and "holds other programs" in found["cgroups"]["reason"]
                 )
                 assert (
-                    found["limits"]["memory_mb"].startswith("RLIMIT_AS")
+                    found["limits"]["memory_mb"].startswith("RLIMIT_DATA")
                     and place.shell("echo runs")["output"] == "runs\n"
                 )
                 assert _groups(path) == []

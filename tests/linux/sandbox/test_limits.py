@@ -32,6 +32,58 @@ def test_memory_of_one_process(place):
     assert place.python(body.replace("400", "40"), memory_mb=256) == 40 << 20
 
 
+MAPS = """/usr/bin/python3 -c '
+import ctypes, resource, time
+c = ctypes.CDLL(None, use_errno=True)
+c.mmap.restype = ctypes.c_void_p
+c.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+c.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+
+def map(size, protection, flags=34):
+    at = c.mmap(None, size, protection, flags, -1, 0)
+    if at == ctypes.c_void_p(-1).value:
+        raise SystemExit(ctypes.get_errno())
+    return at
+
+%s
+print("done")'
+"""  # noqa: E501
+
+
+def test_addresses_that_are_reserved_are_no_memory(place):
+    """Engines of JavaScript and Java reserve gigabytes, and use some of them."""
+    reserve = "at = map(20 << 30, 0)\nfree = c.mprotect(at, %d << 20, 3)\n"
+    used = reserve + "assert free == 0\nctypes.memset(at, 1, %d << 20)"
+    said = place.shell(MAPS % (used % (100, 100)), memory_mb=256)
+    assert said["output"] == "done\n", said
+    said = place.shell(
+        MAPS % (reserve % 400 + "assert (free, ctypes.get_errno()) == (-1, 12)"), memory_mb=256
+    )
+    assert said["output"] == "done\n", said
+
+
+def test_memory_that_counts_as_no_data_of_its_process(place):
+    """What is written and then made read-only is no data to the kernel: the sum has it."""
+    turned = "for _ in range(600):\n    at = map(16 << 20, 3)\n    ctypes.memset(at, 1, 16 << 20)\n"
+    turned += "    c.mprotect(at, 16 << 20, 1)\ntime.sleep(60)"
+    said = place.shell(MAPS % turned, memory_mb=128)
+    assert said["ended"] == "memory_mb" and said["output"] == "", said
+
+
+def test_stacks_have_an_end(place):
+    """The kernel counts no stack as data: no mapping becomes one, and that of the first thread
+    cannot grow beyond the limit.
+    """
+    said = place.shell(MAPS % "map(4096, 3, 34 | 256)", memory_mb=64)
+    assert said["exit_code"] == 1 and "done" not in said["output"], said
+    assert place.shell(MAPS % "map(4096, 3, 34 | 256)")["output"] == "done\n"
+    limits = "import resource\n    return list(resource.getrlimit(resource.RLIMIT_STACK))\n"
+    soft, hard = place.python("    " + limits, memory_mb=64)
+    assert 0 < soft <= 8 << 20 and soft <= hard <= 64 << 20
+    deep = "resource.setrlimit(resource.RLIMIT_STACK, (-1, -1))"
+    assert "done" not in place.shell(MAPS % deep, memory_mb=64)["output"]
+
+
 TREE = """
     import time
     for _ in range(6):

@@ -80,7 +80,7 @@ def leave() -> str:
 def limits() -> dict:
     """Say what this process may use."""
     import resource
-    return {"files": resource.getrlimit(resource.RLIMIT_NOFILE)[0], "memory": resource.getrlimit(resource.RLIMIT_AS)[0],
+    return {"files": resource.getrlimit(resource.RLIMIT_NOFILE)[0], "memory": resource.getrlimit(resource.RLIMIT_DATA)[0],
             "processes": resource.getrlimit(resource.RLIMIT_NPROC)[0]}
 '''  # noqa: E501
 SCOPED = {

@@ -1,0 +1,56 @@
+"""Servers that people install from npm, as they are released (pinned in the Makefile), in the
+default sandbox: level process, and not one limit of a manifest (docs/sandbox.md, "Limits that a
+manifest leaves out").
+"""
+
+import json
+
+import mcp_agents
+import mcp_clients
+import pytest
+from agents import Agent, linux, tool_call
+
+from clawlite.host.build.build import build_beside
+from clawlite.host.image import inspection
+
+MODULES = mcp_clients.PLACE / "npm/node_modules"
+# program -> (arguments, least number of tools, (tool, its arguments, what the result of a call
+# has)).  Nothing has a network here, a key or a browser: a tool that needs one says so itself,
+# which shows that its server runs.  MARKS is a folder that it may write to.
+PIECE = {"category": "a", "value": 1}
+THOUGHT = {"thought": "a", "nextThoughtNeeded": False, "thoughtNumber": 1, "totalThoughts": 1}
+SERVERS = {
+    "mcp-server-everything": ([], 8, ("echo", {"message": "fern"}, "fern")),
+    "mcp-server-filesystem": (["MARKS"], 10, ("list_allowed_directories", {}, "MARKS")),
+    "mcp-server-memory": ([], 8, ("search_nodes", {"query": "fern"}, "entities")),
+    "mcp-server-sequential-thinking": ([], 1, ("sequentialthinking", THOUGHT, "thoughtHistory")),
+    "context7-mcp": ([], 2, ("resolve-library-id", {"query": "a", "libraryName": "fern"}, "fail")),
+    "playwright-mcp": ([], 15, ("browser_close", {}, "chrome")),
+    "chrome-devtools-mcp": ([], 15, ("list_pages", {}, "hrome")),
+    "mcp-server-chart": ([], 15, ("generate_pie_chart", {"data": [PIECE]}, "fail")),
+    "notion-mcp-server": ([], 10, ("API-get-self", {}, "ENOTFOUND")),
+    "mcp": ([], 1, ("lint-files", {"filePaths": ["MARKS/none.js"]}, "none.js")),
+    "exa-mcp-server": ([], 1, ("web_search_exa", {"query": "fern"}, "rror")),
+}
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_server_lists_its_tools_and_is_called(tmp_path, name):
+    program = MODULES / ".bin" / name
+    if not program.exists():
+        pytest.skip("no %s from npm: make mcp" % name)
+    args, least, call = SERVERS[name]
+    marks = str(tmp_path / "marks")
+    args = [str(program.resolve()), *(one.replace("MARKS", marks) for one in args)]
+    tool = mcp_agents.tool("all", None, "t", str(mcp_clients.node()))
+    folder = mcp_agents.write(tmp_path, level="process", tools=[tool], args=args)
+    (folder / "reflex.toml").write_text('[[rule]]\nwhen = "hi"\nsay = "ho"\n')
+    image = build_beside(str(folder))
+    names = inspection.open_image(image).names
+    assert len(names) >= least
+    theirs, arguments, expected = call
+    arguments = json.loads(json.dumps(arguments).replace("MARKS", marks))
+    with Agent(linux("serve", image, "--stdio"), tmp_path).initialize() as agent:
+        agent.line(json.dumps(tool_call("t__" + theirs, arguments, 1)))
+        answer = agent.message()
+        assert expected.replace("MARKS", marks) in json.dumps(answer.get("result")), answer
