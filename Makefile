@@ -161,8 +161,7 @@ MCP_NPM := @modelcontextprotocol/conformance@0.1.16 @modelcontextprotocol/inspec
 	@modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31 \
 	@modelcontextprotocol/server-memory@2026.8.31 @modelcontextprotocol/server-sequential-thinking@2026.8.31 \
 	@upstash/context7-mcp@4.1.1 @playwright/mcp@0.0.83 chrome-devtools-mcp@1.11.0 @antv/mcp-server-chart@0.9.10 \
-	@notionhq/notion-mcp-server@2.5.2 @eslint/mcp@0.3.13 exa-mcp-server@3.4.1 mcp-server-code-runner@0.1.8 \
-	@cyanheads/git-mcp-server@2.15.3
+	@notionhq/notion-mcp-server@2.5.2 @eslint/mcp@0.3.13 exa-mcp-server@3.4.1 mcp-server-code-runner@0.1.8
 MCP_MADE := $(MCP)/made-$(firstword $(shell echo '$(MCP_NPM)' | cksum))
 mcp:
 	@test -f $(MCP_MADE) || { rm -rf $(MCP) && $(PYTHON) -m venv $(MCP) && \

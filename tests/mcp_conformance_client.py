@@ -58,7 +58,7 @@ def main(url: str) -> int:
     try:
         settings = credentials(url)
         headers = [header(settings, url)] if settings else []
-        tools, _ = remote_listing.tools_at(url, headers, [])
+        tools, *_ = remote_listing.tools_at(url, headers, [])
     except ClawError as e:
         print(e)
         return 0 if os.environ["MCP_CONFORMANCE_SCENARIO"] == "initialize" else 1

@@ -34,6 +34,8 @@ reaches      a call opens its text, a URL, as its variables say, and gives the s
 roams        a call reads the file that it names, or writes to it, "write PATH"
 spins        a call with the text "itself" takes the processor for ever, one with "others" by one
              process after the other
+banner       it writes lines that are no messages, before all else and in each call
+mixed        some of its tools cannot be taken, and one has keywords of OpenAPI
 odd          its first byte is an X, as of a sandbox that could not start it, once FOLDER/now is
              there
 """
@@ -86,6 +88,8 @@ def tools() -> list:
     if "many" in WHAT:
         named = {"description": about, "inputSchema": schema}
         return [dict(named, name="many_%03d" % number) for number in range(500)]
+    if "mixed" in WHAT:
+        return mixed(about, schema)
     echo = {"name": "echo", "description": about, "inputSchema": schema}
     hints = {"annotations": {"readOnlyHint": True, "destructiveHint": True}}
     others = [
@@ -93,6 +97,26 @@ def tools() -> list:
         for name in ("picture", "fail", "sum", "sleep", "where")
     ]
     return [echo, *([echo] if "twice" in WHAT else []), *others]
+
+
+def mixed(about: str, schema: dict) -> list:
+    """Return tools of which echo and edit alone can be taken."""
+    ops = [{"type": "object", "properties": {"type": {"const": name}}} for name in "ab"]
+    op = {"discriminator": {"propertyName": "type"}, "oneOf": ops, "nullable": True}
+    edit = {"type": "object", "properties": {"op": op}, "xml": {"name": "e"}, "$schema": "urn:x"}
+    texts = {"type": "object", "properties": {"text": {"type": "string", "pattern": "(?=a)b"}}}
+    each = {
+        "echo": schema,
+        "edit": edit,
+        "no name, at all": schema,
+        "texts": texts,
+        "closed": {"type": "object", "unevaluatedProperties": False},
+        "wrong": {"type": "objct"},
+        "twice": schema,
+    }
+    found = [dict(name=name, description=about, inputSchema=each[name]) for name in each]
+    found.append(dict(found[0], name="rude", description=about + ORDER))
+    return [*found, found[-2], {"description": "nameless", "inputSchema": schema}, "text"]
 
 
 def listed(params: dict) -> dict:
@@ -236,6 +260,8 @@ def answer(method: str, params: dict):
         return listed(params)
     if method == "tools/call" and "deaf" in WHAT:
         signal.pause()
+    if method == "tools/call" and "banner" in WHAT:
+        print("calling", flush=True)
     if method == "tools/call":
         return called(params["name"], params.get("arguments", {}), params.get("_meta") or {})
     return None
@@ -252,6 +278,8 @@ if "exits" in WHAT:
     sys.exit("no licence for this machine")
 if "odd" in WHAT and os.path.exists(os.path.join(FOLDER, "now")):
     print('X{"message": ["not", "a", "text"]}', flush=True)
+if "banner" in WHAT:
+    print('Xcode server\n{"level":"info"}\n[1]\n\u00fc\n{"jsonrpc": "2.0", ', flush=True)
 if "child" in WHAT:
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", FOLDER])
 while line := LATER.pop(0) if LATER else sys.stdin.readline():

@@ -467,13 +467,9 @@ def test_progress_of_a_call_that_is_watched():
 
 def test_whoever_breaks_the_protocol_is_told_of():
     for data, said in (
-        (b"Hello!\n", "not JSON"),
-        (b"[1]\n", "not JSON-RPC"),
-        (b'{"id":1}\n', "not JSON-RPC"),
         (line(4711, {}), "never sent, id 4711"),
         (line("1", {}), "never sent"),
         (line(True, {}), "never sent"),
-        (b"\xff\xfe\n", "not JSON"),
     ):
         assert said in broken(ready(), data), data
     one = ready()
@@ -481,6 +477,20 @@ def test_whoever_breaks_the_protocol_is_told_of():
     for _ in range(MAX_UNASKED):
         one.feed(note)
     assert "answer nothing" in broken(one, note)
+
+
+def test_lines_that_are_no_messages_are_skipped_and_counted():
+    for data, said in (
+        (b"Hello!\n", '"Hello!"'),
+        (b"[1]\n", '"[1]"'),
+        (b'{"id":1}\n', '"{\\"id\\":1}"'),
+        (b"\xff\xfe\n", '".."'),
+    ):
+        one = ready()
+        one.call("a", "echo", {})
+        assert one.feed(data + b"more\n") == [] and one.odd_line == said, one.odd_line
+        assert one.feed(line(2, {"content": []})) == [("a", (True, ""))]
+        assert "answer nothing" in broken(one, data * (MAX_UNASKED + 1))
 
 
 def test_blank_lines_are_counted():
@@ -572,13 +582,26 @@ def test_a_list_without_end():
 def test_a_list_that_is_none():
     for tools, said in (
         (None, "is none"),
-        ([{}], "without a name"),
-        ([ECHO, ECHO], "twice"),
-        ([3], "without a name"),
+        ({}, "is none"),
+        ([3] * 1001, "more than 1000 tools"),
+        ([ECHO] * 1002, "more than 1000 tools"),
     ):
         one = client()
         one.feed(line(0, {"supportedVersions": [STATELESS]}))
         assert said in broken(one, line(1, {"tools": tools})), tools
+
+
+def test_entries_that_are_no_tools_are_left_out():
+    other = dict(ECHO, name="other")
+    for tools, found, left_out in (
+        ([{}, ECHO, 3, {"name": 5}], [ECHO], [("", "it has no name")] * 3),
+        ([ECHO, other, ECHO], [other], [("echo", "it is listed twice")]),
+    ):
+        one = ready(tools)
+        assert list(one.tools.values()) == found and one.left_out == left_out
+        one.ask_for_tools()
+        one.feed(line(2, {"tools": [ECHO]}))
+        assert list(one.tools.values()) == [ECHO] and one.left_out == []
 
 
 def test_pins_say_what_has_changed():

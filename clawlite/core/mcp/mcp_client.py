@@ -18,6 +18,8 @@ out.
    A server that ends the subscription is asked again after a pause, which doubles each time up to
    ``LONGEST_PAUSE_MS``.  A subscription that lasted that long makes the pause short again.  A
    server that refuses it is not asked again.
+5. A line that is no message (a banner, a log) is skipped, as the SDKs of other clients do, and
+   counts as a message that answers nothing; ``odd_line`` has the first one, for a person.
 """
 
 from clawlite.core.base.errors import ClawError, InvalidParams
@@ -69,6 +71,8 @@ class MCPClient:
     may_change    bool, the server says that it tells when its tools change
     is_often_ended  bool, the server has ended ``MANY_ENDS`` subscriptions in a row.  It stays True.
                   A new client begins at False; the caller notes which servers it has told of
+    odd_line      str, the start of the first line that was no message, or ""
+    left_out      [(name or "", why), ...] of listed tools that are not in ``tools``
     progress      {key: (progress, total or None, message)}, what the server told last of calls that
                   wanted it; the caller takes it out
     keep          None, or function(media type or "", base64) -> where an image, a sound or a blob
@@ -81,6 +85,7 @@ class MCPClient:
         self.out = bytearray()
         self.tools = {}
         self.progress = {}
+        self.odd_line, self.left_out = "", []
         self.keep = None
         self.is_stale = False
         self._loads, self._dumps = codecs
@@ -93,7 +98,7 @@ class MCPClient:
         self._unasked = self._pages = 0
         self._counted_ms = now_ms  # since when messages are counted that answer nothing
         self._is_known = is_handshake  # the era was settled before
-        self._found = {}
+        self._found, self._twice = {}, []
         # what the server asked for last, and the id of the first request that came after that
         self._wanted, self._wanted_before = "", 0
         self.version = None
@@ -195,6 +200,7 @@ class MCPClient:
     def ask_for_tools(self):
         """Ask for the tools again; the state is LIST until they are known."""
         self.state, self._found, self._pages, self.is_stale = LIST, {}, 0, False
+        self._twice, self.left_out = [], []
         self._request("tools/list", {})
 
     def feed(self, data: bytes) -> list:
@@ -223,7 +229,13 @@ class MCPClient:
     # -- one message
 
     def _message(self, line: bytes, done: list):
-        self._taken(self._decoded(line), done)
+        try:
+            message = self._decoded(line)
+        except Broken:
+            self.odd_line = self.odd_line or _start(line)
+            self._count()
+            return
+        self._taken(message, done)
 
     def _decoded(self, line: bytes) -> dict:
         try:
@@ -361,17 +373,25 @@ class MCPClient:
         if not isinstance(tools, list):
             raise Broken("its list of tools is none")
         for tool in tools:
-            if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
-                raise Broken("its list of tools has an entry without a name")
-            if tool["name"] in self._found:
-                raise Broken("it lists the tool %s twice" % show(tool["name"]))
-            self._found[tool["name"]] = tool
-        if len(self._found) > MAX_TOOLS or self._pages > MAX_PAGES:
+            name = tool.get("name") if isinstance(tool, dict) else None
+            if isinstance(name, str) and name not in self._found:
+                self._found[name] = tool
+            elif isinstance(name, str):
+                self._twice.append(name)  # which one a call means is not known
+            else:
+                self.left_out.append(("", "it has no name"))
+        if (
+            len(self._found) + len(self._twice) + len(self.left_out) > MAX_TOOLS
+            or self._pages > MAX_PAGES
+        ):
             raise Broken("it lists more than %d tools, or %d pages" % (MAX_TOOLS, MAX_PAGES))
         cursor = result.get("nextCursor")
         if cursor is not None:
             self._request("tools/list", {"cursor": cursor})
         else:
+            for name in self._twice:
+                if self._found.pop(name, None) is not None:
+                    self.left_out.append((name, "it is listed twice"))
             self.tools, self.state = self._found, READY
 
     def _wants_to_listen(self) -> bool:
@@ -513,6 +533,14 @@ def unanswered(requests):
     asked = _inputs(requests)
     what = "the MCP server wants more input for this call%s; %s"
     return ClawError(what % (": " + asked if asked else "", _UNANSWERED))
+
+
+def spoke_oddly(name: str, line: str) -> str:
+    """Return what a person is told of the server *name* whose ``odd_line`` is *line*."""
+    return (
+        "the MCP server %s writes to stdout what is no message, and it is skipped: %s - what a "
+        "server logs belongs on stderr" % (name, line)
+    )
 
 
 def often_ended(name: str) -> str:

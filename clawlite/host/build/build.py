@@ -119,6 +119,7 @@ def build(
     board: str = None,
     refresh: bool = False,
     allowed=(),
+    accepted=(),
 ) -> dict:
     """Build the manifest *name*; return what ``clawlite build`` shows.
 
@@ -127,13 +128,14 @@ def build(
     board     refuse what this board (``boards.names``) cannot honour, or None
     refresh   fetch the documents of other registries again, ask MCP servers again for their tools,
               and refuse changes
+    accepted  names of MCP servers whose changed tools are taken
     allowed   folders outside of the manifest's that its files may lie in
     Keys: file, bytes, changed, pinned (URIs of what was asked now and stands in clawlite.lock),
     requires, sections, heap_bytes and held_bytes (heap that turns work with, and what is held
     between them: host/fit/heap.py), swarm_bytes (what of these is for the swarm), flash_bytes,
     word_bits (of these), board, fits and fits_not (names of boards), why_not ({each of fits_not:
     its first reason}), dead, shadowed, warnings."""
-    loaded, pinned = manifest.load_pinned(name, refresh, allowed)
+    loaded, pinned = manifest.load_pinned(name, refresh, allowed, accepted)
     key = read_key(key_file) if key_file else None
     profile = boards.profile(board, loaded.folder) if board else None
     if profile:

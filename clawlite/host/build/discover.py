@@ -59,7 +59,7 @@ def discover(manifest: str, names=(), is_dry: bool = False) -> list[dict]:
         except Refused as e:
             raise ClawError(*e.args) from None
         headers = pinned.credentials(own.url, own_settings)
-        tools, _ = remote_listing.tools_at(own.url, headers, own_settings.authorities)
+        tools, *_ = remote_listing.tools_at(own.url, headers, own_settings.authorities)
         path = sources.shown(own.descriptor)
         found.append((path, tools, {"service": name, "file": path, "url": own.url}))
     reports = []

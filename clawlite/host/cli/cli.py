@@ -82,6 +82,13 @@ def check(manifest, board, allowed, as_json):
     help="fetch again what came from other registries; refuse what has changed",
 )
 @click.option(
+    "--accept",
+    "accepted",
+    metavar="NAME",
+    multiple=True,
+    help="ask the MCP server NAME again, and take what it has changed",
+)
+@click.option(
     "--allow-folder",
     "allowed",
     metavar="DIR",
@@ -89,7 +96,7 @@ def check(manifest, board, allowed, as_json):
     help="files of the manifest may also be in this folder",
 )
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
-def build(manifest, output, board, key_file, refresh, allowed, as_json):
+def build(manifest, output, board, key_file, refresh, accepted, allowed, as_json):
     """Compile a manifest to an image.  Shows sizes, dead and shadowed rules.
 
     Runs what the manifest names, as you and without a sandbox, to list its tools: programs of MCP
@@ -98,7 +105,7 @@ def build(manifest, output, board, key_file, refresh, allowed, as_json):
     from clawlite.host.build.build import build as run
 
     with ui.Elapsed("Building"):
-        built = run(manifest, output, key_file, board, refresh, allowed)
+        built = run(manifest, output, key_file, board, refresh, allowed, accepted)
     ui.built(built, as_json)
 
 

@@ -343,8 +343,9 @@ def _retry(manifest, tool) -> list | None:
 
 
 def _schema(manifest, tool, field: str, schema: dict, pool):
+    is_foreign = tool.served is not None and schema is tool.served.definition.get("inputSchema")
     try:
-        return compile_schema(schema, pool)
+        return compile_schema(schema, pool, is_foreign)
     except SchemaError as e:
         manifest.problem(tool, (field, *e.path), e.message, hint=_SIMPLER)
     except PatternError as e:

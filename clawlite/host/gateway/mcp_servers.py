@@ -38,6 +38,7 @@ from clawlite.core.mcp.mcp_client import (
     Broken,
     MCPClient,
     often_ended,
+    spoke_oddly,
     unanswered,
 )
 from clawlite.core.mcp.mcp_http import HTTPClient, SessionEnded
@@ -392,6 +393,7 @@ class _Server(abc.ABC):
     _can_ask = False  # whether the server was told that a person can be asked
     _asks = False  # for a token, before which nothing is sent
     _has_warned = False  # that it often ends its subscriptions
+    _has_told = False  # that it writes what is no message
     _is_anew = False  # a session ended, and no call was answered since
 
     def __init__(self, row: list, codecs: tuple, later, warn):
@@ -511,6 +513,9 @@ class _Server(abc.ABC):
             if client.is_often_ended and not self._has_warned:
                 self._has_warned = True
                 self._warn(often_ended(self.name))
+            if client.odd_line and not self._has_told:
+                self._has_told = True
+                self._warn(spoke_oddly(self.name, client.odd_line))
             if client.is_stale and client.state == READY:
                 client.ask_for_tools()
             if client.state == READY:

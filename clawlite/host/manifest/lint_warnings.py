@@ -62,6 +62,7 @@ def find(manifest) -> dict:
             _warning(manifest.sandbox.where(*path), message)
             for path, message in sandbox_warnings.find(manifest)
         ]
+        + [_warning(*note) for note in manifest.notes]
         + _unused(manifest)
         + _absent(manifest)
         + _pathless(manifest, rules, entries),

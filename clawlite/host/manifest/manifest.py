@@ -20,7 +20,7 @@ from clawlite.host.base.problems import (
     quoted,
     value_text,
 )
-from clawlite.host.documents import registries
+from clawlite.host.documents import lock, registries
 from clawlite.host.documents.primitives import DeclaredNames, Primitive
 from clawlite.host.documents.references import LISTS, References
 from clawlite.host.documents.sources import Refused, Sources
@@ -57,6 +57,7 @@ class Manifest:
     facts                   [(kind, path, what was found there)] of all that was looked at: "file"
                             its bytes, "folder" its entries, "present" and "plain" (a plain file) a
                             bool
+    notes                   [((file, line), message)] of what the MCP servers lack or do wrong
     file                    the root document, as the user would open it; folder: where it lies
     """
 
@@ -83,6 +84,7 @@ class Manifest:
     functions: list
     sources: list
     facts: list
+    notes: list
     file: str
     folder: str
     problems: Problems = dataclasses.field(repr=False)
@@ -166,18 +168,23 @@ def pin(path, refresh: bool = False, allowed=()) -> list[str]:
     return registries.pin(Sources(os.path.dirname(file), allowed), os.path.basename(file), refresh)
 
 
-def load_pinned(path, refresh: bool = False, allowed=()) -> tuple[Manifest, list[str]]:
+def load_pinned(path, refresh: bool = False, allowed=(), accepted=()) -> tuple[Manifest, list[str]]:
     """Return (the Manifest at *path*, the URIs of what was pinned now), after everything that it
     needs from others has been pinned: documents of other registries are fetched, and tool providers
     of tools.py and MCP servers are started and asked for their tools.
 
     refresh  fetch and ask again, and refuse what has changed
+    accepted names of MCP servers whose changes are taken
     Raises ManifestErrors, ``ClawError``.
     """
     documents = pin(path, refresh, allowed)
     loaded = load(path, allowed)
-    asked = tool_providers.pin(loaded, allowed, refresh) + pinned.pin(loaded, allowed, refresh)
-    return load(path, allowed) if asked else loaded, documents + asked
+    asked = tool_providers.pin(loaded, allowed, refresh)
+    servers, taken = pinned.pin(loaded, allowed, refresh, accepted)
+    if asked or servers:
+        loaded = load(path, allowed)
+    loaded.notes += [((os.path.join(loaded.folder, lock.FILE), 0), text) for text in taken]
+    return loaded, documents + asked + servers
 
 
 def load(path, allowed=()) -> Manifest:
@@ -235,6 +242,7 @@ class _Loader:
         self.raws = DeclaredNames(self.problems)
         self.readable = False  # tools.py is Python
         self.services = []
+        self.notes = []
         self.lacks_providers = False  # the lock has not what tool providers list
 
     def load(self) -> Manifest:
@@ -261,13 +269,13 @@ class _Loader:
         is_set = len(self.problems.found) == before
         self._services(found, extra, version)
         if is_set:
-            whole_servers.expand(found, extra, self.sources, self.raws, self.problems)
+            whole_servers.expand(found, extra, self.sources, self.raws, self.problems, self.notes)
         self._cross(references, uris)
         heartbeat = self._heartbeat(root)
         if is_set:
             self._pins(extra)
             tools = [one for one in found if one.kind == "Tool"]
-            pinned.bind(tools, extra, self.sources, self.problems)
+            pinned.bind(tools, extra, self.sources, self.problems, self.notes)
         self.problems.raise_all()
         return self._manifest(metadata, heartbeat, found, extra, functions, uris)
 
@@ -447,6 +455,7 @@ class _Loader:
             functions,
             sorted(self.sources.files.items()),
             self._facts(),
+            self.notes,
             self.sources.shown(os.path.basename(self.file)),
             self.sources.folder,
             self.problems,

@@ -12,14 +12,15 @@ import time
 from clawlite import __version__
 from clawlite.core.base.errors import ClawError, ParseError
 from clawlite.core.mcp.mcp_client import DISCOVER, READY, MCPClient
+from clawlite.host.base.problems import quoted
 
 TIMEOUT_S = 30  # from the start of a server to the end of its list
 _SAID = 2000  # characters of stderr that are shown
 
 
-def tools_of(argv: list[str], env: dict[str, str]) -> tuple[dict, bool]:
+def tools_of(argv: list[str], env: dict[str, str]) -> tuple[dict, bool, list[str]]:
     """Start the server *argv*, ask it for its tools and end it; return ({name: definition}, whether
-    it needs the handshake of the older era).
+    it needs the handshake of the older era, ``notes_of`` it).
 
     env  its variables, beside PATH, LANG and HOME
     It runs in an empty folder, as this user: nothing contains it.  Raises ``ClawError``.
@@ -56,14 +57,14 @@ def _listed(argv: list[str], env: dict[str, str], is_handshake: bool):
         client = MCPClient((read_json, json.dumps), __version__, now_ms(), is_handshake, asks=True)
         try:
             _list_tools(client, ours)
-            return client.tools, not client.is_stateless
+            return client.tools, not client.is_stateless, notes_of(client)
         except _Ended:
             if client.state == DISCOVER and not is_handshake:
                 return None
             process.wait()
-            raise _failed(argv, "it ended", errors) from None
+            raise _failed(argv, "it ended", errors, client.odd_line) from None
         except ClawError as e:
-            raise _failed(argv, e.message, errors) from None
+            raise _failed(argv, e.message, errors, client.odd_line) from None
         finally:
             ours.close()
             _end(process)
@@ -105,11 +106,26 @@ def _received(ours: socket.socket) -> bytes:
         return b""
 
 
-def _failed(argv: list[str], why: str, errors) -> ClawError:
+def notes_of(client: MCPClient) -> list[str]:
+    """Return what the maker should know of a server whose list of tools *client* has."""
+    notes = [
+        f"a tool of its list is left out, because {why}"
+        if not name
+        else f"its tool {quoted(name)} is left out, because {why}"
+        for name, why in client.left_out
+    ]
+    if client.odd_line:
+        notes.append("it writes to stdout what is no message of MCP; these lines are skipped")
+    return notes
+
+
+def _failed(argv: list[str], why: str, errors, odd_line: str) -> ClawError:
     size = errors.seek(0, os.SEEK_END)
     errors.seek(max(size - _SAID, 0))
     said = errors.read().decode("utf-8", "replace").strip()
     said = "".join(c if c.isprintable() or c == "\n" else " " for c in said)
+    if odd_line:
+        why += f"; what it writes to stdout is no message of MCP: {odd_line}"
     return ClawError(
         f"the MCP server {argv[0]}: {why}" + (f", and said:\n{said}" if said else ""),
         "try it by hand, and see its arguments in clawlite.toml: [mcp.NAME] args",

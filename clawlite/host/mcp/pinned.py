@@ -12,7 +12,8 @@
 2. A build starts a server that clawlite.lock does not know, or whose arguments have changed, and
    pins its whole list of tools there.  All else reads the lock.
 3. What is pinned does not change by itself: with ``refresh`` the server is asked again, and a
-   difference is an error that shows it.
+   difference is an error that shows it.  A person takes it by the server's name (``accepted``).
+   Arguments that the maker changed are a new list, which is taken; its difference is shown.
 """
 
 import dataclasses
@@ -26,7 +27,6 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.net.oauth2 import encoded
 from clawlite.host.base.problems import one_of, quoted
 from clawlite.host.documents import lock
-from clawlite.host.documents.registries import changed
 from clawlite.host.documents.sources import Refused, Sources
 from clawlite.host.providers.remotes import place_of
 
@@ -105,9 +105,10 @@ def _is_trusted(own) -> bool:
     return own is not None and own.trust == "start"
 
 
-def bind(tools: list, settings, sources: Sources, problems) -> None:
+def bind(tools: list, settings, sources: Sources, problems, notes: list) -> None:
     """Set ``served`` of each Tool whose server is pinned, and give it the description and the
     input schema that its document leaves out.  One whose server is not pinned stays as it is.
+    Warnings go to *notes*: [((file, line), message), ...].
     """
     wanted = [tool for tool in tools if is_served(tool)]
     if not wanted:
@@ -124,6 +125,9 @@ def bind(tools: list, settings, sources: Sources, problems) -> None:
         if entry is not None and is_pinned(entry, server):
             if entry.text not in listed:
                 listed[entry.text] = json.loads(entry.text)
+                place = tool.place.where(("mcp_source",), True)
+                for note in listed[entry.text].get("notes", ()):
+                    notes.append((place, f"the MCP server {server.name}: {note}"))
             _bind(tool, server, listed[entry.text], problems)
 
 
@@ -153,10 +157,12 @@ def _bind(tool, server: Server, found: dict, problems) -> None:
             tool.served.shown.append(getattr(spec, field))
 
 
-def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
-    """Start the servers of *manifest* that the lock lacks, and pin their tools; return their URIs.
+def pin(manifest, allowed=(), refresh: bool = False, accepted=()) -> tuple[list, list]:
+    """Start the servers of *manifest* that the lock lacks, and pin their tools; return (their URIs,
+    what differs from what was pinned before and was taken: a text for each).
 
-    refresh  ask all of them, and compare
+    refresh   ask all of them, and compare
+    accepted  names of those that are asked, and what they say is taken
     One that is trusted is always asked, and what it says is taken; the lock keeps it for checks.
     Raises ``ClawError`` for a server that does not answer, or whose tools have changed; then
     nothing is written.
@@ -166,27 +172,27 @@ def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
         if is_served(tool):
             server = server_of(tool.spec.mcp_source.uri, manifest.settings)
             servers[server.uri] = server
+    _check_names(accepted, servers)
     if not servers:
-        return []
+        return [], []
     sources = Sources(manifest.folder, allowed)
     try:
         old = lock.read(sources)
     except Refused as e:
         raise ClawError(*e.args) from None
     entries = {uri: entry for uri, entry in old.items() if not _is_server(uri)}
-    asked = []
+    asked, taken = [], []
     for uri, server in servers.items():
-        entry = old.get(uri)
-        if refresh or entry is None or server.is_trusted or not is_pinned(entry, server):
+        entry, is_accepted = old.get(uri), server.name in accepted
+        asks = refresh or is_accepted or server.is_trusted
+        if asks or entry is None or not is_pinned(entry, server):
             new = _listed(server, manifest.settings, None if refresh else entry)
-            known = entry if entry and entry.url == new.url else None
-            if known and known.sha256 != new.sha256 and not server.is_trusted:
-                raise changed(
-                    known,
-                    new,
-                    "look at what has changed; to accept it, remove its entry from "
-                    f"{lock.FILE} and build again",
-                )
+            if entry and entry.sha256 != new.sha256 and not server.is_trusted:
+                said = _difference(server, entry, new)
+                if entry.url == new.url and not is_accepted:
+                    take = f"clawlite build --accept {shlex.quote(server.name)} takes it"
+                    raise ClawError(said, "look at what has changed; " + take)
+                taken.append(said)
             asked.append(uri)
             entry = new
         entries[uri] = entry
@@ -197,7 +203,25 @@ def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
             raise ClawError(
                 f"{sources.shown(lock.FILE)}: {e.strerror}", "make its folder writable"
             ) from None
-    return asked
+    return asked, taken
+
+
+def _check_names(accepted, servers: dict) -> None:
+    names = sorted({server.name for server in servers.values()})
+    for name in accepted:
+        if name not in names:
+            raise ClawError(
+                f"--accept: the manifest has no MCP server {quoted(name)}",
+                f"it has {one_of(names)}" if names else "it has none",
+            )
+
+
+def _difference(server: Server, old: lock.Entry, new: lock.Entry) -> str:
+    """Return how what *server* lists differs from what was pinned."""
+    from clawlite.host.mcp.differences import difference
+
+    lines = difference(json.loads(old.text), json.loads(new.text))
+    return "\n".join([f"the MCP server {server.name} has changed what it lists:", *lines])
 
 
 def _is_server(uri: str) -> bool:
@@ -216,7 +240,7 @@ def _listed(server: Server, settings, known) -> lock.Entry:
     found: dict = {}
     if server.uri.startswith(SCHEME):
         env = {name: os.environ[name] for name in server.environment if name in os.environ}
-        tools, is_handshake = listing.tools_of(server.argv, env)
+        tools, is_handshake, notes = listing.tools_of(server.argv, env)
     else:
         url = server.argv[0]
         headers = [*server.headers, *credentials(url, settings)]
@@ -226,8 +250,10 @@ def _listed(server: Server, settings, known) -> lock.Entry:
                 found["authorization"] = place
             row = image_row(server.oauth2, place, url)
             headers.append(remote_token.header(server.oauth2, row, url, settings.authorities))
-        tools, is_handshake = remote_listing.tools_at(url, headers, settings.authorities)
+        tools, is_handshake, notes = remote_listing.tools_at(url, headers, settings.authorities)
     found.update(handshake=is_handshake, tools=tools)
+    if notes:
+        found["notes"] = notes
     text = json.dumps(found, ensure_ascii=False, indent=1, sort_keys=True)
     return lock.Entry(server.uri, _command(server), lock.digest(text), text)
 

@@ -12,7 +12,7 @@ from clawlite.core.mcp.mcp_client import DISCOVER, PROBE_MS, READY
 from clawlite.core.mcp.mcp_http import HTTPClient
 from clawlite.core.net.netrules import parse_url
 from clawlite.host.base.proxies import Proxies
-from clawlite.host.mcp.listing import TIMEOUT_S, now_ms, read_json
+from clawlite.host.mcp.listing import TIMEOUT_S, notes_of, now_ms, read_json
 
 _PIECE = 65536
 
@@ -35,9 +35,9 @@ def opener_of(url: str, authorities: list) -> request.OpenerDirector:
     return request.build_opener(*handlers)
 
 
-def tools_at(url: str, headers: list[tuple[str, str]], authorities: list) -> tuple[dict, bool]:
+def tools_at(url: str, headers: list[tuple[str, str]], authorities: list) -> tuple:
     """Ask the server at *url* for its tools; return ({name: definition}, whether it needs the
-    handshake of the older era).
+    handshake of the older era, ``notes_of`` it).
 
     headers      (name, value) that each request gets: those of clawlite.toml, and credentials
     authorities  certificates (DER) in place of the machine's list; none: that list
@@ -62,7 +62,7 @@ def tools_at(url: str, headers: list[tuple[str, str]], authorities: list) -> tup
             f"the MCP server {url}: {e.message}",
             "is it up, and is the address right? clawlite.toml, [[credentials]] gives it a key",
         ) from None
-    return client.tools, not client.is_stateless
+    return client.tools, not client.is_stateless, notes_of(client)
 
 
 def _exchange(client: HTTPClient, opener, headers: list, wanted: tuple, until: float) -> None:

@@ -26,19 +26,22 @@ _NODES = 5000
 _HEIGHT = 6  # lists within a node before it moves to the table
 
 
-def compile_schema(schema, pool):
+def compile_schema(schema, pool, is_foreign: bool = False):
     """Return the check program of *schema* (a dict or a bool).
 
     pool    has ``add(pattern) -> int``, the index by which the device finds the pattern's automaton
+    is_foreign  it is no maker's own: a keyword that JSON Schema does not know is an annotation, as
+            the standard says, for nobody here has misspelt it
     Raises SchemaError for what is no schema, is not supported, or refers to itself without end.
     """
-    return _Compiler(schema, pool).program()
+    return _Compiler(schema, pool, is_foreign).program()
 
 
 class _Compiler:
-    def __init__(self, root, pool):
+    def __init__(self, root, pool, is_foreign: bool):
         self.root = root
         self.pool = pool
+        self.is_foreign = is_foreign
         self.table = [None, None]
         self.targets = {(): 1}  # path of a $ref's target -> index in the table
         self.waiting = []  # (index, path, schema) still to compile
@@ -91,6 +94,8 @@ class _Compiler:
 
     def refuse_words(self, schema, path):
         for word in schema:
+            if self.is_foreign and word not in words.REFUSED_EVER:
+                continue
             if word in words.REFUSED:
                 raise SchemaError(path + [word], words.REFUSED[word])
             if (
@@ -112,7 +117,8 @@ class _Compiler:
                 path + ["$id"], 'only the root of a schema may have one; a $ref here is "#/..."'
             )
         dialect = schema.get("$schema", words.DIALECTS[0])
-        if type(dialect) is not str or dialect.rstrip("#") not in words.DIALECTS:
+        is_known = type(dialect) is str and dialect.rstrip("#") in words.DIALECTS
+        if not is_known and not self.is_foreign:
             raise SchemaError(
                 path + ["$schema"], "expected %s, got %s" % (words.DIALECTS[0], plain_text(dialect))
             )

@@ -79,6 +79,7 @@ ANNOTATIONS = (
 
 _DYNAMIC = 'dynamic scopes are not supported; name the schema in "$defs" and use "$ref"'
 _UNEVALUATED = 'not supported; list the members in one schema and use "%s"'
+# keywords of 2020-12 that are not supported, and those of other drafts and of OpenAPI
 REFUSED = {
     "$dynamicRef": _DYNAMIC,
     "$dynamicAnchor": _DYNAMIC,
@@ -94,6 +95,9 @@ REFUSED = {
     "id": 'of an earlier draft; in 2020-12 it is "$id"',
     "nullable": 'of OpenAPI 3.0; in JSON Schema it is "type": [..., "null"]',
 }
+
+# those of 2020-12: no schema that has them is held as it is meant
+REFUSED_EVER = [word for word in REFUSED if word.startswith(("$", "unevaluated"))]
 
 _LABEL = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _HOST = _LABEL + r"(\." + _LABEL + ")*"

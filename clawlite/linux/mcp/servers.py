@@ -28,6 +28,7 @@ from clawlite.core.mcp.mcp_client import (
     Broken,
     MCPClient,
     often_ended,
+    spoke_oddly,
     unanswered,
 )
 from clawlite.core.mcp.mcp_pin import changed, pin_of
@@ -108,6 +109,7 @@ class _Server:
         self.is_silent = True  # nothing has come from it yet
         self.is_due = False  # a remote one has something to send
         self.has_warned = False  # that it often ends its subscriptions
+        self.has_told = False  # that it writes what is no message
 
     @property
     def is_waiting(self) -> bool:
@@ -329,6 +331,9 @@ class Servers:
         except ClawError as e:
             self._end_broken(server, e, now_ms)
             return
+        if server.client.odd_line and not server.has_told:
+            server.has_told = True
+            self._seam.warn(spoke_oddly(server.name, server.client.odd_line))
         told, server.client.progress = server.client.progress, {}
         for task in told:
             if task in server.calls:
@@ -454,8 +459,9 @@ class Servers:
         if not data:
             self._note_closed(server, now_ms)
             return []
-        if data[:1] == b"X" and server.is_silent:
-            raise not_started(data[1:])
+        error = not_started(data[1:]) if data[:1] == b"X" and server.is_silent else None
+        if error is not None:
+            raise error
         server.is_silent = False
         if not data.isspace():  # blank lines are no sign that it works
             server.mute_ms = None
@@ -557,7 +563,9 @@ class Servers:
                 self._fail(server, "it ended", now_ms)
             return
         if server.ready_ms is not None and now_ms >= server.ready_ms:
-            self._fail(server, "it did not list its tools within %d s" % (START_MS // 1000), now_ms)
+            why = "it did not list its tools within %d s" % (START_MS // 1000)
+            odd = server.client.odd_line
+            self._fail(server, why + (", and wrote: " + odd if odd else ""), now_ms)
             return
         if self._end_idle(server, now_ms):
             return
@@ -648,9 +656,13 @@ class Servers:
 
 def not_started(data: bytes):
     """Return the error of a sandbox that could not start a server: what its child sends.  A server
-    may send the like itself, so the shape is nothing to rely on.
+    may send the like itself, so the shape is nothing to rely on.  None: it is none, but a line of a
+    server.
     """
-    error = loads(data)
+    try:
+        error = loads(data)
+    except ClawError:
+        return None
     texts = [error.get("message"), error.get("hint")] if isinstance(error, dict) else []
     return Broken(" - ".join(str(text)[:MAX_ERRORS] for text in texts if text) or "it said X")
 
@@ -670,7 +682,10 @@ def _pin_mismatch(server: _Server, tool: str):
             parts,
             tool,
         )
-    return _not_run(what, "clawlite build --refresh shows the difference")
+    return _not_run(
+        what,
+        "clawlite build --refresh shows the difference, and --accept %s takes it" % server.name,
+    )
 
 
 def _not_run(message: str, hint: str):

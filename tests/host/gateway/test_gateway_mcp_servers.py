@@ -43,6 +43,17 @@ def test_each_device_has_a_server_of_its_own(tmp_path, names):
     run(work())
 
 
+def test_lines_that_are_no_messages_are_skipped(tmp_path, names):
+    image = program(tmp_path, "banner")
+
+    async def work():
+        async with Calls(image, names) as call:
+            for _ in range(3):
+                assert await call() == {"ok": True, "data": "hello"}
+
+    run(work())
+
+
 @pytest.mark.parametrize(
     "what, said",
     [

@@ -5,11 +5,12 @@ import tomllib
 
 import mcp_agents
 import pytest
+from agents import clawlite
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build import build, check, tool_table
-from clawlite.host.mcp import listing
+from clawlite.host.mcp import differences, listing
 
 
 def entries(agent) -> list:
@@ -76,8 +77,16 @@ def test_what_a_server_changes_is_shown_and_not_taken(tmp_path):
     build.build(str(agent))
     with pytest.raises(ClawError) as caught:
         build.build(str(agent), refresh=True)
-    assert '+   "description": "Give a text back. And more.",' in caught.value.message
-    assert "remove its entry from clawlite.lock" in caught.value.hint
+    said = caught.value.message.split("\n")
+    assert said[:5] == [
+        "the MCP server t has changed what it lists:",
+        "~ the tool echo has changed",
+        "  description:",
+        "    - Give a text back.",
+        "    + Give a text back. And more.",
+    ]
+    assert any(line.startswith("    + ") and '"more"' in line for line in said[5:])
+    assert "clawlite build --accept t takes it" in caught.value.hint
     assert (agent / "clawlite.lock").read_bytes() == before
     (agent / "clawlite.lock").unlink()
     assert build.build(str(agent))["changed"]
@@ -116,10 +125,8 @@ def test_check_starts_nothing_and_says_what_is_missing(tmp_path):
 @pytest.mark.parametrize(
     "what, said",
     [
-        ("not-json", "it sent what is not JSON"),
         ("neither", "it answers initialize with an error"),
         ("stranger", "it answered a request that was never sent, id 4711"),
-        ("twice", 'it lists the tool "echo" twice'),
         ("endless", "it lists more than 1000 tools, or 100 pages"),
         ("exits", "no licence for this machine"),
     ],
@@ -130,6 +137,112 @@ def test_a_server_that_cannot_be_asked(tmp_path, what, said):
         build.build(str(agent))
     assert said in caught.value.message and not (agent / "clawlite.lock").exists()
     assert mcp_agents.processes(tmp_path) == []
+
+
+def test_a_change_is_taken_by_the_servers_name(tmp_path):
+    agent = mcp_agents.write(tmp_path, ["changed"])
+    build.build(str(agent))
+    (tmp_path / "marks/changed").touch()
+    with pytest.raises(ClawError, match='the manifest has no MCP server "u"') as caught:
+        build.build(str(agent), accepted=["u"])
+    assert "t" in caught.value.hint
+    done = clawlite("build", str(agent), "--accept", "t", cwd=tmp_path)
+    assert done.returncode == 0 and "    + Give a text back. And more." in done.stderr, done
+    (row,) = [row for row in tool_table.rows(str(agent)) if row["name"] == "echo"]
+    assert row["description"] == "Give a text back. And more."
+    assert build.build(str(agent), refresh=True)["changed"] is False
+
+
+def test_another_argument_shows_what_it_changed(tmp_path):
+    agent = mcp_agents.write(tmp_path, ["changed"])
+    build.build(str(agent))
+    (tmp_path / "marks/changed").touch()
+    mcp_agents.write(tmp_path, ["changed", "more"])
+    said = [one["message"] for one in build.build(str(agent))["warnings"]]
+    assert any("~ the tool echo has changed" in one for one in said), said
+
+
+def test_a_difference_is_read_line_by_line():
+    tool = {"description": "One.\nTwo \x1b[2J.", "inputSchema": {"type": "object"}}
+    other = dict(tool, description="One.\nThree \u202e.")
+    old = {"handshake": True, "tools": {"a": tool, "b": tool, "d": tool}}
+    new = {"handshake": False, "tools": {"a": other, "c": {"description": "x"}, "d": tool}}
+    assert differences.difference(old, new) == [
+        "~ the tool a has changed",
+        "  description:",
+        "      One.",
+        "    - Two \\x1b[2J.",
+        "    + Three \\u202e.",
+        "- the tool b is gone",
+        "+ the tool c is new",
+        "    + {",
+        '    +  "description": "x"',
+        "    + }",
+        "~ handshake has changed",
+        "    - true",
+        "    + false",
+    ]
+    many = {"tools": {"t%03d" % number: {} for number in range(300)}}
+    assert len(differences.difference({"tools": {}}, many)) == differences.MAX_LINES + 1
+
+
+def test_lines_that_are_no_messages_are_skipped(tmp_path):
+    """A banner or a log on stdout: the SDKs of clients pass over it."""
+    agent = mcp_agents.write(tmp_path, ["banner"], tools=[mcp_agents.tool("echo")])
+    (warning,) = [one for one in build.build(str(agent))["warnings"] if "stdout" in one["message"]]
+    assert "the MCP server t: it writes to stdout what is no message" in warning["message"]
+    assert warning["line"] > 0 and warning["file"].endswith("claw.yaml")
+    assert check.check(str(agent))["warnings"].count(warning) == 1
+
+
+def test_a_server_that_says_no_message_at_all(tmp_path, monkeypatch):
+    monkeypatch.setattr(listing, "TIMEOUT_S", 1)
+    agent = mcp_agents.write(tmp_path, ["not-json"])
+    with pytest.raises(ClawError) as caught:
+        build.build(str(agent))
+    said = 'within 1 s; what it writes to stdout is no message of MCP: "Hello!"'
+    assert said in caught.value.message
+
+
+def mixed(tmp_path, tool: dict):
+    """Return the folder of an agent with *tool* of a server some of whose tools are odd."""
+    agent = mcp_agents.write(tmp_path, ["mixed"], tools=[tool])
+    (agent / "reflex.toml").write_text('[[rule]]\nwhen = "hi"\nsay = "ho"\n')
+    return agent
+
+
+def test_a_tool_that_cannot_be_taken_is_left_out(tmp_path):
+    """The others stay, and keywords that JSON Schema does not know are annotations."""
+    agent = mixed(tmp_path, mcp_agents.tool("all"))
+    done = build.build(str(agent))
+    names = [row["name"] for row in tool_table.rows(str(agent))]
+    assert names == ["t__echo", "t__edit"]
+    said = "\n".join(one["message"] for one in done["warnings"])
+    for name, why in (
+        ("no name, at all", "is no name that a model can call"),
+        ("texts", "its inputSchema"),
+        ("closed", "its inputSchema.unevaluatedProperties: "),
+        ("wrong", "its inputSchema.type: "),
+        ("rude", "gives orders to a model"),
+    ):
+        assert f'the tool "{name}" of the MCP server t is left out: ' in said and why in said, said
+    assert 'the MCP server t: its tool "twice" is left out, because it is listed twice' in said
+    assert said.count("the MCP server t: a tool of its list is left out, because it has no") == 2
+    assert check.check(str(agent))["not_built"] == []
+
+
+@pytest.mark.parametrize("name", ["texts", "closed", "wrong", "rude"])
+def test_one_that_is_bound_by_its_name_needs_a_word_of_the_maker(tmp_path, name):
+    assert problem(mixed(tmp_path, mcp_agents.tool(name))).hint
+    mine = mcp_agents.tool(name)
+    mine["inline"].update(description="Mine.", input_schema={"type": "object"})
+    build.build(str(mixed(tmp_path, mine)))
+
+
+def test_a_keyword_that_the_maker_misspelt_is_told(tmp_path):
+    mine = mcp_agents.tool("echo")
+    mine["inline"]["input_schema"] = {"type": "object", "requird": ["text"]}
+    assert 'did you mean "required"' in problem(mcp_agents.write(tmp_path, tools=[mine])).text()
 
 
 def test_a_server_that_says_nothing_is_not_waited_for_longer_than_the_limit(tmp_path, monkeypatch):

@@ -18,6 +18,7 @@ MODULES = mcp_clients.PLACE / "npm/node_modules"
 # has)).  Nothing has a network here, a key or a browser: a tool that needs one says so itself,
 # which shows that its server runs.  MARKS is a folder that it may write to.
 PIECE = {"category": "a", "value": 1}
+CODE = {"code": "echo a fern", "languageId": "shellscript"}
 THOUGHT = {"thought": "a", "nextThoughtNeeded": False, "thoughtNumber": 1, "totalThoughts": 1}
 SERVERS = {
     "mcp-server-everything": ([], 8, ("echo", {"message": "fern"}, "fern")),
@@ -30,6 +31,7 @@ SERVERS = {
     "mcp-server-chart": ([], 15, ("generate_pie_chart", {"data": [PIECE]}, "fail")),
     "notion-mcp-server": ([], 10, ("API-get-self", {}, "ENOTFOUND")),
     "mcp": ([], 1, ("lint-files", {"filePaths": ["MARKS/none.js"]}, "none.js")),
+    "mcp-server-code-runner": ([], 1, ("run-code", CODE, "a fern")),
     "exa-mcp-server": ([], 1, ("web_search_exa", {"query": "fern"}, "rror")),
 }
 

@@ -60,6 +60,18 @@ def test_what_comes_back(tmp_path, level):
         assert "the tool failed: no such file" in called(agent, "fail", "file", 3)[1]["message"]
 
 
+def test_lines_that_are_no_messages_are_skipped(tmp_path, level):
+    """One even begins as what a sandbox says that could not start it."""
+    with agent_of(tmp_path, ["banner"], level=level) as agent:
+        for number in range(3):
+            assert called(agent, "echo", "x", number) == ("x", None)
+        agent.end()
+        assert agent.wait() == 0
+        (path,) = tmp_path.rglob("log.jsonl")
+        assert path.read_text().count("writes to stdout what is no message") == 1
+        assert "Xcode server" in path.read_text()
+
+
 def test_it_runs_where_tools_run(tmp_path):
     """5.4: the server is in the sandbox of the agent's tools, with its own variables alone."""
     named = {"level": "process", "more": '[sandbox]\nenvironment = ["SECRET"]\n'}
