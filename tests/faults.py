@@ -19,6 +19,8 @@ import contextlib
 import errno
 import os
 
+from clawlite.linux.files import regular_file
+
 CALLS = (
     "open",
     "write",
@@ -44,7 +46,7 @@ class Faults:
         self._fault = None
         self._open = set()
         self.hit, self.twice, self.calls = False, [], []
-        for module in modules:
+        for module in (*modules, regular_file):  # which opens what they read
             if hasattr(module, "os"):
                 monkeypatch.setattr(module, "os", self)
             monkeypatch.setattr(module, "open", self._file, raising=False)

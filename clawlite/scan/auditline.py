@@ -13,6 +13,8 @@ from binascii import hexlify
 
 from clawlite.core.base.dialect import sha256
 
+LOST_HEAD = "the head was damaged or missing"  # what is on record of it
+
 
 class Head:
     """Where a chain begins and ends: numbers of records, and hashes in hexadecimal."""

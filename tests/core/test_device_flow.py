@@ -105,6 +105,11 @@ def test_answers_that_no_person_can_use():
         BEGUN.replace(b"https://login", b"http://login") % b"",
         BEGUN.replace(b"ABCD-EFGH", b"A\\u001b[2J") % b"",
         BEGUN.replace(b"ABCD", b"A" * 64) % b"",
+        BEGUN.replace(b"https://login", b"https://bank.example@login") % b"",
+        BEGUN.replace(b"https://login", b"https://bank.example:pw@login") % b"",
+        BEGUN.replace(b"https://login", b"http://127.0.0.1:80@login") % b"",
+        BEGUN.replace(b"https://login", b"https://bank.example\\\\@login") % b"",
+        BEGUN.replace(b"https://login.example.com", b"https://") % b"",
     ):
         assert "expected device_code, user_code" in refusal([], begun=begun)
 
@@ -116,6 +121,10 @@ def test_what_a_person_is_told():
     assert "https://h/a?c=AB has the code" in sign_in_text(
         "https://h/a", "AB", "https://h/a?c=AB", 61
     )
+    assert "(Its host is h:8443, its path is /a/b.)" in sign_in_text(
+        "https://h:8443/a/b?c=@d#e", "AB", "", 61
+    )
+    assert 'enter the code "AB, or" there' in sign_in_text("https://h/a", "AB, or", "", 61)
     assert "for 2 minutes" in sign_in_text("https://h/a", "AB", "", 61)
 
 

@@ -311,7 +311,7 @@ def test_errors_inside_a_stream():
         (b'{"error":"model overloaded"}', "model overloaded"),
         (b'{"error":{"code":500}}', "without words"),
         (b'{"error":true}', "without words"),
-        (b'{"error":{"message":"a\\u0000\\u001b[31m\\u202eb"}}', "a [31m b"),
+        (b'{"error":{"message":"a\\u0000\\u001b[31m\\u202eb"}}', "a\\x00\\x1b[31m\\u202eb"),
     ):
         text = b'"delta":{"content":"a"}'
         found = stream(openai_stream(text, error))
@@ -375,17 +375,16 @@ def test_errors_for_people():
         (b'[{"error":{"code":400,"message":"API key not valid."}}]', "API key not valid."),
         (HTML, "a page of HTML 502 Bad Gateway"),
         (b"<html>", "a page of HTML"),
-        (b"slow\r\n\tdown\x00\x1b\x7f\xc2\x85", "slow down"),
+        (b"slow\r\n\tdown\x00\x1b\x7f\xc2\x85", "slow down\\x00\\x1b\\x7f\\x85"),
         (b"caf\xe9 \xff", "caf"),
         (b"{}", "{}"),
-        ("caf\u00e9 \u202e\u2067x".encode(), "caf\u00e9 x"),
+        ("caf\u00e9 \u202e\u2067x".encode(), "caf\u00e9 \\u202e\\u2067x"),
         (
             "a\u00a0b\u00a1c\u2027d\u2028e\u202ef\u202fg\u2065h\u2066i\u2069j\u206a".encode(),
-            "a b\u00a1c\u2027d e f\u202fg\u2065h i j\u206a",
+            "a\\xa0b\u00a1c\u2027d\\u2028e\\u202ef\\u202fg\\u2065h\\u2066i\\u2069j\\u206a",
         ),
         (b'{"error":{"message":["a"]}}', "a"),
         (b"[]", "[]"),
-        (b'{"message":"' + b"x" * 70000 + b'"}', '{"message":"' + "x" * 178),
     ):
         assert CODEC.error(503, body) == "HTTP 503: " + line, body
     for size in (189, 190, 191):

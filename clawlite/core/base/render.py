@@ -4,6 +4,8 @@ MicroPython's dicts have no order and its ``json`` cannot sort, so this module w
 sorted keys.
 """
 
+from clawlite.core.base.printable import escape_line, escape_name
+
 _ESCAPES = b'"\\\n\r\t'
 _DEPTH = 33
 # characters of a call: 15 rows of 80, which leaves room for the reason of the question
@@ -31,7 +33,7 @@ def call_text(name: str, arguments: dict, by="") -> str:
 
     by  the command that shows all of a call that is cut: "/show"; None: nothing is cut
     """
-    said = _each(arguments)
+    name, said = escape_name(name), _each(arguments)
     text = "%s(%s)" % (name, ", ".join(said))
     if by is None or len(text) <= _SCREEN:
         return text
@@ -42,7 +44,7 @@ def call_text(name: str, arguments: dict, by="") -> str:
 
 def whole(name: str, arguments: dict) -> list:
     """Return all of a call: its name, then a line for each argument."""
-    head = "%s, with%s" % (name, ":" if arguments else " no argument")
+    head = "%s, with%s" % (escape_name(name), ":" if arguments else " no argument")
     return [head] + ["  " + one for one in _each(arguments)]
 
 
@@ -50,7 +52,9 @@ def _each(arguments: dict) -> list:
     """Return ``key=value`` of each argument, with invisible characters escaped, runs of blanks and
     line ends too.
     """
-    return [visible("%s=%s" % (_key(key), canonical(arguments[key]))) for key in sorted(arguments)]
+    return [
+        escape_line("%s=%s" % (_key(key), canonical(arguments[key]))) for key in sorted(arguments)
+    ]
 
 
 def _key(key: str) -> str:
@@ -58,17 +62,6 @@ def _key(key: str) -> str:
         if c in key:
             return quote(key)
     return key
-
-
-def visible(text: str) -> str:
-    """Return *text* with its invisible characters escaped."""
-    data = text.encode("utf-8", "replace")
-    for b in data:
-        if b > 126 or b < 32 or b == 32 and b"    " in data:
-            from clawlite.core.base.escapes import escaped
-
-            return str(escaped(data, True), "utf-8").replace("\n", "\\n").replace("\t", "\\t")
-    return text
 
 
 def _ends(text: str, most: int, by: str) -> str:
@@ -82,7 +75,11 @@ def _ends(text: str, most: int, by: str) -> str:
 def quote(text: str) -> str:
     """Return *text* as a JSON string."""
     # MicroPython interns every character that a loop over text sees, for good
-    data = text.encode()
+    try:
+        data = text.encode()
+    except UnicodeError:  # halves of surrogate pairs
+        data = text.encode("utf-8", "replace")
+        text = data.decode()
     if not data or min(data) >= 32 and not (34 in data or 92 in data or 127 in data):
         return '"' + text + '"'
     out = bytearray()

@@ -11,6 +11,7 @@ the renewal of its tokens (RFC 6749, 6).
 
 from clawlite.core.base.effect import SLEEP
 from clawlite.core.base.errors import ClawError, ProviderError, TransientError
+from clawlite.core.base.printable import escape_name
 from clawlite.core.net.exchange import refused, without
 from clawlite.core.net.oauth2 import MAX_TOKEN, basic, encoded, posted, token_of
 
@@ -62,7 +63,9 @@ def sign_in(row: list, device: tuple, codec, loads, meter, resource: str, tell, 
     left = _seconds(answer.get("expires_in"), _LIFE_S, LONGEST_S)
     pause = _seconds(answer.get("interval"), _INTERVAL_S, _LONGEST_INTERVAL_S)
     ends_ms = meter.now_ms() + left * 1000
-    tell(uri, entered, whole if _is_page(whole) else "", left)
+    if not _is_page(whole) or _host_and_path(whole)[0] != _host_and_path(uri)[0]:
+        whole = ""
+    tell(uri, entered, whole, left)
     body = "grant_type=" + encoded(GRANT) + "&device_code=" + encoded(code) + "&" + own + target
     while meter.now_ms() + pause * 1000 < ends_ms:
         yield (SLEEP, pause * 1000)
@@ -90,8 +93,11 @@ def sign_in(row: list, device: tuple, codec, loads, meter, resource: str, tell, 
 
 
 def sign_in_text(uri: str, code: str, whole: str, seconds: int) -> str:
-    """Return the text for the person; the arguments are those of ``tell`` in ``sign_in``."""
-    text = "Open %s on any device, and enter the code %s there.\n" % (uri, code)
+    """Return the text for the person; the arguments are those of ``tell`` in ``sign_in``.  It names
+    the host and the path of the address, because a long one may look like another's.
+    """
+    text = "Open %s on any device, and enter the code %s there.\n" % (uri, escape_name(code))
+    text += "(Its host is %s, its path is %s.)\n" % _host_and_path(uri)
     if whole and whole != uri:
         text += "(%s has the code in it already.)\n" % whole
     return text + "It counts for %d minutes; this waits until you have agreed. Ctrl-C ends it." % (
@@ -167,9 +173,23 @@ def _is_shown(text, most: int) -> bool:
 
 
 def _is_page(uri) -> bool:
-    """Return whether *uri* is one that a person may be asked to open."""
+    """Return whether *uri* is one that a person may be asked to open: with user information
+    (``https://good.example@other.example/``) it would look like the page of another host.
+    """
     return (
         _is_shown(uri, MAX_URI)
         and " " not in uri
+        and "\\" not in uri
         and uri.startswith(("https://", "http://127.0.0.1:", "http://localhost:", "http://[::1]:"))
+        and _host_and_path(uri)[0] != ""
+        and "@" not in _host_and_path(uri)[0]
     )
+
+
+def _host_and_path(uri: str) -> tuple:
+    """Return (host and port, path) of an absolute *uri*, without what follows its path."""
+    rest = uri.split("://", 1)[1]
+    for end in "?#":
+        rest = rest.split(end, 1)[0]
+    host, _, path = rest.partition("/")
+    return host, "/" + path

@@ -98,9 +98,12 @@ def restarted(agent, records, says: bool):
             )
         )
         if says:
+            from clawlite.core.base.printable import escape_name
             from clawlite.core.base.render import call_text
 
-            called = tool + "(...)" if arguments is None else call_text(tool, arguments)
+            called = (
+                escape_name(tool) + "(...)" if arguments is None else call_text(tool, arguments)
+            )
             agent.effects.append(
                 (TELL, "%s waited for approval when this agent ended: it was not run." % called)
             )
@@ -165,6 +168,7 @@ def question(approval, now_ms: int, by="/show") -> str:
     """
     if approval.form:
         return approval.form.text(left_s(approval, now_ms), by)
+    from clawlite.core.base.printable import escape_line, escape_name
     from clawlite.core.base.render import call_text
 
     rule = approval.rule
@@ -181,11 +185,11 @@ def question(approval, now_ms: int, by="/show") -> str:
         why = "this agent is supervised and the tool has side effects"
     if approval.seen and why != approval.seen[_FORESEEN]:
         why += "; " + approval.seen[_FORESEEN]
-    if approval.asker:
-        why += "; %s asked for it" % approval.asker
+    if approval.asker:  # a stranger may have chosen this name
+        why += "; %s asked for it" % escape_name(approval.asker)
     return "Approve %s?\n  %s\n  (%d s, then %s)" % (
         call_text(approval.tool.name, approval.arguments, by),
-        why,
+        escape_line(why),
         left_s(approval, now_ms),
         "allowed" if approval.allow else "denied",
     )

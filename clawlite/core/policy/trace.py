@@ -15,6 +15,7 @@ from clawlite.core.image.image import (
 )
 from clawlite.core.policy.policy_preview import condition
 from clawlite.core.policy.policy import ACTIONS, ALLOW, AUDIT, DENY, holds, paths_of
+from clawlite.core.base.printable import escape_ends, escape_line, escape_name
 from clawlite.core.base.render import call_text, canonical, whole
 
 _EVENT = const(0)  # of a call that is kept
@@ -62,7 +63,7 @@ def show(agent, words: list) -> list:
             return [wrong]
         name, arguments = kept[-number][_EVENT]["tool"], kept[-number][_EVENT]["arguments"]
     if not isinstance(name, str) or not isinstance(arguments, dict):
-        return ["%s with %s" % (canonical(name), canonical(arguments))]
+        return ["%s with %s" % (escape_name(canonical(name)), escape_line(canonical(arguments)))]
     return whole(name, arguments)
 
 
@@ -97,15 +98,16 @@ def trace_text(image, event: dict, answer=None, by: str = "--json") -> str:
     called = (
         call_text(event["tool"], arguments, by)
         if isinstance(event["tool"], str) and isinstance(arguments, dict)
-        else "%s with %s" % (canonical(event["tool"], 60), canonical(arguments, 60))
+        else "%s with %s"
+        % (escape_name(canonical(event["tool"]), 60), escape_line(canonical(arguments), 60))
     )
     lines = [
         "%s  %s%s, called by the %s"
         % (
             called,
-            event["status"],
+            escape_name(event["status"]),
             " (%d)" % event["code"] if "code" in event else "",
-            event["caller"],
+            escape_name(event["caller"]),
         )
     ]
     if "action" in event:
@@ -120,7 +122,7 @@ def trace_text(image, event: dict, answer=None, by: str = "--json") -> str:
         lines.append(_before(image, event))
     if event.get("attempts", 1) > 1:
         lines.append("* retry: it was tried %d times" % event["attempts"])
-    return "\n  ".join(lines)
+    return "\n  ".join([escape_ends(line) for line in lines])
 
 
 def _rules(image, event: dict, lines: list):

@@ -6,6 +6,7 @@ Each command answers with lines and changes nothing; ``/quit`` is handled by the
 
 from clawlite.core.base.dialect import const
 from clawlite.core.image.image import SKILLS
+from clawlite.core.base.printable import escape_ends, escape_name
 from clawlite.core.base.render import canonical
 
 HELP = """Type a message to the agent, or:
@@ -122,7 +123,11 @@ def _tools(image) -> list:
     said = []
     for name in image.names:
         tool = image.tool(name)
-        said.append("%-20s %s\n  %s" % (name, preview(image, tool), image.prose(tool.about)))
+        about = " ".join(image.prose(tool.about).split())  # of a server, perhaps
+        said.append(
+            "%-20s %s\n  %s"
+            % (escape_name(name), escape_ends(preview(image, tool)), escape_ends(about))
+        )
     return said or ["This agent has no tools."]
 
 

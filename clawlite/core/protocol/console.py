@@ -12,6 +12,7 @@ questions.
 from clawlite.core.base.effect import EXIT, PROMPT, SAY, TELL
 from clawlite.core.base.errors import ClawError, InvalidRequest, unexpected
 from clawlite.core.image.image import SKILLS
+from clawlite.core.base.printable import escape_ends
 from clawlite.core.base.render import canonical
 from clawlite.core.turns.turn import turn
 
@@ -297,4 +298,6 @@ def error_text(error) -> str:
     """Return the text of an error for a person: what went wrong, and what to do next."""
     if not isinstance(error, ClawError):
         error = unexpected(error)
-    return "%s.%s" % (error.message.rstrip("."), " Next: %s." % error.hint if error.hint else "")
+    return escape_ends(
+        "%s.%s" % (error.message.rstrip("."), " Next: %s." % error.hint if error.hint else "")
+    )

@@ -10,6 +10,7 @@ checks of both.
 4. Bounds: 262,144 bytes of text in an answer, 16 calls, 65,536 bytes of arguments in each.
 """
 
+from clawlite.core.base.printable import escape_line
 from clawlite.core.base.dialect import const
 from clawlite.core.base.errors import ParseError, TransientError, ProviderError
 from clawlite.core.net.sse import Events
@@ -167,7 +168,7 @@ class Codec:
             if text.strip()[:1] == "<":
                 start = text.lower().find("<title>")
                 text = "a page of HTML " + (text[start + 7 :].split("<")[0] if start >= 0 else "")
-        return _line("HTTP %d: %s" % (status, _line(text) or "no reason given"))
+        return _line("HTTP %d: %s" % (status, text if text.strip() else "no reason given"))
 
 
 class Stream:
@@ -403,24 +404,9 @@ def _said(obj) -> str:
 
 
 def _line(text: str) -> str:
-    """Return *text* as one line of at most 200 characters, without control characters and without
-    characters that change the direction of text.
-    """
-    # MicroPython interns every character that a loop over text visits, and never frees it
-    data = bytearray(text[: 4 * MAX_ERROR].encode())
-    for at in range(len(data)):
-        byte, two = data[at], data[at : at + 2]
-        if byte < 32 or byte == 127:
-            data[at] = 32
-        # U+0080 to U+00A0
-        elif byte == 0xC2 and two[1] <= 0xA0:
-            data[at : at + 2] = b"  "
-        elif (
-            two == b"\xe2\x80"
-            and 0xA8 <= data[at + 2] <= 0xAE
-            or two == b"\xe2\x81"
-            and 0xA6 <= data[at + 2] <= 0xA9
-        ):
-            # U+2028 to U+202E, U+2066 to U+2069
-            data[at : at + 3] = b"   "
-    return " ".join([word for word in str(bytes(data), "utf-8").split(" ") if word])[:MAX_ERROR]
+    """Return *text* as one line of at most 200 characters."""
+    if len(text) > 8 * MAX_ERROR:  # no second copy of a long page on a board
+        return escape_line(text, MAX_ERROR)
+    for end in "\r\n\t":
+        text = text.replace(end, " ")
+    return escape_line(" ".join([word for word in text.split(" ") if word]), MAX_ERROR)

@@ -208,7 +208,7 @@ class SwarmMethods:
                     "task_id: %s is the id of another task" % task_id,
                     "give each task an id of its own",
                 )
-            self._log("delegate", task_id=task_id, request_id=request_id)
+            self._log("delegate", task_id=task_id, request_id=request_id.lower())
             if self._is_peer:
                 self._owe(task_id, params["task_id"])
             return {"acknowledged": True}

@@ -14,6 +14,7 @@ import re
 import shlex
 
 from clawlite.core.base.errors import ClawError
+from clawlite.core.base.printable import escape_ends, escape_line
 
 # a hostile file can hold 100,000 mistakes; nobody reads past the first screens
 MAX_SHOWN = 100
@@ -68,8 +69,8 @@ class Problem:
 
 
 class ManifestErrors(ClawError):
-    """A manifest is refused.  ``problems``: every Problem, by file and line; ``str()``: one line
-    for each.
+    """A manifest is refused.  ``problems``: every Problem, by file and line; ``lines``, ``str()``:
+    one line for each.
     """
 
     code = -32060
@@ -81,9 +82,22 @@ class ManifestErrors(ClawError):
         shown = [p.text() for p in self.problems[:MAX_SHOWN]]
         if len(self.problems) > MAX_SHOWN:
             shown.append(f"... and {len(self.problems) - MAX_SHOWN} more")
+        self.lines = [escape_ends(line) for line in shown]
         super().__init__(
-            "\n".join(shown), data={"problems": [p.to_json() for p in self.problems[:MAX_SHOWN]]}
+            "\n".join(self.lines),
+            data={"problems": [p.to_json() for p in self.problems[:MAX_SHOWN]]},
         )
+
+
+class QuotingError(ClawError):
+    """An error that quotes lines of strangers.  ``lines``: the message with its hint, then what is
+    quoted, each line behind "  | ", so that none looks like one of clawlite's own.
+    """
+
+    def __init__(self, message: str, hint: str, quoted_lines):
+        lines = ["  | " + escape_ends(line) for line in quoted_lines]
+        super().__init__("\n".join([message, *lines]), hint)
+        self.lines = [f"{message}{' - ' + hint if hint else ''}", *lines]
 
 
 class Problems:
@@ -131,9 +145,8 @@ def path_text(path: tuple) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return *text* in double quotes on one line, cut to 60 characters."""
-    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    return f'"{text}"' if len(text) <= 60 else f'"{text[:57]}..."'
+    """Return *text* in double quotes on one line, of at most 60 characters."""
+    return f'"{escape_line(text, 60)}"'
 
 
 def value_text(value: object) -> str:

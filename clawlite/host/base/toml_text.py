@@ -26,12 +26,12 @@ class TOMLDocument:
         self.file = file
         text = decode(source, file)
         try:
-            self.data = tomllib.loads(text)
+            self.data = read_toml(text)
+        except TooDeep as e:
+            refuse(file, 0, str(e), hint=SHALLOWER)
         # TOMLDecodeError is a ValueError; so is int() of 5,000 digits
-        except (ValueError, RecursionError) as e:
+        except ValueError as e:
             raise ManifestErrors([not_toml(e, text, file)]) from None
-        if _depth(self.data) > MAX_DEPTH:
-            refuse(file, 0, f"nested deeper than {MAX_DEPTH} levels", hint=SHALLOWER)
         self._lines = {(): 1}
         self._scan(text.replace("\r\n", "\n").split("\n"))
 
@@ -79,6 +79,23 @@ class TOMLDocument:
             self._lines.setdefault(path[:end], number)
 
 
+class TooDeep(ValueError):
+    """Its tables or lists are nested deeper than anybody means."""
+
+
+def read_toml(text: str) -> dict:
+    """Return what *text* says.  Raises ``ValueError``, ``TooDeep`` among them: nothing that walks
+    its tables afterwards runs out of stack.
+    """
+    try:
+        data = tomllib.loads(text)
+    except RecursionError:
+        raise TooDeep(f"nested deeper than {MAX_DEPTH} levels") from None
+    if depth_of(data) > MAX_DEPTH:
+        raise TooDeep(f"nested deeper than {MAX_DEPTH} levels")
+    return data
+
+
 def not_toml(error, text: str, file: str) -> Problem:
     """Return the problem of what tomllib says of *text*, which is in *file*."""
     at = re.search(r" \(at line (\d+), column \d+\)\Z", str(error))
@@ -90,7 +107,7 @@ def not_toml(error, text: str, file: str) -> Problem:
     return Problem((), f"not TOML: {said[:1].lower()}{said[1:]}", file, line, hint=hint)
 
 
-def _depth(data) -> int:
+def depth_of(data) -> int:
     """Return how deep *data* is nested, without recursion: one dotted key can hold 100,000 dots."""
     deepest, todo = 0, [(data, 1)]
     while todo:

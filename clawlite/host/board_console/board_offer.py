@@ -27,6 +27,7 @@ from clawlite.core.mcp.mcp_server import MCPServer, refused, result_of, without_
 from clawlite.core.mcp.tool_definitions import definitions, prompts
 from clawlite.core.policy.approval import question
 from clawlite.core.turns import tools as pipeline
+from clawlite.host.base.regular_file import open_regular
 from clawlite.host.board_console.line import is_uart
 from clawlite.host.board_console.log import ConsoleLog
 from clawlite.host.board_console.screens import MAX_LINE, Plain, write
@@ -58,7 +59,7 @@ def serve(path: str, port: str) -> int:
 
 def image_of(path: str):
     """Return the image in the file *path*, with the checks that its policies want."""
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=open_regular) as file:
         data = file.read()
     image: Any = layout.Image(
         lambda offset, length: data[offset : offset + length], len(data), 1024

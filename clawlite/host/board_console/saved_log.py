@@ -11,6 +11,7 @@ import sys
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.printable import printable
+from clawlite.host.base.regular_file import open_regular
 from clawlite.host.board_console.screens import write
 from clawlite.host.board_console.text import PROMPT, TEXT, BoardText
 from clawlite.host.firmware.functions import Tracebacks
@@ -33,7 +34,7 @@ def show(path: str) -> None:
 
 def _lines(path: str):
     try:
-        with sys.stdin.buffer if path == "-" else open(path, "rb") as file:
+        with sys.stdin.buffer if path == "-" else open(path, "rb", opener=open_regular) as file:
             while line := file.readline(_MOST):
                 yield line
     except OSError as e:

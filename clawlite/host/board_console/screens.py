@@ -10,6 +10,7 @@ import select
 import sys
 import termios
 
+from clawlite.core.base.printable import escape_ends
 from clawlite.core.line.frame import RECORD, TEXT, TOO_LONG, Framer
 
 LINE, KEY, LEAVE, END = "line", "key", "leave", "end"
@@ -92,7 +93,7 @@ class Plain:
         write(b"\x1e" + data + b"\n")
 
     def note(self, text: str):
-        print(text, file=sys.stderr)
+        print(escape_ends(text), file=sys.stderr)
 
     def refresh(self):
         pass

@@ -14,6 +14,7 @@ from msgspec import Meta
 from clawlite.core.image.features import ABILITIES, BOARDS, LINUX, NETWORKED
 from clawlite.host.base.document import MAX_BYTES, Place
 from clawlite.host.base.problems import ManifestErrors, Problem, Problems, did_you_mean, quoted
+from clawlite.host.base.regular_file import open_regular
 from clawlite.host.base.toml_text import TOMLDocument
 from clawlite.host.models.common import Amount, Count, Name, Strict, Text, text_like
 from clawlite.host.models.walk import convert
@@ -236,7 +237,7 @@ def read(path: str) -> Profile:
     path = os.fspath(path)
     problems = Problems()
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             document = TOMLDocument(file.read(MAX_BYTES + 1), path)
     except OSError as e:
         raise ManifestErrors(

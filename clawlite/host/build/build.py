@@ -8,6 +8,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.image.header import MAGIC
 from clawlite.core.image.image_signature import LEAST_KEY
 from clawlite.host.base.problems import unwritten
+from clawlite.host.base.regular_file import open_regular
 from clawlite.host.base.without_links import replace_named
 from clawlite.host.boards import boards
 from clawlite.host.compiler import compiler
@@ -65,7 +66,7 @@ def is_image(name: str) -> bool:
     manifest's errors say more.
     """
     try:
-        with open(name, "rb") as file:
+        with open(name, "rb", opener=open_regular) as file:
             return file.read(3) == MAGIC
     except OSError:
         return False
@@ -188,7 +189,7 @@ def read_key(path: str) -> bytes:
     too short, or others may read it.
     """
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             mode, key = os.fstat(file.fileno()).st_mode, file.read(4096).strip()
     except OSError as e:
         raise ClawError(f"{path}: {e.strerror}", "name a file that holds the device key") from None

@@ -10,6 +10,7 @@ import os
 import types
 
 from clawlite.core.base.errors import ImageError
+from clawlite.core.base.printable import join_lines
 from clawlite.core.image import header
 from clawlite.core.image import image as layout
 from clawlite.core.image import profile as P
@@ -254,7 +255,7 @@ def text(found: list[dict]) -> str:
         hints = [hint[:-4] for hint, on in row["annotations"].items() if on]
         lines += [
             f"{row['name']:18} {row['decision']:8} {row['policy']}",
-            f"  {row['description']}",
+            "  " + " ".join(row["description"].split()),
             f"  "
             f"{row['handler']}{', ' + row['category'] if row['category'] else ''}{', ' + ', '.join(hints) if hints else ''}"  # noqa: E501
             f"{', ends after %d ms' % row['timeout_ms'] if row['timeout_ms'] else ''}",
@@ -275,7 +276,7 @@ def text(found: list[dict]) -> str:
         if row["sandbox"]["refuses"]:
             lines.append(f"  always refused: {row['sandbox']['refuses']}")
         lines += [f"    {line}" for line in _arguments(row["input_schema"])]
-    return "\n".join(lines)
+    return join_lines(lines)
 
 
 def _arguments(schema: dict | None) -> list[str]:
@@ -285,7 +286,7 @@ def _arguments(schema: dict | None) -> list[str]:
     needed = schema.get("required", [])
     return [
         f"{name}: "
-        f"{_kind(part)}{'' if name in needed else ', optional'}{' - ' + part['description'] if part.get('description') else ''}"  # noqa: E501
+        f"{_kind(part)}{'' if name in needed else ', optional'}{' - ' + ' '.join(str(part['description']).split()) if part.get('description') else ''}"  # noqa: E501
         for name, part in schema.get("properties", {}).items()
         if isinstance(part, dict)
     ]

@@ -5,7 +5,7 @@ import sys
 import threading
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.base.problems import ManifestErrors
+from clawlite.host.base.problems import ManifestErrors, QuotingError
 from clawlite.host.boards import text as board_text
 from clawlite.host.image import inspection
 
@@ -22,28 +22,28 @@ def document(value: object) -> None:
     print(text)
 
 
-def print_data(text: str) -> None:
-    """Print *text* on stdout: what stands in a manifest neither drives the terminal nor hides in
-    it.
+def print_data(*lines: str) -> None:
+    """Print *lines* on stdout, each as one line: what strangers wrote into a manifest or a schema
+    neither drives the terminal nor hides in it, and makes no further line.
     """
-    print(_harmless(text), flush=True)  # a console may follow, which writes past the buffer
+    print(_join(lines), flush=True)  # a console may follow, which writes past the buffer
 
 
-def print_note(text: str) -> None:
-    """Print *text* on stderr, as ``print_data`` does."""
-    print(_harmless(text), file=sys.stderr)
+def print_note(*lines: str) -> None:
+    """Print *lines* on stderr, as ``print_data`` does."""
+    print(_join(lines), file=sys.stderr)
 
 
-def _harmless(text: str) -> str:
-    from clawlite.core.base.printable import printable
+def _join(lines) -> str:
+    from clawlite.core.base.printable import join_lines
 
-    return printable(text.encode("utf-8", "backslashreplace")).decode()
+    return join_lines(lines)
 
 
 def declared(found: dict, as_json: bool) -> None:
     from clawlite.host.manifest.conformance import text
 
-    document(found) if as_json else print_data(text(found))
+    document(found) if as_json else print_data(*text(found).split("\n"))
 
 
 def show_new_project(name: str, files: list[str], board: str = None) -> None:
@@ -67,8 +67,6 @@ def checked(found: dict, as_json: bool) -> None:
         document(found)
         return
     print_data(f"{found['file']}: valid CKP ({found['tools']} tools, {found['rules']} rules)")
-    for line in found["not_built"]:
-        print_data(f"  cannot be built yet: {line}")
     for line in found["not_asked"]:
         print_data(f"  asked by the first build: {line}")
     _print_warnings(found)
@@ -94,9 +92,7 @@ def built(found: dict, as_json: bool) -> None:
     if found["swarm_bytes"]:
         print(f"  for its swarm: about {found['swarm_bytes']} of the bytes that are held")
     if not found["board"]:
-        print_data(
-            "\n".join("  " + line for line in board_text.fit_lines(found["fits"], found["why_not"]))
-        )
+        print_data(*["  " + line for line in board_text.fit_lines(found["fits"], found["why_not"])])
     _print_warnings(found)
 
 
@@ -127,11 +123,11 @@ def _print_warnings(found: dict) -> None:
 
 
 def boards(rows: list, as_json: bool) -> None:
-    document(rows) if as_json else print_data("\n".join(board_text.table(rows)))
+    document(rows) if as_json else print_data(*board_text.table(rows))
 
 
 def board(row: dict, as_json: bool) -> None:
-    document(row) if as_json else print_data("\n".join(board_text.board_lines(row)))
+    document(row) if as_json else print_data(*board_text.board_lines(row))
 
 
 def board_made(path: str, source: str) -> None:
@@ -145,13 +141,13 @@ def inspected(found: dict, as_json: bool) -> None:
     if as_json:
         document(found)
     else:
-        print_data(inspection.text(found))
+        print_data(*inspection.text(found).split("\n"))
 
 
 def tools(rows: list, as_json: bool) -> None:
     from clawlite.host.build.tool_table import text
 
-    document(rows) if as_json else print_data(text(rows))
+    document(rows) if as_json else print_data(*text(rows).split("\n"))
 
 
 def show_decision(found: dict, as_json: bool) -> None:
@@ -161,8 +157,8 @@ def show_decision(found: dict, as_json: bool) -> None:
     print_data(f"{found['name']}: {found['policy']}")
     if not found["known"]:
         print_note(
-            "  This agent has no such tool, so its calls are refused as unknown. Should it get\n"
-            "  one, this decides by its name alone: rules for labels and hints are not in it."
+            "  This agent has no such tool, so its calls are refused as unknown. Should it get",
+            "  one, this decides by its name alone: rules for labels and hints are not in it.",
         )
 
 
@@ -191,6 +187,8 @@ def print_rows(found: list[dict], as_json: bool, nothing: str) -> None:
     """Print records, a line each: their values in order, texts cut at 60 characters; where there is
     none, *nothing* on stderr.
     """
+    from clawlite.core.base.printable import escape_line
+
     if as_json:
         document(found)
         return
@@ -202,7 +200,7 @@ def print_rows(found: list[dict], as_json: bool, nothing: str) -> None:
             for value in row.values()
         ]
         shown = [
-            "-" if not value else value if len(value) <= 60 else value[:57] + "..."
+            escape_line(value, 60) if value else "-"
             for value in (" ".join(value.split()) for value in values)
         ]
         print_data("  ".join(shown))
@@ -213,12 +211,10 @@ def watched(changes, as_json: bool) -> int:
     marks = {"added": "+", "removed": "-", "changed": "="}
     try:
         for what, port in changes:
-            print(
-                json.dumps({"event": what, **port}, ensure_ascii=False)
-                if as_json
-                else f"{marks[what]} {_port(port)}",
-                flush=True,
-            )
+            if as_json:
+                print(json.dumps({"event": what, **port}, ensure_ascii=False), flush=True)
+            else:
+                print_data(f"{marks[what]} {_port(port)}")
     except KeyboardInterrupt:
         pass
     return 130
@@ -391,9 +387,11 @@ def print_error(error: ClawError, as_json: bool) -> int:
     if as_json:
         document({"error": error.to_json()})
     if isinstance(error, ManifestErrors):
-        print_note(str(error))
+        print_note(*error.lines)
         count = len(error.problems)
         print_note(f"{count} problem{'s' if count > 1 else ''}.")
+    elif isinstance(error, QuotingError):
+        print_note("clawlite: " + error.lines[0], *error.lines[1:])
     else:
         print_note(f"clawlite: {error.message}{' - ' + error.hint if error.hint else ''}")
     return getattr(error, "exit_code", 2)

@@ -14,11 +14,12 @@ beside the manifest and belongs under version control with it.
 import dataclasses
 import functools
 import hashlib
-import tomllib
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.document import MAX_BYTES
 from clawlite.host.base.problems import quoted
+from clawlite.host.base.regular_file import open_regular
+from clawlite.host.base.toml_text import read_toml
 from clawlite.host.base.without_links import replace_named
 from clawlite.host.documents.sources import Refused, Sources
 
@@ -45,7 +46,7 @@ def digest(text: str) -> str:
 @functools.lru_cache(maxsize=1)
 def _decoded(data: bytes) -> dict:
     """Return what *data* says: one build reads its lock three times, and a long one takes 0.1 s."""
-    return tomllib.loads(data.decode())
+    return read_toml(data.decode())
 
 
 def read(sources: Sources) -> dict[str, Entry]:
@@ -55,7 +56,7 @@ def read(sources: Sources) -> dict[str, Entry]:
     path = sources.shown(FILE)
     sources.check_place(FILE, path)
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             data = file.read(MAX_LOCK + 1)
         sources.facts["file", path] = data
     except FileNotFoundError:

@@ -13,13 +13,12 @@ pinned in clawlite.lock.
    registry never comes here.
 """
 
-import tomllib
-
 from clawlite.core.base import uri as claw_uri
 from clawlite.core.base.errors import ClawError, InvalidParams
 from clawlite.host.base import yaml_text
 from clawlite.host.base.document import Document
-from clawlite.host.base.problems import ManifestErrors, one_of, quoted
+from clawlite.host.base.problems import ManifestErrors, QuotingError, one_of, quoted
+from clawlite.host.base.toml_text import read_toml
 from clawlite.host.documents import lock, registry
 from clawlite.host.documents.sources import Refused, Sources
 
@@ -34,7 +33,7 @@ def declared(sources: Sources) -> dict[str, str]:
     mistakes.
     """
     try:
-        found = tomllib.loads(sources.read(SETTINGS).decode()).get("registries", {})
+        found = read_toml(sources.read(SETTINGS).decode()).get("registries", {})
     except (Refused, ValueError):
         return {}
     return (
@@ -171,20 +170,11 @@ def changed(old: lock.Entry, new: lock.Entry, hint: str) -> ClawError:
     lines = list(
         unified_diff(old.text.splitlines(), new.text.splitlines(), "pinned", "fetched", lineterm="")
     )
-    shown = [
-        "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
-        for line in lines[:_SHOWN]
-    ]
-    return ClawError(
-        "\n".join(
-            [
-                f"{old.uri} has changed at {new.url}: SHA-256 "
-                f"{old.sha256[:16]}... is pinned, {new.sha256[:16]}... came",
-                *shown,
-                *(["..."] if len(lines) > _SHOWN else []),
-            ]
-        ),
+    return QuotingError(
+        f"{old.uri} has changed at {new.url}: SHA-256 "
+        f"{old.sha256[:16]}... is pinned, {new.sha256[:16]}... came",
         hint,
+        [*lines[:_SHOWN], *(["..."] if len(lines) > _SHOWN else [])],
     )
 
 

@@ -19,6 +19,7 @@ import re
 from clawlite.host.base import yaml_text
 from clawlite.host.base.document import MAX_BYTES, Document
 from clawlite.host.base.problems import ManifestErrors, did_you_mean, quoted
+from clawlite.host.base.regular_file import open_regular
 
 MAX_FILES = 1000  # read for one manifest
 ALLOW = "CLAWLITE_ALLOW_FOLDERS"  # the environment variable with folders, separated as in $PATH
@@ -65,7 +66,7 @@ class Sources:
             self.check_place(name, path)
             if not os.path.isfile(path):
                 raise Refused(*self._missing(name, path))
-            with open(path, "rb") as file:
+            with open(path, "rb", opener=open_regular) as file:
                 data = file.read(limit + 1)
         except (OSError, ValueError) as e:
             hint = "let this user read it" if isinstance(e, PermissionError) else ""

@@ -11,6 +11,7 @@ import struct
 from dataclasses import dataclass
 
 from clawlite.core.base.errors import ClawError
+from clawlite.host.base.regular_file import open_regular
 
 MAX_BYTES = 64 << 20
 _BLOCK = 512
@@ -64,7 +65,7 @@ def read(path: str) -> Firmware:
     for a chip that no board has.
     """
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as e:
         raise ClawError(

@@ -9,6 +9,7 @@ import tempfile
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image import image_signature
 from clawlite.core.image.image import Image
+from clawlite.host.base.regular_file import open_regular
 from clawlite.host.boards import boards
 from clawlite.host.build import build
 from clawlite.host.firmware.board_files import SLOT, board_files
@@ -98,7 +99,7 @@ def boot_settings(name: str) -> dict:
 
 
 def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=open_regular) as file:
         return file.read()
 
 

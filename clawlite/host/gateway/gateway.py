@@ -12,7 +12,7 @@ import sys
 import time
 
 from clawlite.core.base.errors import ClawError, ParseError
-from clawlite.core.base.printable import printable
+from clawlite.core.base.printable import escape_ends
 from clawlite.core.net.door_token import DOORS
 from clawlite.host.a2a.a2a import A2A
 from clawlite.host.gateway.answer import error_sentence, json_bytes
@@ -306,7 +306,7 @@ def loads(data: bytes):
 
 
 def note(text: str) -> None:
-    print("clawlite: " + printable(text.encode()).decode(), file=sys.stderr, flush=True)
+    print("clawlite: " + escape_ends(text), file=sys.stderr, flush=True)
 
 
 def _tokens() -> Tokens:

@@ -20,6 +20,7 @@ import time
 from clawlite.core.base.errors import ClawError, ProviderError
 from clawlite.core.image import image as layout
 from clawlite.core.image import image_signature
+from clawlite.host.base.regular_file import make_private, open_regular
 from clawlite.host.base.without_links import replace_named
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
@@ -77,7 +78,7 @@ class Images:
         path = os.path.join(self._seen or "", digest)
         try:
             if self._seen and not os.path.exists(path):
-                os.makedirs(self._seen, mode=0o700, exist_ok=True)
+                make_private(self._seen)
                 replace_named(path, self._data[digest])
             if self._seen:
                 os.utime(path)
@@ -160,11 +161,11 @@ class Images:
             self._add(compiler.build(manifest.load(folder)).data, folder)
 
     def _image(self, path: str, folder: str = None) -> None:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             self._add(file.read(MAX_IMAGE), folder or path)
 
     def _remembered(self, path: str) -> None:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             digest, image, data = _opened(file.read(MAX_IMAGE))
         if digest == os.path.basename(path) and image.agent.name in [
             name for name, _ in self._now.values()

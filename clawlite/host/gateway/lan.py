@@ -21,6 +21,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.line.frame import RECORD, Framer
 from clawlite.core.net.door_token import DOORS, parse
 from clawlite.host.base.problems import unwritten
+from clawlite.host.base.regular_file import make_private, open_regular
 from clawlite.host.gateway.answer import json_bytes
 from clawlite.host.proxy.accept import Acceptor, Strangers
 from clawlite.host.proxy.door import address_of, tls_of
@@ -50,7 +51,7 @@ class Tokens:
         token = os.urandom(32).hex()
         path = os.path.join(self._folder, name)
         try:
-            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            make_private(self._folder)
             # no name ends so
             file = os.open(path + "~", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             try:
@@ -99,7 +100,7 @@ class Tokens:
     def _read(self, name) -> bytes:
         if isinstance(name, str) and _NAME.match(name):
             try:
-                with open(os.path.join(self._folder, name), "rb") as file:
+                with open(os.path.join(self._folder, name), "rb", opener=open_regular) as file:
                     return file.read(256)
             except OSError:
                 pass

@@ -13,6 +13,7 @@ import time
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import disk_hint
+from clawlite.host.base.regular_file import make_private
 
 KEPT_ROWS = 10000  # of history and of audit, each; older ones go
 GATHER_S = 0.005  # within which rows are gathered for one commit
@@ -53,7 +54,7 @@ class Store:
         import aiosqlite
 
         try:
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            make_private(os.path.dirname(path))
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             db = await aiosqlite.connect(path)
             await db.executescript(

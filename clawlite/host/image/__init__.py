@@ -1,5 +1,5 @@
 """The image as a file: written, and shown to people.
 
-Imports: no other room.
+Imports: base.
 Used by: bench, build, cli, compiler, firmware, flash, providers.
 """

@@ -1,6 +1,7 @@
 """Show the contents of an image, for people and for ``--json``."""
 
 from clawlite.core.base.errors import ImageError
+from clawlite.core.base.printable import join_lines
 from clawlite.core.image import header, image_signature, memories
 from clawlite.core.image import image as layout
 from clawlite.core.image.image import (
@@ -21,6 +22,7 @@ from clawlite.core.image.skill import PREFIX, SHAPE, Skill
 from clawlite.core.image.skill import skills as core_skills
 from clawlite.core.policy.policy import ACTIONS
 from clawlite.core.policy.policy_preview import condition, preview
+from clawlite.host.base.regular_file import open_regular
 from clawlite.host.image import services
 from clawlite.host.image.image_file import AUTONOMY, SECTION_NAMES
 
@@ -47,7 +49,7 @@ def handler(tool) -> str:
 def is_image(path: str) -> bool:
     """Return whether *path* is an image, or calls itself one: its errors are an image's then."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             return path.endswith(".cbor") or file.read(3) == header.MAGIC
     except OSError:
         return path.endswith(".cbor")
@@ -69,7 +71,7 @@ def open_image(path: str) -> layout.Image:
 
 def _read_named(path: str, work):
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             data = file.read(header.MAX_IMAGE + 1)
     except OSError as e:
         raise ImageError(
@@ -227,7 +229,7 @@ def _rule(rule: list) -> dict:
 def _of_audit(found: dict) -> list:
     kept = "for ever" if found["retention_s"] is None else f"for {found['retention_s']} s"
     most = f"at most {found['max_size_mb']} MiB on Linux" if found["max_size_mb"] else "of any size"
-    return [f"audit\n  {found['destination']}, kept {kept}, {most}"]
+    return ["audit", f"  {found['destination']}, kept {kept}, {most}"]
 
 
 def text(found: dict) -> str:
@@ -267,4 +269,4 @@ def text(found: dict) -> str:
             f"{rule['action']}{', ' + rule['condition'] if rule['condition'] else ''}"
             f"{': ' + rule['reason'] if rule['reason'] else ''}"
         )
-    return "\n".join(lines)
+    return join_lines(lines)

@@ -10,6 +10,7 @@ import json
 import pathlib
 
 from clawlite import __version__
+from clawlite.core.base.printable import join_lines
 from clawlite.core.protocol.handshake import SUPPORTED
 from clawlite.host.base.kinds import KINDS
 
@@ -123,7 +124,7 @@ def text(found: dict) -> str:
         "primitives: " + ", ".join(kernel["primitives_supported"]),
     ]
     if found["clauses"] is None:
-        return "\n".join(lines + ["clauses: the table is not part of this installation"])
+        return join_lines(lines + ["clauses: the table is not part of this installation"])
     lines += ["", "clauses        held by tests   waiting   others' or not done"]
     for level, kinds in sorted(found["clauses"]["levels"].items()):
         for kind, counts in kinds.items():
@@ -135,7 +136,7 @@ def text(found: dict) -> str:
     groups = {}
     for clause in found["clauses"]["pending"]:
         groups.setdefault((clause["waits_for"], clause["reason"]), []).append(clause["id"])
-    return "\n".join(
+    return join_lines(
         lines
         + [""]
         + [

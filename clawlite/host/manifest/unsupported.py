@@ -1,10 +1,10 @@
 """Features of CKP that this version does not have yet.  A build refuses them, with field, line and
 a way out.
 
-``check`` accepts them (they are valid CKP) and says so; none is ever dropped silently.  An entry is
-removed when its feature is built.  An operator's agent (``serve`` over a manifest) is built anyway
-when an error at use can report the lack: methods of a swarm that is not built answer -32601, and
-built-in tools that lack what they need answer -32010."""
+``check`` refuses them, too, although they are valid CKP; none is ever dropped silently.  An entry
+is removed when its feature is built.  An operator's agent (``serve`` over a manifest) is built
+anyway when an error at use can report the lack: methods of a swarm that is not built answer -32601,
+and built-in tools that lack what they need answer -32010."""
 
 from clawlite.core.image.profile import NONE
 from clawlite.host.boards import boards

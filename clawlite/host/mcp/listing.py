@@ -12,10 +12,12 @@ import time
 from clawlite import __version__
 from clawlite.core.base.errors import ClawError, ParseError
 from clawlite.core.mcp.mcp_client import DISCOVER, READY, MCPClient
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import QuotingError, quoted
+from clawlite.host.base.toml_text import depth_of
 
 TIMEOUT_S = 30  # from the start of a server to the end of its list
 _SAID = 2000  # characters of stderr that are shown
+_DEEPEST = 256  # levels of what a server sends
 
 
 def tools_of(argv: list[str], env: dict[str, str]) -> tuple[dict, bool, list[str]]:
@@ -123,12 +125,12 @@ def _failed(argv: list[str], why: str, errors, odd_line: str) -> ClawError:
     size = errors.seek(0, os.SEEK_END)
     errors.seek(max(size - _SAID, 0))
     said = errors.read().decode("utf-8", "replace").strip()
-    said = "".join(c if c.isprintable() or c == "\n" else " " for c in said)
     if odd_line:
         why += f"; what it writes to stdout is no message of MCP: {odd_line}"
-    return ClawError(
-        f"the MCP server {argv[0]}: {why}" + (f", and said:\n{said}" if said else ""),
+    return QuotingError(
+        f"the MCP server {argv[0]}: {why}" + (", and said:" if said else ""),
         "try it by hand, and see its arguments in clawlite.toml: [mcp.NAME] args",
+        said.splitlines(),
     )
 
 
@@ -153,6 +155,8 @@ def read_json(data: bytes):
     """Return the value of a JSON text.  Raises ``ClawError``."""
     try:
         value = json.loads(data)
+        if depth_of(value) > _DEEPEST:
+            raise ParseError(f"nested deeper than {_DEEPEST} levels")
         json.dumps(value, ensure_ascii=False).encode()  # half a character cannot be pinned
         return value
     except (ValueError, RecursionError) as e:

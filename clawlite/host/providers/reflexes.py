@@ -18,7 +18,6 @@ and as a whole argument is a slot or a field of the last result; ``{result}`` is
 """
 
 import re
-import tomllib
 
 from clawlite.core.providers.reflex import (
     ANY,
@@ -33,7 +32,7 @@ from clawlite.core.providers.reflex import (
     words,
 )
 from clawlite.host.base.problems import Problem, did_you_mean, quoted, value_text
-from clawlite.host.base.toml_text import not_toml
+from clawlite.host.base.toml_text import not_toml, read_toml
 
 TYPES = {"int": INT, "number": NUMBER, "word": WORD, "text": TEXT}
 MAX_RULES, MAX_TOKENS, MAX_OPEN, MAX_DEPTH = 256, 32, 3, 8
@@ -70,8 +69,8 @@ class _Compiler:
 
     def run(self) -> tuple[list, list[Problem]]:
         try:
-            data = tomllib.loads(self.text)
-        except tomllib.TOMLDecodeError as e:
+            data = read_toml(self.text)
+        except ValueError as e:
             self.problems.append(not_toml(e, self.text, self.file))
             return [], self.problems
         for key in data:
@@ -288,8 +287,8 @@ class _Compiler:
 def _constant(text: str):
     """Return the value of a TOML number, boolean or quoted string, or None."""
     try:
-        value = tomllib.loads("v = " + text)["v"]
-    except tomllib.TOMLDecodeError:
+        value = read_toml("v = " + text)["v"]
+    except ValueError:
         return None
     return value if isinstance(value, (str, int, float, bool)) else None
 

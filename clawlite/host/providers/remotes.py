@@ -29,7 +29,6 @@ ENDPOINT = "write a base URL such as https://api.example.com/v1"  # the hint for
 _NO_HTTP = "expected http://HOST/... or https://HOST/..."
 _NO_BASE = "expected a base URL without ? and #"
 # what an endpoint may have that this version does not reach: another transport's scheme, a query
-MEANT_ELSEWHERE = (_NO_HTTP, _NO_BASE)
 # {what a Provider's ``protocol`` says: its ``provider_api.ProviderApi``}
 APIS = {
     api.protocol: importlib.import_module("clawlite.host.providers." + api.codec).API

@@ -11,6 +11,7 @@ import sys
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.mcp.tool_provider import listed
+from clawlite.host.base.regular_file import open_regular
 
 
 def main() -> None:
@@ -19,7 +20,7 @@ def main() -> None:
     out = os.dup(1)
     os.dup2(2, 1)
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             source = file.read()
         space = {"__name__": "tools", "__file__": path}
         exec(compile(source, path, "exec"), space)

@@ -5,14 +5,15 @@ library alone.
 import os
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.base.printable import printable
+from clawlite.core.base.printable import escape_line, escape_name
 from clawlite.core.image.image import GUARD
 from clawlite.core.image.scan_config import ScanConfig
-from clawlite.linux.admin.commands import print_failure
+from clawlite.linux.admin.commands import print_error, print_failure
 from clawlite.linux.admin.trace import image_of
 from clawlite.linux.audit.chain import Head, verify
 from clawlite.linux.files import files
-from clawlite.linux.io.jsontext import document, loads
+from clawlite.linux.io.jsontext import document, dumps, loads
+from clawlite.linux.io.printing import print_line
 
 USAGE = (
     "usage: clawlite audit [verify | take] [MANIFEST | IMAGE] [--port PORT | --dir DIR] "
@@ -24,6 +25,7 @@ noted earlier (verify prints the last one's).  It exits with 1 when something is
 --port PORT (alone at the end: the only board) is the audit of a MicroPython board, which is reset for it; --dir a folder in its place.  take
 verifies it, writes all its records to the new file AGENT-audit-FIRST-LAST.jsonl here, and then removes them from the board, to make room."""  # noqa: E501
 _LAST = 20
+_WIDEST = 100  # characters of a column
 
 
 def main(args: list, board=None) -> int:
@@ -38,12 +40,12 @@ def main(args: list, board=None) -> int:
     try:
         words, as_json, last, anchor = _parse(args)
     except ClawError as e:
-        return print_failure("%s\n%s" % (e.message, USAGE))
+        return print_failure(e.message, USAGE)
     verb = words.pop(0) if words[:1] in (["verify"], ["take"]) else ""
     if verb == "take" and board is None:
-        return print_failure("take: for the audit of a board: --port PORT\n%s" % USAGE)
+        return print_failure("take: for the audit of a board: --port PORT", USAGE)
     if len(words) > 1 or words and words[0].startswith("-"):
-        return print_failure("unexpected %s\n%s" % (words[-1], USAGE))
+        return print_failure("unexpected %s" % words[-1], USAGE)
     try:
         image = (
             files.open_image(image_of(words[0] if words else "."))
@@ -51,7 +53,7 @@ def main(args: list, board=None) -> int:
             else None
         )
     except ClawError as e:
-        return _print_error(e, as_json, 2)
+        return print_error(e, as_json, 2)
     try:
         if board is not None:
             lines, head, folder, agent = fetch_audit(board, image)
@@ -73,7 +75,7 @@ def main(args: list, board=None) -> int:
     except BrokenPipeError:  # nobody reads what is shown: command.py knows what then
         raise
     except OSError as e:
-        return _print_error(
+        return print_error(
             ClawError(
                 "the audit cannot be read, or taken: %s%s"
                 % (e.filename + ": " if e.filename else "", e.strerror),
@@ -83,7 +85,7 @@ def main(args: list, board=None) -> int:
             1,
         )
     except ClawError as e:
-        return _print_error(e, as_json, 1)
+        return print_error(e, as_json, 1)
 
 
 def _parse(args: list) -> tuple:
@@ -183,11 +185,11 @@ def _take_from_board(lines: list, head, agent: str, anchor, board, as_json: bool
     if as_json:
         print(document(dict(found, file=path)))
         return 0
-    print(
+    print_line(
         "%d records, %s to %s, all as they were written, are in %s and no longer on the board"
         % (found["records"], found["first"], found["last"], path)
     )
-    print("keep this elsewhere: --anchor %d:%s" % (found["last"], found["hash"]))
+    print_line("keep this elsewhere: --anchor %d:%s" % (found["last"], found["hash"]))
     return 0
 
 
@@ -207,22 +209,24 @@ def _print_verdict(found: dict, folder: str, as_json: bool) -> int:
     if as_json:
         print(document(found))
     elif found["ok"]:
-        print(
+        print_line(
             "%d records, %s to %s, all as they were written"
             % (found["records"], found["first"], found["last"])
             if found["records"]
             else "no records yet"
         )
         if found["records"]:
-            print("keep this elsewhere: --anchor %d:%s" % (found["last"], found["hash"]))
+            print_line("keep this elsewhere: --anchor %d:%s" % (found["last"], found["hash"]))
     else:
-        print("%d records in %s; they are not as they were written:" % (found["records"], folder))
+        print_line(
+            "%d records in %s; they are not as they were written:" % (found["records"], folder)
+        )
         for problem in found["problems"][:20]:
-            print("  " + problem)
+            print_line("  " + problem)
         if len(found["problems"]) > 20:
-            print("  and %d more" % (len(found["problems"]) - 20))
+            print_line("  and %d more" % (len(found["problems"]) - 20))
     if not as_json and "sent" in found:
-        print("copies up to record %d were taken by %s" % (found["sent"], found["sent_to"]))
+        print_line("copies up to record %d were taken by %s" % (found["sent"], found["sent_to"]))
     return 0 if found["ok"] else 1
 
 
@@ -240,49 +244,60 @@ def _print_records(lines, last: int, as_json: bool) -> int:
         print(document(records))
         return 0
     for record in records:
-        os.write(1, printable(_record_text(record).encode("utf-8", "replace")) + b"\n")
+        print_line(_record_text(record))
     return 0
 
 
 def _record_text(record: dict) -> str:
-    """Return one record as a line for a person."""
-    if "damaged" in record or not isinstance(record.get("n"), int):
-        return "   ? damaged: %.100s" % record.get("damaged", record)
-    parts = [str(record.get("problem") or record.get("removed") or record.get("tool") or "")]
+    """Return one record as a line for a person: its columns are two blanks apart, and no name and
+    no text has two blanks in a row.
+    """
+    if not isinstance(record, dict) or "damaged" in record or type(record.get("n")) is not int:
+        damaged = record.get("damaged", record) if isinstance(record, dict) else record
+        return "   ? damaged: %s" % escape_line(damaged, _WIDEST)
+    about = record.get("problem") or record.get("removed")
+    tool = record.get("tool")
+    parts = [_column(about) if about else escape_name(tool) if tool else ""]
     if record.get("server"):
-        parts.append("by %s of %s" % (record.get("server_tool"), record["server"]))
-        parts.append("(%s, %s)" % (record.get("mode"), record.get("protocol")))
+        parts.append(
+            "by %s of %s" % (escape_name(record.get("server_tool")), escape_name(record["server"]))
+        )
+        parts.append("(%s, %s)" % (_column(record.get("mode")), _column(record.get("protocol"))))
     if record.get("arguments"):
-        parts.append(str(record["arguments"])[:80])
+        parts.append(_column(record["arguments"]))
     decided = record.get("action")
     if decided:
         parts.append(
             "%s by %s"
-            % (decided, "rule %s" % record["rule_id"] if record.get("rule_id") else "no rule")
+            % (
+                escape_name(decided),
+                "rule %s" % escape_name(record["rule_id"]) if record.get("rule_id") else "no rule",
+            )
         )
     for name in ("approval", "answer", "limit", "reason", "status"):
         if record.get(name):
-            parts.append(
-                "%s" % record[name] if name == "status" else "%s: %s" % (name, record[name])
-            )
+            said = _column(record[name])
+            parts.append(said if name == "status" else "%s: %s" % (name, said))
     if record.get("code"):
-        parts.append("(%s)" % record["code"])
+        parts.append("(%s)" % escape_name(record["code"]))
     if record.get("found"):
-        parts.append("found: " + ", ".join(map(str, record["found"])))
+        parts.append("found: " + _column(record["found"]))
     if record.get("result_bytes") is not None:
-        parts.append("%s bytes" % record["result_bytes"])
+        parts.append("%s bytes" % escape_name(record["result_bytes"]))
     if record.get("duration_ms") is not None:
-        parts.append("%s ms" % record["duration_ms"])
+        parts.append("%s ms" % escape_name(record["duration_ms"]))
     return "%4d %s %-13s %s" % (
         record["n"],
-        record.get("time", "-"),
-        record.get("event", "?"),
+        escape_name(record.get("time", "-")),
+        escape_name(record.get("event", "?")),
         "  ".join(parts),
     )
 
 
-def _print_error(e, as_json: bool, code: int) -> int:
-    if as_json:
-        print(document({"error": e.to_json()}))
-    print_failure(e.message + (" - " + e.hint if e.hint else ""))
-    return getattr(e, "exit_code", code)  # of a port: 3, 4
+def _column(value) -> str:
+    """Return *value*, which a stranger may have chosen, as one column."""
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        value = ", ".join(value)
+    elif not isinstance(value, str):
+        value = dumps(value)
+    return escape_line(value, _WIDEST).replace("  ", "<2 blanks>")

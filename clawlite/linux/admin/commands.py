@@ -103,7 +103,7 @@ def parse(verb: str, args: list):
             at = args.index(flag)
             values[flag] = "".join(args[at + 1 : at + 2])
             if not values[flag] or values[flag].startswith("--"):
-                return print_failure("%s: expected %s\n%s" % (flag, what, USAGE[verb]))
+                return print_failure("%s: expected %s" % (flag, what), USAGE[verb])
             args = args[:at] + args[at + 2 :]
     http = None
     if "--http" in values:
@@ -111,17 +111,18 @@ def parse(verb: str, args: list):
         if http is None:
             return print_failure(
                 "--http %s: expected %s; only this machine may reach it, so the address is "
-                "127.0.0.1 or ::1\n%s" % (values["--http"], VALUES["--http"], USAGE[verb])
+                "127.0.0.1 or ::1" % (values["--http"], VALUES["--http"]),
+                USAGE[verb],
             )
     flags = [arg for arg in args if arg.startswith("--")]
     names = [arg for arg in args if not arg.startswith("--")]
     unknown = [flag for flag in flags if flag not in FLAGS[verb] and flag != BUILT]
     if unknown:
-        return print_failure("unknown option %s\n%s" % (unknown[0], USAGE[verb]))
+        return print_failure("unknown option %s" % unknown[0], USAGE[verb])
     if verb == "ask" and not (names and names[0].strip()):
-        return print_failure("expected a text to ask\n%s" % USAGE[verb])
+        return print_failure("expected a text to ask", USAGE[verb])
     if verb == "serve" and "--stdio" not in flags:
-        return print_failure("expected --stdio: no other transport is built yet\n%s" % USAGE[verb])
+        return print_failure("expected --stdio: no other transport is built yet", USAGE[verb])
     text = names.pop(0) if verb == "ask" else None
     try:
         (text or "").encode()
@@ -129,7 +130,7 @@ def parse(verb: str, args: list):
         return print_failure("That text is not UTF-8 text. Nothing was done.")
     if len(names) > 1:
         return print_failure(
-            "expected one manifest or image, got %s\n%s" % (" ".join(names), USAGE[verb])
+            "expected one manifest or image, got %s" % " ".join(names), USAGE[verb]
         )
     name = names[0] if names else "."
     if not names and files.is_image(IMAGE) and not any(os.path.lexists(one) for one in MANIFESTS):
@@ -200,9 +201,9 @@ def _tell_of_trusted(image):
 
     names = trusted(image)
     if names:
-        sys.stderr.write(
-            'clawlite: [mcp.NAME] trust = "start" (%s): an image has the descriptions of its '
-            "build - name the manifest to take what the server says now\n" % ", ".join(names)
+        print_failure(
+            '[mcp.NAME] trust = "start" (%s): an image has the descriptions of its '
+            "build - name the manifest to take what the server says now" % ", ".join(names)
         )
 
 
@@ -242,7 +243,7 @@ def _listen(shell, address: tuple):
     url = shell.session.listen(*address, is_right, shell.audit and shell.startup.flushed_answer)
     shell.add_member(shell.session)
     shell.outlasts_input = True
-    sys.stderr.write("clawlite: the tools of %s are at %s\n" % (shell.agent.image.agent.name, url))
+    print_failure("the tools of %s are at %s" % (shell.agent.image.agent.name, url))
     sys.stderr.flush()
 
 
@@ -260,11 +261,23 @@ def run_bootstrap() -> int:
         signals.release()
 
 
-def print_failure(message: str) -> int:
-    """Say what is wrong on stderr; return 2: bad usage, manifest or image."""
-    from clawlite.core.base.printable import printable
+def print_failure(message: str, usage: str = "") -> int:
+    """Say what is wrong on stderr, in one line, and *usage* below; return 2: bad usage, manifest
+    or image.
+    """
+    from clawlite.core.base.printable import escape_ends
 
     # a name of a file, or a word of a command, may hold what would drive the terminal
-    line = printable(("clawlite: %s\n" % message).encode("utf-8", "replace"))
-    sys.stderr.write(line.decode())
+    line = escape_ends("clawlite: " + message) + "\n" + (usage + "\n" if usage else "")
+    sys.stderr.write(line.encode("utf-8", "replace").decode())
     return 2
+
+
+def print_error(e, as_json: bool, code: int) -> int:
+    """Show the error *e* on stderr, and on stdout *as_json*; return the exit code."""
+    if as_json:
+        from clawlite.linux.io.jsontext import document
+
+        print(document({"error": e.to_json()}))
+    print_failure(e.message + (" - " + e.hint if e.hint else ""))
+    return getattr(e, "exit_code", code)  # of a port: 3, 4

@@ -6,12 +6,13 @@ import os
 
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import ClawError
-from clawlite.core.base.printable import printable
-from clawlite.linux.admin.commands import print_failure
+from clawlite.core.base.printable import escape_line, escape_name
+from clawlite.linux.admin.commands import print_error, print_failure
 from clawlite.linux.admin.trace import image_of
 from clawlite.linux.channels.dead_letters import SUFFIX, DeadLetters
 from clawlite.linux.files import files
-from clawlite.linux.io.jsontext import document, dumps
+from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.io.printing import print_line, print_note
 
 USAGE = "usage: clawlite channels dead [retry NUMBER | drop NUMBER] [MANIFEST | IMAGE] [--json]"
 HELP = """Lists messages of queues that the agent has given up: each time that it began one of them,
@@ -30,19 +31,19 @@ def main(args: list) -> int:
     as_json = "--json" in args
     words = [word for word in args if word != "--json"]
     if words[:1] != ["dead"]:
-        return print_failure("channels: expected dead\n" + USAGE)
+        return print_failure("channels: expected dead", USAGE)
     words.pop(0)
     verb = words.pop(0) if words[:1] in (["retry"], ["drop"]) else ""
     wanted = words.pop(0) if verb and words else ""
     number = wanted.rpartition("/")[2]
     if verb and not (number.isascii() and number.isdigit() and len(number) < 19):
-        return print_failure("%s: expected the NUMBER of a message\n%s" % (verb, USAGE))
+        return print_failure("%s: expected the NUMBER of a message" % verb, USAGE)
     if len(words) > 1 or words and words[0].startswith("-"):
-        return print_failure("unexpected %s\n%s" % (words[-1], USAGE))
+        return print_failure("unexpected %s" % words[-1], USAGE)
     try:
         agent = files.open_image(image_of(words[0] if words else ".")).agent.name
     except ClawError as e:
-        return _print_error(e, as_json, 2)
+        return print_error(e, as_json, 2)
     try:
         found = _letters(os.path.join(files.state_folder(agent), "channels"))
         if verb:
@@ -51,9 +52,9 @@ def main(args: list) -> int:
             _show(found, as_json)
         return 0
     except ClawError as e:
-        return _print_error(e, as_json, 1)
+        return print_error(e, as_json, 1)
     except OSError as e:
-        return _print_error(
+        return print_error(
             ClawError(
                 "%s: %s" % (e.filename or "the messages", e.strerror),
                 files.mend(e),
@@ -93,7 +94,7 @@ def _change(verb: str, chosen: tuple):
     _, box, letter = chosen
     if verb == "drop":
         box.drop(letter.number)
-        return _print_to_stderr("Message %d is dropped." % letter.number)
+        return print_note("Message %d is dropped." % letter.number)
     if letter.is_damaged:
         raise ClawError(
             "message %d cannot run again: its file is damaged" % letter.number,
@@ -101,7 +102,7 @@ def _change(verb: str, chosen: tuple):
         )
     if not letter.is_asked:
         box.ask(letter.number)
-    _print_to_stderr(
+    print_note(
         "Message %d begins again within 10 s if the agent is running, otherwise when it starts."
         % letter.number
     )
@@ -128,7 +129,7 @@ def _show(found: list, as_json: bool):
         )
         return
     if not found:
-        _print_to_stderr("No message was given up.")
+        print_note("No message was given up.")
     for channel, _, one in found:
         status_text = (
             "damaged"
@@ -136,8 +137,8 @@ def _show(found: list, as_json: bool):
             else "%s  %s%s  %s"
             % (
                 iso8601(one.at_s),
-                one.actor + "  " if one.actor else "",
-                one.why,
+                escape_name(one.actor) + "  " if one.actor else "",
+                escape_line(one.why, 200),
                 dumps(one.text[:_SHOWN]),
             )
         )
@@ -147,16 +148,4 @@ def _show(found: list, as_json: bool):
             status_text,
             "  runs again" if one.is_asked else "",
         )
-        os.write(1, printable(line.encode("utf-8", "replace")) + b"\n")
-
-
-def _print_to_stderr(what: str):
-    """Print *what* on standard error; standard output is for the list."""
-    os.write(2, what.encode() + b"\n")
-
-
-def _print_error(e, as_json: bool, code: int) -> int:
-    if as_json:
-        print(document({"error": e.to_json()}))
-    print_failure(e.message + (" - " + e.hint if e.hint else ""))
-    return code
+        print_line(line)

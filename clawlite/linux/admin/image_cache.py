@@ -19,6 +19,7 @@ import sys
 from clawlite.core.base.dialect import sha256
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.header import MAX_IMAGE
+from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import dumps, loads
 
 FILE, FOLDER, PRESENT, PLAIN = "file", "folder", "present", "plain"  # kinds of facts
@@ -157,7 +158,7 @@ def _file(path: str, limit: int) -> str:
     """Return the digest of the file at *path*, "" for one of more than *limit* bytes."""
     if not os.path.isfile(path):
         return ""
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=open_regular) as file:
         data = file.read(limit + 1)
     return sha256(data).hexdigest() if len(data) <= limit else ""
 

@@ -6,10 +6,11 @@ import os
 import sys
 
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.admin.commands import print_failure
+from clawlite.linux.admin.commands import print_error, print_failure
 from clawlite.linux.admin.trace import image_of
 from clawlite.linux.files import files
 from clawlite.linux.io.jsontext import document
+from clawlite.linux.io.printing import print_line, print_note
 from clawlite.linux.secrets import encrypted_store, secrets
 
 USAGE = (
@@ -59,16 +60,16 @@ def main(args: list, name_of) -> int:
             if verb in ("set", "login", "remove") and not name
             else "expected set, login, list or remove, and at most one agent"
         )
-        return print_failure(said + "\n" + USAGE)
+        return print_failure(said, USAGE)
     try:
         if verb == "login":
             return _login(words[0] if words else ".", name, as_json)
         agent = agent or _agent(words[0] if words else ".", name_of)
         return {"set": _set, "remove": _remove, "list": _list}[verb](agent, name, as_json)
     except ClawError as e:
-        return _print_error(e, as_json)
+        return print_error(e, as_json, 1)
     except OSError as e:
-        return _print_error(
+        return print_error(
             ClawError("the secret store: %s" % e.strerror, files.mend(e)),
             as_json,
         )
@@ -114,8 +115,7 @@ def _login(where: str, name: str, as_json: bool) -> int:
     from clawlite.linux.mcp.sign_in import refresh_token
 
     def tell(*told):
-        sys.stderr.write(sign_in_text(*told) + "\n")
-        sys.stderr.flush()
+        print_note(*sign_in_text(*told).split("\n"))
 
     agent = image.agent.name
     found = refresh_token(
@@ -142,18 +142,11 @@ def _list(agent: str, _, as_json: bool) -> int:
     if as_json:
         print(document(found))
     for one in () if as_json else found:
-        print("%s%s" % (one["name"], "  encrypted" if one["encrypted"] else ""))
+        print_line("%s%s" % (one["name"], "  encrypted" if one["encrypted"] else ""))
     if not found and not as_json:
-        print("%s has no secrets; set one with: clawlite secrets set NAME" % agent, file=sys.stderr)
+        print_note("%s has no secrets; set one with: clawlite secrets set NAME" % agent)
     return 0
 
 
 def _print_result(value: dict, as_json: bool, text: str):
-    print(document(value) if as_json else text)
-
-
-def _print_error(e, as_json: bool) -> int:
-    if as_json:
-        print(document({"error": e.to_json()}))
-    print_failure(e.message + (" - " + e.hint if e.hint else ""))
-    return 1
+    print(document(value)) if as_json else print_line(text)

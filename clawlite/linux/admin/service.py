@@ -14,8 +14,9 @@ import sys
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.features import CLI, KINDS
 from clawlite.linux.admin import units
-from clawlite.linux.admin.commands import print_failure
+from clawlite.linux.admin.commands import print_error, print_failure
 from clawlite.linux.files import files
+from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import document
 
 USAGE = """usage: clawlite service install [IMAGE] [--tty DEVICE] [--as USER] [--writable DIR] [--dry-run] [--json]
@@ -48,9 +49,7 @@ def main(args: list) -> int:
         or verb in ("remove", "talk")
         and not names
     ):
-        return print_failure(
-            "%s\n%s" % (wrong or "expected install, remove NAME, status or talk NAME", USAGE)
-        )
+        return print_failure(wrong or "expected install, remove NAME, status or talk NAME", USAGE)
     try:
         if verb == "talk":
             return relay_lines(names[0])
@@ -58,10 +57,7 @@ def main(args: list) -> int:
             names[0] if names else None, options
         )
     except ClawError as e:
-        if "--json" in options:
-            print(document({"error": e.to_json()}))
-        print_failure(e.message + (" - " + e.hint if e.hint else ""))
-        return getattr(e, "exit_code", 2)
+        return print_error(e, "--json" in options, 2)
     print(document(found) if "--json" in options else text(verb, found))
     return 0
 
@@ -294,7 +290,7 @@ def _write(path: str, body: str) -> None:
 
 def _check_ours(path: str) -> None:
     try:
-        with open(path) as file:
+        with open(path, opener=open_regular) as file:
             if file.readline().rstrip("\n") != units.MARK:
                 raise ClawError(
                     "%s was not made by clawlite and is not overwritten" % path,

@@ -8,15 +8,17 @@ was made with: over another image its numbers mean nothing."""
 import os
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.base.printable import printable
+from clawlite.core.base.printable import escape_line, escape_name
 from clawlite.core.image.image import RULE_ACTION, RULE_ID, RULE_POLICY
 from clawlite.core.policy.policy import ACTIONS
 from clawlite.core.policy.policy_preview import condition
 from clawlite.core.policy.trace import trace_text, why_not
 from clawlite.core.protocol.calls import is_uuid
-from clawlite.linux.admin.commands import print_failure
+from clawlite.linux.admin.commands import print_error, print_failure
 from clawlite.linux.files import files
+from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import document, loads
+from clawlite.linux.io.printing import print_line
 
 USAGE = "usage: clawlite trace [CALL | last] [MANIFEST | IMAGE] [--port PORT | --dir DIR] [--json]"
 HELP = """Why a past tool call of an agent ended as it did: each rule that was looked at, and what decided.
@@ -45,11 +47,11 @@ def main(args: list, board=None) -> int:
         else "last"
     )
     if len(words) > 1 or words and words[0].startswith("-"):
-        return print_failure("unexpected %s\n%s" % (words[-1], USAGE))
+        return print_failure("unexpected %s" % words[-1], USAGE)
     try:
         image = files.open_image(image_of(words[0] if words else "."))
     except ClawError as e:
-        return _print_error(e, as_json, 2)
+        return print_error(e, as_json, 2)
     try:
         if board is not None:
             from clawlite.linux.admin.board_trace import fetch_trace
@@ -64,25 +66,22 @@ def main(args: list, board=None) -> int:
             return 0
         head = "call %d, %s%s\n" % (
             number,
-            found["time"],
-            ", request %s" % found["request_id"] if found["request_id"] else "",
+            escape_line(found["time"]),
+            ", request %s" % escape_name(found["request_id"]) if found["request_id"] else "",
         )
         never = found["never"]
         if never:
             more = " and %d more" % (len(never) - _SHOWN) if len(never) > _SHOWN else ""
             tail = "\n  Before the last of these, for other tools: %s%s" % (
-                ", ".join(never[:_SHOWN]),
+                ", ".join(map(escape_name, never[:_SHOWN])),
                 more,
             )
         else:
             tail = ""
-        os.write(
-            1,
-            printable((head + trace_text(image, event) + tail).encode("utf-8", "replace")) + b"\n",
-        )
+        print_line(*(head + trace_text(image, event) + tail).split("\n"))
         return 0
     except ClawError as e:
-        return _print_error(e, as_json, 1)
+        return print_error(e, as_json, 1)
 
 
 def image_of(name: str) -> str:
@@ -112,7 +111,7 @@ def find(folder: str, call: str, is_board: bool = False) -> tuple:
                 number += 1
                 if (
                     call == "last"
-                    or call == event.get("request_id")
+                    or call == str(event.get("request_id")).lower()
                     or call.lstrip("0") == str(number)
                 ):
                     return number, event
@@ -139,7 +138,7 @@ def find(folder: str, call: str, is_board: bool = False) -> tuple:
 
 def _lines(path: str) -> list:
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             return file.read().splitlines()
     except FileNotFoundError:
         return []
@@ -229,10 +228,3 @@ def _unmatchable_rules(image, looked: list) -> list:
         else []
     )
     return [rule[RULE_ID] for rule in before if len(policies) > 1 or rule[RULE_POLICY] in policies]
-
-
-def _print_error(e, as_json: bool, code: int) -> int:
-    if as_json:
-        print(document({"error": e.to_json()}))
-    print_failure(e.message + (" - " + e.hint if e.hint else ""))
-    return getattr(e, "exit_code", code)  # of a port: 3, 4

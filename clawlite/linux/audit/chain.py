@@ -4,13 +4,14 @@ says where the chain begins and ends.
 scan/auditline.py, which boards share, defines lines and heads.
 
 This finds a line that was changed, removed, inserted or moved, lines that were cut from the end
-while the head stayed, and a head that was changed without the lines.  When somebody rewrites or
+while the head stayed, a head that was lost, also when the chain went on afterwards (the writer puts
+that on record), and a head that was changed without the lines.  When somebody rewrites or
 removes both lines and head, only a note of an earlier head (``verify --anchor``) shows it."""
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.scan import auditline
-from clawlite.scan.auditline import Head, beginning, digest
+from clawlite.scan.auditline import LOST_HEAD, Head, beginning, digest
 
 
 def line(head: Head, record: dict, clean) -> bytes:
@@ -39,10 +40,11 @@ def verify(lines, head, agent: str, anchor: tuple = None) -> dict:
 
     lines   iterable of bytes without line feeds, in order
     head    ``Head``, or None when there is none
-    anchor  (n, hash) that somebody noted, or None
+    anchor  (n, hash) that somebody noted, or None.  What was noted after a head was lost settles
+            that loss: somebody knew of it
     Cost    some 10 us a record
     """
-    problems, count, first, hash = [], 0, None, None
+    problems, lost, count, first, hash = [], [], 0, None, None
     start = beginning(agent)
     if head and head.first > 1:
         start = Head(head.first, head.prev, 0, "")
@@ -59,11 +61,19 @@ def verify(lines, head, agent: str, anchor: tuple = None) -> dict:
         first = n if first is None else first
         last, hash = n if n is not None else expected, digest(data)
         expected, prev = last + 1, hash
+        if LOST_HEAD.encode() in data and _tells_lost_head(data):
+            lost.append(last)
         if anchor and n == anchor[0]:
             seen = True
             if hash != anchor[1]:
                 problems.append("record %d differs from the one that was noted" % n)
     problems += _end(head, count, last, hash, start)
+    problems += [
+        "the head was lost before record %d was written, so records may be missing before it; "
+        "once you know why, this settles it: --anchor %d:%s" % (n, last, hash)
+        for n in lost
+        if not (anchor and seen and n <= anchor[0])
+    ]
     if not seen:
         problems.append("record %d, which was noted, is missing" % anchor[0])
     return {
@@ -74,6 +84,15 @@ def verify(lines, head, agent: str, anchor: tuple = None) -> dict:
         "hash": hash,
         "problems": problems,
     }
+
+
+def _tells_lost_head(data: bytes) -> bool:
+    """Return whether a record, by its event and not by what a stranger wrote, tells of it."""
+    try:
+        value = loads(data)
+        return value["event"] == "audit.problem" and LOST_HEAD in value["problem"]
+    except (ClawError, KeyError, TypeError):
+        return False
 
 
 def _broken(n: int, before: str, expected: int, prev: str) -> str:

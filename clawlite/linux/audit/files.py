@@ -13,12 +13,13 @@
 
 import fcntl
 import os
-from errno import ENOSPC
+from errno import EFBIG, ENOSPC
 
 from clawlite.linux.audit.chain import Head, beginning, digest, link
 from clawlite.linux.files.files import inode, leads_to_inode, tell_replaced
 from clawlite.linux.files.record_log import RecordLog
-from clawlite.scan.auditline import head_of
+from clawlite.linux.files.regular_file import MOST, open_end, open_regular
+from clawlite.scan.auditline import LOST_HEAD, head_of
 
 SEGMENT = 4 << 20  # bytes
 DAY = 86400
@@ -62,7 +63,7 @@ class FileStore:
             tell_replaced("the audit's head", path)
         if self._head_fd is None:
             os.makedirs(self._folder, 0o700, exist_ok=True)
-            self._head_fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._head_fd = open_regular(path, os.O_RDWR | os.O_CREAT)
             self._head_inode = inode(self._head_fd)
         fcntl.flock(self._head_fd, fcntl.LOCK_EX)
         try:
@@ -106,7 +107,7 @@ class FileStore:
         head = head_of(data)
         self._head = _caught_up(head or beginning(self._agent), whole[:end].splitlines(), self)
         if head is None and (data.strip(b"\0") or whole or len(segments(self._folder)) > 1):
-            self._said = "the head was damaged or missing"
+            self._said = LOST_HEAD
         self._known = data.strip(b"\0")
 
     def _write(self, data: bytes, head):
@@ -176,7 +177,7 @@ class FileStore:
         were not copied yet stay."""
         taken = self._taken() if count and self._taken else None
         while count:
-            with open(paths[count - 1], "rb") as file:
+            with open(paths[count - 1], "rb", opener=open_regular) as file:
                 lines = file.read().splitlines()
             n = link(lines[-1])[0] if lines else None
             if n is not None and (taken is None or n <= taken):
@@ -244,7 +245,7 @@ def read(folder: str, newest: int = 0) -> tuple:
     """
     paths = segments(folder)
     try:
-        with open(os.path.join(folder, "audit.head"), "rb") as file:
+        with open(os.path.join(folder, "audit.head"), "rb", opener=open_regular) as file:
             data = file.read(HEAD + 1)
     except FileNotFoundError:
         data = None
@@ -261,7 +262,7 @@ def read(folder: str, newest: int = 0) -> tuple:
 
 def _lines(paths: list):
     for path in paths:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             for text in file:
                 yield text.rstrip(b"\n")
 
@@ -278,9 +279,11 @@ def _last_lines(paths: list, count: int) -> list:
 
 def _end(path: str, count: int) -> list:
     """Return the last *count* lines of a file."""
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=open_end) as file:
         start, data, step = file.seek(0, os.SEEK_END), b"", _PIECE
         while start and data.count(b"\n") <= count:
+            if len(data) > MOST:
+                raise OSError(EFBIG, "its lines are too long", path)
             start, end = max(start - step, 0), start
             file.seek(start)
             data = file.read(end - start) + data

@@ -19,6 +19,7 @@ import time
 from clawlite.linux.audit.chain import digest, link
 from clawlite.linux.audit.files import HEAD, segments
 from clawlite.linux.files.files import leads_to
+from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.worker import Worker
 from clawlite.scan.auditline import head_of
 
@@ -147,7 +148,7 @@ class Sender:
                 if path not in self._passed and (
                     at + 1 == len(paths) or (_first(paths[at + 1]) or self.sent + 2) > self.sent + 1
                 ):
-                    self._file = open(path, "rb")
+                    self._file = open(path, "rb", opener=open_regular)
                     return True
         return False
 
@@ -196,7 +197,7 @@ def mark_path(folder: str) -> str:
 def marked(folder: str) -> tuple:
     """Return (number, hash) of the last record that was taken; (0, "-") when none was."""
     try:
-        with open(mark_path(folder), "rb") as file:
+        with open(mark_path(folder), "rb", opener=open_regular) as file:
             words = file.read(_MARK).split()
         return int(words[0]), words[1].decode()
     except (OSError, ValueError, IndexError):
@@ -205,12 +206,12 @@ def marked(folder: str) -> tuple:
 
 def _head(folder: str):
     try:
-        with open(os.path.join(folder, "audit.head"), "rb") as file:
+        with open(os.path.join(folder, "audit.head"), "rb", opener=open_regular) as file:
             return head_of(file.read(HEAD))
     except OSError:
         return None
 
 
 def _first(path: str):
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=open_regular) as file:
         return link(file.readline().rstrip(b"\n"))[0]

@@ -7,11 +7,12 @@ for survives ``kill -9``."""
 import os
 import sqlite3
 
-from clawlite.linux.audit.chain import Head, beginning, digest
+from clawlite.linux.audit.chain import Head, beginning, digest, link
 from clawlite.linux.audit.files import SEGMENT, SET_S, removed
 from clawlite.linux.files import sqlite_log
 from clawlite.linux.files.files import tell_replaced
-from clawlite.scan.auditline import head_of
+from clawlite.linux.files.regular_file import open_regular
+from clawlite.scan.auditline import LOST_HEAD, head_of
 
 _NUMBER, _LINE = range(2)  # positions in a record that is removed
 _WAIT_S = 5  # for another process of this agent
@@ -27,7 +28,7 @@ class SQLiteStore:
 
     def __init__(self, folder: str, agent: str, kept_s=None, most: int = 0):
         self._most = most
-        self.removed = ""
+        self.removed = self._said = ""
         self._folder, self._agent, self._kept_s = folder, agent, kept_s
         self._db = self._status = None
         self._path = os.path.join(folder, "audit.db")
@@ -49,9 +50,9 @@ class SQLiteStore:
         db.execute("BEGIN IMMEDIATE")
         try:
             row = db.execute("SELECT text FROM head").fetchone()
-            head = head_of(row[0]) if row else beginning(self._agent)
+            head = head_of(row[0]) if row else None
             if head is None:
-                raise sqlite3.DatabaseError("the head of the audit is damaged")
+                head = self._found_head(row is not None)
             self._make_room(head)
             data = make(head)
             lines = data.splitlines()
@@ -68,6 +69,17 @@ class SQLiteStore:
             if db.in_transaction:
                 db.execute("ROLLBACK")
             raise
+
+    def _found_head(self, is_damaged: bool) -> Head:
+        """Return the head that the records have without one, and put its loss on record."""
+        head, count = beginning(self._agent), 0
+        for number, text in self._db.execute("SELECT n, line FROM records ORDER BY n"):
+            if not count and number > 1:
+                head.first, head.prev = number, link(text)[1] or head.prev
+            head.last, head.hash, count = number, digest(text), count + 1
+        if count or is_damaged:
+            self._said = LOST_HEAD
+        return head
 
     def _make_room(self, head: Head):
         """Remove the oldest records, a segment of them, when the database has more than it may
@@ -132,7 +144,7 @@ class SQLiteStore:
 
     def _open(self):
         os.makedirs(self._folder, 0o700, exist_ok=True)
-        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = open_regular(self._path, os.O_RDWR | os.O_CREAT)
         self._status = os.fstat(fd)
         os.close(fd)
         log = sqlite_log.last_commit(self._path)
@@ -148,7 +160,8 @@ class SQLiteStore:
         self._db = db
 
     def problem(self) -> str:
-        return ""
+        said, self._said = self._said, ""
+        return said
 
     def close(self):
         if self._db is not None:

@@ -15,6 +15,7 @@ import os
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.files.record_log import is_sealed, sealed, sync_folder
+from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import dumps, loads
 
 MOST = 1000
@@ -103,7 +104,7 @@ class DeadLetters:
 
     def _letter(self, number: int, suffix: str) -> Letter:
         try:
-            with open(self._file(number, suffix), "rb") as file:
+            with open(self._file(number, suffix), "rb", opener=open_regular) as file:
                 line = file.read().rstrip(b"\n")
             return Letter(number, suffix == _ASKED, loads(line[:-9]) if is_sealed(line) else None)
         except (OSError, ClawError, ValueError, TypeError):

@@ -32,6 +32,7 @@ from clawlite.core.base.dialect import sha256
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.files.files import print_to_stderr
 from clawlite.linux.files.record_log import RecordLog, is_sealed, sealed
+from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import dumps, loads
 
 ROOM = 10000  # messages that are not done
@@ -167,7 +168,7 @@ class Inbox:
 
     def _read(self):
         try:
-            with open(self._path, "rb") as file:
+            with open(self._path, "rb", opener=open_regular) as file:
                 data = file.read()
         except FileNotFoundError:
             return

@@ -20,6 +20,7 @@ from bisect import bisect_left
 from clawlite.core.base.dialect import sha256
 from clawlite.linux.files.files import print_to_stderr
 from clawlite.linux.files.record_log import RecordLog, is_sealed, sealed
+from clawlite.linux.files.regular_file import open_regular
 
 # a file has fewer bytes: at most twice as many lines as signatures are remembered
 MOST_BYTES = 32 << 20
@@ -56,7 +57,8 @@ class Seen:
         """Read the signatures of earlier processes.  Raises ``OSError``."""
         damaged = count = 0
         try:
-            with open(self._path or os.devnull, "rb") as file:
+            opener = open_regular if self._path else None
+            with open(self._path or os.devnull, "rb", opener=opener) as file:
                 while file.tell() < MOST_BYTES:
                     line = file.readline(256)
                     if not line:

@@ -9,6 +9,7 @@ import os
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.files.files import aside, mend, print_to_stderr, write_whole
 from clawlite.linux.files.record_log import is_sealed, sealed
+from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import dumps, loads
 
 _MOST = 262144  # bytes that are read
@@ -29,7 +30,7 @@ class State:
 
     def _read(self) -> dict:
         try:
-            with open(self._path, "rb") as file:
+            with open(self._path, "rb", opener=open_regular) as file:
                 line = file.read(_MOST)
         except OSError:
             return {}

@@ -9,6 +9,7 @@ A fifth part, for --json alone, is a dict.  Nothing is changed, no port is opene
 import os
 import sys
 
+from clawlite.core.base.printable import escape_ends
 from clawlite.linux.admin.commands import print_failure
 from clawlite.linux.doctor.doctor_checks import NONE, NOTE, OK, WRONG, Machine
 from clawlite.linux.io.jsontext import dumps
@@ -35,7 +36,7 @@ def main(args: list) -> int:
         elif word.startswith("--port="):
             port = word[7:]
         else:
-            return print_failure("unexpected %s\n%s" % (word, USAGE))
+            return print_failure("unexpected %s" % word, USAGE)
     rows = examine(Machine(port=port))
     print(
         dumps([dict(zip(("check", "state", "what", "mend", "found"), row)) for row in rows])
@@ -79,10 +80,10 @@ def text(rows: list, is_terminal: bool = False) -> str:
                 )
                 + " "
                 "%-9s "
-                "%s" % (check, what)
+                "%s" % (check, escape_ends(what))
             )
             if mend:
-                lines.append("       %-9s mend it: %s" % ("", mend))
+                lines.append("       %-9s mend it: %s" % ("", escape_ends(mend)))
     wrong = sum(row[1] == WRONG for row in rows)
     return "\n".join(
         lines

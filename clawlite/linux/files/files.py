@@ -7,9 +7,11 @@ import errno
 import os
 
 from clawlite.core.base.errors import ClawError, ImageError
+from clawlite.core.base.printable import escape_ends
 from clawlite.core.image import image_signature
 from clawlite.core.image.header import MAGIC, MAX_IMAGE
 from clawlite.core.image.image import Image
+from clawlite.linux.files.regular_file import open_regular
 
 KEPT = 4096  # decoded tools and rules that stay in memory: a Pi has room
 
@@ -21,7 +23,7 @@ def open_image(path: str) -> Image:
     Raises ``ImageError``; its message says what was wrong with the file.
     """
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             data = file.read(MAX_IMAGE + 1)
     except OSError as e:
         raise ImageError(
@@ -57,7 +59,7 @@ def _device_key(path: str) -> bytes:
     anything.
     """
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             mode, key = os.fstat(file.fileno()).st_mode, file.read(4096).strip()
     except OSError as e:
         raise ImageError(
@@ -81,7 +83,7 @@ def _device_key(path: str) -> bytes:
 def is_image(path: str) -> bool:
     """Return whether the file at *path* begins as an image does."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             return file.read(3) == MAGIC
     except OSError:
         return False
@@ -203,7 +205,7 @@ def tell_replaced(what: str, path: str):
 def print_to_stderr(text: str):
     """Say one line of *text* on stderr, where somebody reads it."""
     try:
-        os.write(2, ("clawlite: %s\n" % text).encode())
+        os.write(2, b"clawlite: %s\n" % escape_ends(text).encode())
     # stderr is closed, or its reader is gone: no store fails for that
     except OSError:
         return
@@ -327,7 +329,7 @@ class Log:
 
     def _open(self):
         os.makedirs(self._folder, 0o700, exist_ok=True)
-        self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._fd = open_regular(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         status = os.fstat(self._fd)
         self._inode, self._size = (status.st_dev, status.st_ino), status.st_size
         size = self._size

@@ -14,6 +14,7 @@ import os
 import stat
 
 from clawlite.core.base.errors import ClawError, SandboxDenied
+from clawlite.core.base.printable import escape_line
 from clawlite.linux.files.real_path import open_real
 
 _WRITABLE = 1  # position in a row of mounts
@@ -244,11 +245,8 @@ def read_only(path: str):
 
 
 def printable_path(path: str) -> str:
-    """Return the first 200 characters of *path* for a message, control characters written out."""
-    text = "".join(
-        [c if c.isprintable() else c.encode("unicode_escape").decode() for c in path[:200]]
-    )
-    return text + "..." if len(path) > 200 else text
+    """Return *path* for a message, on one line."""
+    return escape_line(path, 200)
 
 
 def _parts(path: str) -> list:

@@ -21,6 +21,7 @@ import struct
 from binascii import crc32
 
 from clawlite.linux.files.files import aside, leads_to_inode, tell_replaced, write_whole
+from clawlite.linux.files.regular_file import open_regular
 
 _PIECE = 1 << 20  # bytes that are read at once
 _HEAD = struct.Struct("<II")  # length of the payload, its CRC-32
@@ -53,7 +54,7 @@ class RecordLog:
         self.close()
         self._make_folder(lasting)
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        self.adopt(os.open(self.path, flags, 0o600))
+        self.adopt(open_regular(self.path, flags))
         if lasting:
             sync_folder(os.path.dirname(self.path))
 

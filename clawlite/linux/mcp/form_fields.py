@@ -10,7 +10,8 @@ import re
 from datetime import date, datetime
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.base.render import canonical, visible
+from clawlite.core.base.printable import escape_line
+from clawlite.core.base.render import canonical
 
 MAX_SHOWN = 300  # characters of one text of a server
 MAX_CHOICES = 50
@@ -32,7 +33,7 @@ _FORMATS = {
 
 def quoted_text(words, most: int = MAX_SHOWN) -> str:
     """Return a server's *words* as a person may see them: quoted, on one line, and cut."""
-    return visible(canonical(words, most))
+    return escape_line(canonical(words, most))
 
 
 class Field:

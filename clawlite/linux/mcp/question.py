@@ -14,7 +14,8 @@ from typing import Any
 
 from clawlite.core.base.effect import APPROVE, TELL
 from clawlite.core.base.errors import ClawError, InvalidParams
-from clawlite.core.base.render import canonical, visible
+from clawlite.core.base.printable import escape_line
+from clawlite.core.base.render import canonical
 from clawlite.core.policy.approval import Approval
 from clawlite.linux.mcp.form_fields import MAX_SHOWN, field_of, quoted_text
 
@@ -57,7 +58,7 @@ class Question:
     """
 
     def __init__(self, server: str, params, loads):
-        self._server, self._loads = visible(server), loads
+        self._server, self._loads = escape_line(server), loads
         self.message, properties, required = _parse_params(params)
         self._fields = [
             field_of(name, schema, name in required) for name, schema in properties.items()
@@ -249,7 +250,7 @@ class Question:
 
 def value_text(value) -> str:
     """Return a value that a person has given, as they may check it."""
-    return visible(canonical(value, MAX_SHOWN))
+    return escape_line(canonical(value, MAX_SHOWN))
 
 
 def _is_secret(words: str) -> bool:

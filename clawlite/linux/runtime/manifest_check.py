@@ -10,6 +10,7 @@
 """
 
 from clawlite.core.base.errors import ImageError
+from clawlite.core.base.printable import escape_line
 from clawlite.linux.io.jsontext import dumps
 
 _TOP = ("claw", "kind", "metadata", "spec")
@@ -133,8 +134,8 @@ def _problem(path: str, expected: str, value) -> ImageError:
     elif isinstance(value, dict):
         found = "an object" if value else "an empty object"
     else:
-        found = dumps(value)[:_SHOWN]
-    path, found = _plain(path), _plain(found)
+        found = escape_line(dumps(value), _SHOWN)
+    path = escape_line(path, _SHOWN)
     problem = {
         "file": "",
         "line": 0,
@@ -149,7 +150,3 @@ def _problem(path: str, expected: str, value) -> ImageError:
         "check the manifest with: clawlite check",
         {"problems": [problem]},
     )
-
-
-def _plain(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)

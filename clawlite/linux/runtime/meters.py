@@ -13,6 +13,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import PROVIDERS
 from clawlite.core.policy.ledger import CALLS, ENTRY_AMOUNT, ENTRY_KEY, Ledger, add
 from clawlite.linux.files.files import aside, state_folder, write_whole
+from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import dumps, loads
 
 _MOST_UNWRITTEN = 1000  # entries that are kept while the file cannot be written, the newest
@@ -143,7 +144,7 @@ class CounterFile:
         """Return the content of the file.  A damaged file is set aside and reported, because it
         resets the limits.
         """
-        with open(self._path, "rb") as file:
+        with open(self._path, "rb", opener=open_regular) as file:
             data = file.read(MAX_FILE)
         try:
             stored = loads(data)

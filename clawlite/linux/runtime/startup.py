@@ -16,6 +16,7 @@ import sys
 from clawlite.core.agent.lifecycle import ERROR, INIT, STOPPED
 from clawlite.core.base.effect import LOG
 from clawlite.core.base.errors import ClawError
+from clawlite.core.base.printable import escape_ends
 from clawlite.core.image.image import CHANNELS, MEMORY, WORLDS
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.tools import user_tools
@@ -164,13 +165,9 @@ class Startup:
             if pause_ms is None
             else "trying again in %d s" % (pause_ms // 1000)
         )
-        os.write(
-            2,
-            (
-                "clawlite: ERROR: %s%s; %s\n"
-                % (error.message, " - " + error.hint if error.hint else "", then)
-            ).encode(),
-        )
+        hint = " - " + error.hint if error.hint else ""
+        text = "clawlite: ERROR: %s%s; %s" % (error.message, hint, then)
+        os.write(2, escape_ends(text).encode() + b"\n")
 
 
 def check_packages(image):

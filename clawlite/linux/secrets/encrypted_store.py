@@ -16,6 +16,7 @@ import os
 import stat
 
 from clawlite.core.base.errors import ClawError
+from clawlite.linux.files.regular_file import open_regular
 
 MAGIC = b"clawlite aes-256-gcm 1\n"
 VARIABLE = "CLAWLITE_SECRETS_KEY_FILE"
@@ -76,7 +77,7 @@ def _key() -> bytes:
             "export it: a file of 32 random bytes, mode 600",
         )
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             status, data = os.fstat(file.fileno()), file.read(128)
     except OSError as e:
         raise ClawError(

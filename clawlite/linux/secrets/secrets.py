@@ -17,6 +17,7 @@ import os
 import stat
 
 from clawlite.core.base.errors import ClawError
+from clawlite.core.base.printable import escape_line
 from clawlite.core.base.text import decode_utf8
 from clawlite.linux.files.files import state_folder, write_whole
 from clawlite.linux.secrets import encrypted_store
@@ -192,13 +193,14 @@ def _folder(agent: str) -> str:
 
 
 def _is_name(name: str) -> bool:
-    return 0 < len(name) <= MAX_NAME and _ALPHABET.issuperset(name) and name not in (".", "..")
+    return 0 < len(name) <= MAX_NAME and _ALPHABET.issuperset(name) and name[0] != "."
 
 
 def check_name(name: str):
     if not _is_name(name):
         raise SecretError(
-            "secret name %.200r: expected 1 to %d of A-Z a-z 0-9 _ . -" % (name, MAX_NAME),
+            "secret name %s: expected 1 to %d of A-Z a-z 0-9 _ . -, and no . at its beginning"
+            % (escape_line(repr(name), 100), MAX_NAME),
             "choose another name",
         )
 

@@ -5,6 +5,7 @@ engine cannot be asked.
 import os
 
 from clawlite.core.base.errors import ClawError
+from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import dumps, loads
 
 FILE = "stopped"
@@ -23,7 +24,7 @@ class StopFile:
     def get(self):
         """Return (who, ms since 1970), or None.  Raises ``ClawError``: the file cannot be read."""
         try:
-            with open(self._path, "rb") as file:
+            with open(self._path, "rb", opener=open_regular) as file:
                 who, at_ms = loads(file.read())
             if type(who) is not str or type(at_ms) is not int:
                 raise ValueError("no name and time")

@@ -3,8 +3,8 @@
 import os
 
 from clawlite.core.base import effect as E
-from clawlite.core.base.printable import printable
-from clawlite.core.base.render import canonical, visible
+from clawlite.core.base.printable import escape_ends, escape_line, escape_name, printable
+from clawlite.core.base.render import canonical
 from clawlite.linux.io.stdio import MAX_LINE, now_ms
 
 MAX_SHOWN = 60  # characters of what a tool says of its progress
@@ -71,15 +71,15 @@ class ConsoleView:
 
     def _tell(self, effect: tuple):
         """Show text that is not part of an answer; on stderr when stdout is only for the answer."""
-        shell = self._shell
+        shell, text = self._shell, escape_ends(effect[E.TEXT])
         if not shell.answer_only:
-            self._show(effect[E.TEXT])
+            self._show(text)
             return
         self._make_room()
         if shell.terminal:  # which may be stderr's too: it begins a line there
             shell.screen.give_way()
             shell.wire.flush(0)
-        os.write(2, printable(effect[E.TEXT].encode("utf-8", "replace")) + b"\n")
+        os.write(2, text.encode() + b"\n")
 
     def _show(self, text: str):
         guard = self._shell.agent.image.guard
@@ -175,8 +175,8 @@ class ConsoleView:
 def progress_text(tool: str, progress, total, message: str) -> str:
     """Return how a call goes on, as a person may see it."""
     of = "" if total is None else " of %s" % canonical(total)
-    said = " " + visible(canonical(message, MAX_SHOWN)) if message else ""
-    return "%s: %s%s%s" % (tool, canonical(progress), of, said)
+    said = " " + escape_line(canonical(message, MAX_SHOWN)) if message else ""
+    return "%s: %s%s%s" % (escape_name(tool), canonical(progress), of, said)
 
 
 def has_abilities() -> bool:

@@ -11,6 +11,7 @@ import os
 import stat
 
 from clawlite.core.base.errors import ClawError, SandboxDenied
+from clawlite.core.base.printable import escape_line
 from clawlite.core.base.text import decode_utf8
 from clawlite.linux.files.file_scope import Scope
 from clawlite.linux.files.path_walk import printable_path, read_only
@@ -298,11 +299,7 @@ def _entry(name: str, folder: int) -> str:
         if stat.S_ISREG(mode)
         else "|"
     )
-    text = os.fsencode(name).decode("utf-8", "backslashreplace")
-    return (
-        "".join([c if c.isprintable() else c.encode("unicode_escape").decode() for c in text])
-        + mark
-    )
+    return escape_line(os.fsencode(name).decode("utf-8", "backslashreplace")) + mark
 
 
 def _missing(path: str) -> ClawError:

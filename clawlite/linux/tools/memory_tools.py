@@ -10,6 +10,7 @@ import os
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.text import decode_utf8
 from clawlite.linux.files.files import replace_file
+from clawlite.linux.files.regular_file import open_regular
 
 FILE = "MEMORY.md"
 MAX_MEMORY = 1048576  # bytes of the file
@@ -119,7 +120,7 @@ def paragraphs(text: str) -> list:
 
 def _text(path: str) -> str:
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             data = file.read(MAX_MEMORY + 1)
     except FileNotFoundError:
         return ""

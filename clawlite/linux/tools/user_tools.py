@@ -9,6 +9,7 @@ from clawlite.core.base.dialect import sha256
 from clawlite.core.base.errors import ImageMismatch
 from clawlite.core.image.image import MAKER
 from clawlite.linux.files import code_file
+from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io import signals
 
 
@@ -27,7 +28,7 @@ def find(image, folder: str):
 
 def _read(path: str, digest: bytes) -> bytes:
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             source = file.read()
         if source.startswith(b"\xef\xbb\xbf"):  # the build leaves a byte order mark out, too
             source = source[3:]

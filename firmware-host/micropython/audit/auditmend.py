@@ -7,7 +7,7 @@ import os
 from auditfiles import SEGMENT, TIME, begun, head_in, put, size_of
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import ClawError
-from clawlite.scan.auditline import beginning, digest
+from clawlite.scan.auditline import LOST_HEAD, beginning, digest
 from osfields import BLOCK_BYTES, BLOCKS, FREE_BLOCKS
 
 _BLOCK = 4096
@@ -44,7 +44,7 @@ def opened(folder: str, agent: str) -> str:
             )
     # not for a folder or a file that had just been created
     if known is None and (len(names) > 1 or names and size_of(folder + "/" + names[0])):
-        problem = "the head was damaged or missing"
+        problem = LOST_HEAD + ("; " + problem if problem else "")
     if known is None or head.last != last:
         put(folder, head)
     return problem

@@ -150,10 +150,12 @@ class Device:
     def failed(self, error, pause_ms):
         """Switch all outputs off, and report *error*."""
         self.safe()
+        from clawlite.core.base.printable import escape_ends
+
         sys.stderr.write(
             "clawlite: ERROR: %s%s; %s\n"
             % (
-                error.message,
+                escape_ends(error.message),
                 " - " + error.hint if error.hint else "",
                 "stopped: too many failures"
                 if pause_ms is None
@@ -419,9 +421,10 @@ class Device:
             self.clock.ask(self.stdio)
             self.stdio.write(b"", text.encode())
         else:
-            self.stdio.write(
-                (b"\n" if self._open else b"") + self.printable(text.encode()) + b"\n", b""
-            )
+            data = self.printable(text.encode())
+            if kind == E.TELL:  # one line, whatever strangers wrote into it
+                data = data.replace(b"\n", b"\\n")
+            self.stdio.write((b"\n" if self._open else b"") + data + b"\n", b"")
             self._open = False
 
     def name_server(self):

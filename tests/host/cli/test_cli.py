@@ -109,7 +109,6 @@ def test_check(project):
         "file": "claw.yaml",
         "tools": 4,
         "rules": 3,
-        "not_built": [],
         "not_asked": [],
         "dead": [],
         "shadowed": [],
@@ -117,14 +116,16 @@ def test_check(project):
     }
 
 
-def test_what_cannot_be_built_yet_is_valid(project, tmp_path):
+@pytest.mark.parametrize("level", ["wasm", "container", "vm"])
+def test_what_build_refuses_check_refuses(project, tmp_path, level):
     shutil.copytree(project, tmp_path / "p")
     claw = tmp_path / "p/claw.yaml"
-    claw.write_text(claw.read_text().replace('level: "none"', 'level: "vm"'))
-    done = clawlite("check", cwd=tmp_path / "p")
-    assert done.returncode == 0, done.stderr
-    assert "valid CKP (4 tools, 3 rules)\n  cannot be built yet: " in done.stdout
-    assert clawlite("build", cwd=tmp_path / "p").returncode == 2
+    claw.write_text(claw.read_text().replace('level: "none"', 'level: "%s"' % level))
+    for words in (), ("--json",):
+        said = [clawlite(verb, *words, cwd=tmp_path / "p") for verb in ("check", "build")]
+        assert [done.returncode for done in said] == [2, 2]
+        assert said[0].stderr == said[1].stderr and said[0].stdout == said[1].stdout
+        assert 'level "%s" is not supported' % level in said[0].stderr
 
 
 def test_build_shows_sizes_and_the_heap(project, tmp_path):

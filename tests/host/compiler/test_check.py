@@ -11,6 +11,7 @@ from clawlite.core.formats.encoder import encode
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build import build, check
 from clawlite.host.compiler import compiler
+from clawlite.host.manifest import manifest
 
 SWARM = {
     "topology": "leader-worker",
@@ -76,6 +77,15 @@ def refusals(folder) -> list:
     return [problem.text() for problem in caught.value.problems]
 
 
+def checked(folder) -> list:
+    """Return why ``check`` refuses *folder*, a line each: whatever ``build`` says."""
+    with pytest.raises(ManifestErrors) as caught:
+        check.check(folder)
+    said = [problem.text() for problem in caught.value.problems]
+    assert said == refusals(folder)
+    return said
+
+
 @pytest.mark.parametrize(
     "level, runtime", [("process", "gvisor"), ("none", "firecracker"), ("process", "docker")]
 )
@@ -83,29 +93,28 @@ def test_5_7_a_runtime_that_is_not_here_is_refused_by_name(tmp_path, level, runt
     folder = project(tmp_path, sandbox={"inline": {"level": level, "runtime": runtime}})
     (said,) = refusals(folder)
     assert f'runtime "{runtime}" at level {level} is not supported' in said
-    assert check.check(folder)["not_built"] == [said]
+    assert checked(folder) == [said]
 
 
 @pytest.mark.parametrize("level", ["none", "process"])
 def test_5_7_native_is_what_these_levels_have(tmp_path, level):
-    assert (
-        check.check(project(tmp_path, sandbox={"inline": {"level": level, "runtime": "native"}}))[
-            "not_built"
-        ]
-        == []
-    )
+    check.check(project(tmp_path, sandbox={"inline": {"level": level, "runtime": "native"}}))
 
 
 @pytest.mark.parametrize("level", ["wasm", "container", "vm"])
-def test_what_the_schema_allows_and_this_version_does_not_do_is_valid(tmp_path, level):
-    """5.7"""
-    found = check.check(project(tmp_path, sandbox={"inline": {"level": level}}))
-    assert "is not supported by this version" in "\n".join(found["not_built"])
+def test_what_the_schema_allows_and_this_version_does_not_do_is_refused(tmp_path, level):
+    """5.7: it is valid CKP, and no agent of this version could run it."""
+    folder = project(tmp_path, sandbox={"inline": {"level": level}})
+    assert manifest.load(folder).sandbox.spec.level == level
+    (said,) = checked(folder)
+    assert f'level "{level}" is not supported by this version' in said
 
 
 def test_5_9_the_example_of_the_specification_is_valid(tmp_path):
     """Its agents have other manifests: ``build`` wants the one that is built among them."""
-    (said,) = check.check(project(tmp_path, swarm={"inline": SWARM}))["not_built"]
+    folder = project(tmp_path, swarm={"inline": SWARM})
+    assert manifest.load(folder).swarm
+    (said,) = checked(folder)
     assert "the agent of this manifest, t, is not in its swarm" in said
 
 
@@ -169,9 +178,9 @@ def test_5_2_an_endpoint_that_is_none_is_an_error(tmp_path, endpoint, said):
 
 
 @pytest.mark.parametrize("endpoint", ["grpc://example.com", "https://example.com/v1?version=2"])
-def test_5_2_an_endpoint_that_this_version_does_not_reach_is_valid(tmp_path, endpoint):
+def test_5_2_an_endpoint_that_this_version_does_not_reach_is_refused(tmp_path, endpoint):
     one = dict(REMOTE, endpoint=endpoint)
-    (said,) = check.check(project(tmp_path, providers=[{"inline": one}]))["not_built"]
+    (said,) = checked(project(tmp_path, providers=[{"inline": one}]))
     assert "endpoint" in said
 
 

@@ -173,8 +173,8 @@ def test_what_has_changed_is_refused_with_the_difference(tmp_path, acme):
     with pytest.raises(ClawError) as e:
         build.build(str(folder), refresh=True)
     assert (
-        "-    - { id: all, action: allow, scope: all }\n+    - { id: all, action: deny \\u202e, "
-        "scope: all }" in e.value.message
+        "  | -    - { id: all, action: allow, scope: all }\n"
+        "  | +    - { id: all, action: deny \\u202e, scope: all }" in e.value.message
     )
     assert (
         lock.digest(POLICY)[:16] in e.value.message

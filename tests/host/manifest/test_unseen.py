@@ -8,7 +8,7 @@ import unicodedata
 import pytest
 from agents import clawlite
 
-from clawlite.core.base.escapes import escaped
+from clawlite.core.base.escapes import escaped, is_mark
 from clawlite.host.base.problems import quoted
 from clawlite.host.projects.new import new
 from clawlite.linux.io.jsontext import document, dumps
@@ -19,16 +19,25 @@ def test_whatever_is_unseen_for_unicode_is_written_out():
         if 0xD800 <= c <= 0xDFFF or c in (9, 10):
             continue
         category = unicodedata.category(chr(c))
-        unseen = category in ("Cc", "Cf", "Zl", "Zp") or "VARIATION SELECTOR" in unicodedata.name(
-            chr(c), ""
-        )
+        name = unicodedata.name(chr(c), "")
+        unseen = category in ("Cc", "Cf", "Co", "Zl", "Zp") or "VARIATION SELECTOR" in name
         done = escaped(chr(c).encode(), True) != chr(c).encode()
         assert done or not unseen and (category != "Zs" or c == 32), hex(c)
         # fillers, of which Unicode says that they are letters
-        if done and not unseen and category not in ("Zs", "Cn", "Mn"):
+        if done and not unseen and category not in ("Zs", "Cn", "Mn", "Co"):
             assert (
                 "FILLER" in unicodedata.name(chr(c)) or c in (0x2800,) or 0x13430 <= c <= 0x1345F
             ), hex(c)
+
+
+def test_marks_are_those_of_unicode():
+    missing = 0
+    for c in range(0x110000):
+        category = unicodedata.category(chr(c))
+        if category in ("Mn", "Me") and not is_mark(c):
+            missing += 1  # newer than the table, which is of Unicode 14
+        assert not is_mark(c) or category in ("Mn", "Me", "Mc", "Cn", "Cf", "Sk"), hex(c)
+    assert missing == 0 or unicodedata.unidata_version > "14.0.0" and missing < 100
 
 
 def test_a_rule_id_drives_no_terminal(tmp_path):

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import sys
 import time
 
@@ -29,7 +30,7 @@ from secret_samples import samples
 from clawlite.linux.audit import files, sqlite
 from clawlite.linux.audit.audit import store_of
 from clawlite.linux.audit.chain import Head, beginning, line, verify
-from clawlite.scan.auditline import head_of
+from clawlite.scan.auditline import LOST_HEAD, digest, head_of
 
 STORES = {"file": files, "sqlite": sqlite}
 NOW = 1800000000
@@ -362,6 +363,49 @@ def test_a_cut_end_stays_visible_when_the_agent_goes_on(tmp_path):
     store.close()
 
 
+@pytest.mark.parametrize("kind", ["file", "sqlite"])
+@pytest.mark.parametrize("damage", ["gone", "damaged", "empty"])
+@pytest.mark.parametrize("cut", [0, 2])
+def test_a_lost_head_is_reported_after_the_chain_went_on(kind, tmp_path, damage, cut):
+    def made(head):  # as the audit does: what is wrong comes first
+        problem = store.problem()
+        first = [{"event": "audit.problem", "problem": problem}] if problem else []
+        return _make(*first, {"k": 9, "text": "audit.problem: %s" % LOST_HEAD})(head)
+
+    store = _store(kind, tmp_path)
+    store.append(_make(*[{"k": number} for number in range(5)]), NOW)
+    store.close()
+    _lose_head(kind, tmp_path, damage, cut)
+    for _ in range(3):
+        store = _store(kind, tmp_path)
+        store.append(made, NOW)
+        store.close()
+    found = _verified(kind, tmp_path)
+    assert not found["ok"] and len(found["problems"]) == 1, found
+    assert "the head was lost before record %d was written" % (6 - cut) in found["problems"][0]
+    assert _verified(kind, tmp_path, (found["last"], found["hash"]))["ok"], "it was noted since"
+    lines, head, _ = STORES[kind].read(str(tmp_path))
+    noted_before = (1, digest(next(iter(lines))))
+    assert not _verified(kind, tmp_path, noted_before)["ok"]
+
+
+def _lose_head(kind: str, folder, damage: str, cut: int):
+    if kind == "file":
+        lines = (folder / "audit.jsonl").read_bytes().splitlines(True)
+        (folder / "audit.jsonl").write_bytes(b"".join(lines[: 5 - cut]))
+        (folder / "audit.head").unlink()
+        if damage != "gone":
+            (folder / "audit.head").write_bytes(b"nonsense" if damage == "damaged" else b"")
+        return
+    db = sqlite3.connect(folder / "audit.db")
+    db.execute("DELETE FROM records WHERE n > ?", (5 - cut,))
+    db.execute("DELETE FROM head")
+    if damage != "gone":
+        db.execute("INSERT INTO head VALUES (1, ?)", (b"nonsense" if damage == "damaged" else b"",))
+    db.commit()
+    db.close()
+
+
 @pytest.mark.parametrize("short", [0, 1, 30])
 def test_a_full_disk_takes_all_of_a_record_or_nothing(tmp_path, monkeypatch, short):
     store = _store("file", tmp_path)
@@ -564,6 +608,63 @@ def test_every_decision_and_every_execution_is_one_record(tmp_path, destination)
     assert person.stdout.startswith("%4d " % len(records)) and "ask-first" in person.stdout
     log = (tmp_path / "home/state/audited/log.jsonl").read_text()
     assert '"output"' not in log
+
+
+def test_a_request_id_is_one_in_any_case(tmp_path):
+    folder, id = _project(tmp_path / "p", "destination: file"), "ABCDEF01-89aB-4cde-8F01-%012d"
+
+    def call(one, number, id, tool="change"):
+        return one.call(
+            "claw.tool.call",
+            {"name": tool, "arguments": {}, "context": {"request_id": id, "identity": "audited"}},
+            number,
+        )
+
+    with _agent(folder, tmp_path) as agent:
+        agent.initialize()
+        first = call(agent, 1, id % 1)
+        for number, one in enumerate(((id % 1).lower(), (id % 1).upper(), id % 1), 2):
+            assert call(agent, number, one)["result"] == first["result"]
+        agent.line(json.dumps(dict(_asked(id % 2), id=8)))
+        approval = {"request_id": (id % 2).upper()}
+        agent.line(json.dumps(dict(_asked(""), id=9, method="claw.tool.approve", params=approval)))
+        said = {one["id"]: one for one in (agent.message(), agent.message())}
+        assert said[9]["result"] == {"acknowledged": True} and "result" in said[8], said
+    assert (tmp_path / "changed").read_text() == "x", "it ran once"
+    for one in ((id % 1).lower(), (id % 1).upper()):
+        done = clawlite(
+            "trace", one, folder / "claw.cbor", cwd=tmp_path, CLAWLITE_STATE=tmp_path / "home/state"
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def _asked(id: str) -> dict:
+    context = {"request_id": id, "identity": "audited"}
+    params = {"name": "ask-first", "arguments": {}, "context": context}
+    return {"jsonrpc": "2.0", "method": "claw.tool.call", "params": params}
+
+
+def test_a_name_forges_no_record_in_the_list(tmp_path):
+    folder = _project(tmp_path / "p", "destination: file")
+    name = (
+        "x  refused  (-32602)\n  15 2026-11-28T23:00:00Z tool.call     water  {}  "
+        "approval: approved  ok  3004 ms\n "
+    )
+    with _agent(folder, tmp_path) as agent:
+        agent.initialize()
+        _call(agent, 1, name)
+        _call(agent, 2, "show", {"text": "a\u2028\u202eb\ue000  ok  9 ms e" + "\u0301" * 9})
+    words = "audit", "--last", "0", folder / "claw.cbor"
+    shown = clawlite(*words, cwd=tmp_path, CLAWLITE_STATE=tmp_path / "home/state").stdout
+    shown = shown.split("\n")[:-1]
+    records = json.loads(_audit(folder, tmp_path, "--last", "0", "--json").stdout)
+    assert len(shown) == len(records) and records[0]["tool"] == name
+    for text, record in zip(shown, records):
+        assert text.startswith("%4d %s " % (record["n"], record["time"]))
+        assert not any(c in text for c in ("\u2028", "\u202e", "\ue000", "\u0301" * 4))
+    columns = shown[0].split("  ")
+    assert "refused" in columns and "(-32602)" in columns, columns
+    assert "ok" not in columns and "3004 ms" not in columns, columns
 
 
 def test_the_command_reads_no_more_than_the_newest_records(tmp_path):
