@@ -104,8 +104,8 @@ def test_reasons_to_stop():
         ("max_tokens", "length"),
         ("tool_use", "tools"),
         ("refusal", "refused"),
-        ("pause_turn", "other"),
-        ("model_context_window_exceeded", "other"),
+        ("pause_turn", "cut"),
+        ("model_context_window_exceeded", "length"),
     ):
         assert stream(ANTHROPIC_START, stop(reason), STOP)[-1][1][2] == meant
         assert (
@@ -120,7 +120,7 @@ def test_ends_of_streams():
     text = (b"content_block_delta", b'"index":0,"delta":{"type":"text_delta","text":"a"}')
     # nothing but the last event is missing
     assert stream(ANTHROPIC_START, ANTHROPIC_TEXT_BLOCK, text, stop("end_turn"))[-1][0] == "closed"
-    assert stream(ANTHROPIC_START, text, STOP)[-1][1][2] == "other"
+    assert stream(ANTHROPIC_START, text, STOP)[-1][1][2] == "stop"
     for parts in ((ANTHROPIC_START, ANTHROPIC_TEXT_BLOCK, text), (ANTHROPIC_START,)):
         assert "broke off" in broken(stream(*parts))
     assert "expected API" in broken(stream(STOP))
@@ -166,7 +166,6 @@ def test_calls():
 
 def test_refused_calls():
     for parts, words in (
-        ((block(0, "a", "t"), block(1, "a", "u")), "the id a"),
         ((block(0, "a", ""),), "without a name"),
         ((piece(3, "{}"),), "without a name"),
         (((b"content_block_start", b'"index":0'),), "type"),

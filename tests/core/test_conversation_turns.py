@@ -210,3 +210,10 @@ def test_the_first_conversation_has_it_in_the_part_that_its_scope_says():
     assert [store_of([store], "me", "bot/7")[1] for store in (talk, own, console)] == [
         "channel/bot/7"
     ] * 3
+
+
+def test_a_refused_turn_is_not_stored_and_its_text_is_shown():
+    history = History(1000)
+    history.begin(Message("user", "hello"))
+    history.is_void, history.end = True, ("say", "no")
+    assert list(keep((Store(), ""), history)) == [("say", "no")]

@@ -14,7 +14,8 @@ from clawlite.core.providers.repetition import Repetition
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
 
-PREFIX = b'{"model":"m","stream":false,"messages":[{"role":"system","content":"You are."}'
+PREFIX = b'{"model":"m","messages":[{"role":"system","content":"You are."}'
+SYSTEM = len(PREFIX) - PREFIX.index(b'{"role"')
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
 TEXT = b'{"id":"1","model":"m","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"Hi."}}],"usage":{"prompt_tokens":7,"completion_tokens":3}}'  # noqa: E501
 STREAM = (
@@ -64,6 +65,7 @@ def row(
     oauth2=None,
     prices=(0, 0),
     window=None,
+    changes=None,
 ):
     return [
         name,
@@ -87,8 +89,9 @@ def row(
         30000,
         120000,
         prices,
-        [0, len(PREFIX)],
-        [0, len(PREFIX)],
+        [0, len(PREFIX), SYSTEM],
+        [0, len(PREFIX), SYSTEM],
+        changes or [],
     ]
 
 

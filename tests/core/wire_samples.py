@@ -5,22 +5,12 @@ heads, errors.
 import sys
 
 from clawlite.core.base.errors import ProviderError
+from clawlite.core.turns.turn import Message  # noqa: F401
 
 if sys.implementation.name == "micropython":
     import jsontext
 else:
     from clawlite.linux.io import jsontext  # noqa: F401
-
-
-class Message:
-    """A ``turn.Message`` as the codecs see it."""
-
-    def __init__(self, role: str, text: str, calls: list = (), id: str = None, result=None):
-        self.role = role
-        self.text = text
-        self.calls = calls
-        self.id = id
-        self.result = result
 
 
 class Result:

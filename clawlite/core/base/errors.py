@@ -119,6 +119,7 @@ class ProviderError(ClawError):
     """*never*: no attempt will work before a person changes something: a key or a model's name.
     *status*: of the provider's answer, 0 when there was none; *codes*: what it calls the failure.
     *is_loading*: the provider still reads its model.
+    *refuses*: the provider refused this very question, and would refuse it again.
     """
 
     code = -32020
@@ -126,6 +127,7 @@ class ProviderError(ClawError):
     status = 0
     codes = ()
     is_loading = False
+    refuses = False
 
 
 class TransientError(ProviderError):

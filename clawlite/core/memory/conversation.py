@@ -3,7 +3,8 @@ methods of 9.3.4 find it.
 
 1. The first such store of the manifest has it, in the part of the agent's identity or of the
    console, depending on the store's scope.
-2. A turn with an answer is stored as a whole, at once; a turn without one is not stored.  An entry
+2. A turn with an answer is stored as a whole, at once; a turn without one is not stored, nor one
+   that a provider refused.  An entry
    is one message: {"role", "text"}, with "calls" [[id, tool, arguments as sent], ...] or "id",
    "tool", "failed".
 3. When the memory fails, this is reported once, and the conversation goes on.
@@ -68,6 +69,10 @@ def keep(place: tuple, history):
     has failed to be, and before the store is compacted.  So a process that is killed has shown
     nothing that it does not remember."""
     turn, end, history.end = history.turn, history.end, None
+    if history.is_void:
+        if end:
+            yield end
+        return
     try:
         try:
             stored = yield from ask("store", *place, (None, [_entry(message) for message in turn]))

@@ -120,6 +120,11 @@ class Meter(Ledger):
             allowed = most if most < allowed else allowed
         return allowed
 
+    def limits_answers(self, provider) -> bool:
+        """Return whether some limit says how many tokens an answer of *provider* may have."""
+        limits = provider.per_day, provider.per_request, self._per_hour, self._cost
+        return [limit for limit in limits if limit is not None] != []
+
     def owe(self, provider, read: int, written: int):
         """Keep in ``owed`` the use of a cancelled answer, whose task can yield no more effects."""
         self.owed = self.owed + self.spend(provider, read, written)

@@ -10,19 +10,14 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.providers.wire import Codec as Shared, field, tokens
 
 _MESSAGE = '{"role":"%s","content":[%s]}'
-_STOPS = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "tool_use": "tools",
-    "refusal": "refused",
-}
 
 
 class Codec(Shared):
     FIRST = b""  # the system message is no item of the list
     HEADERS = (("anthropic-version", "2023-06-01"),)
     KEY_HEADER = "x-api-key"
+    # the API keeps the conversation as far as it goes
+    FIELDS = (("cache_control", '{"type":"ephemeral"}', False, True),)
 
     def messages(self, messages: list) -> list:
         """Return the JSON texts of the API's messages.  User and assistant must alternate, so all
@@ -57,14 +52,22 @@ class Codec(Shared):
                     ',"is_error":true' if failed else "",
                 )
             ]
-        blocks = []
+        own, blocks = [], []
+        if message.opaque:
+            from clawlite.core.providers.opaque import blocks_of
+
+            own = blocks_of(self, message)
+            blocks = [block for place, block in own if place == 0]
         if message.text.strip():
             blocks.append('{"type":"text","text":%s}' % self.dumps(message.text))
         if message.role == "assistant":
-            for key, name, raw in message.calls:
+            for number in range(len(message.calls)):
+                key, name, raw = message.calls[number]
                 # the model wrote no object; the call's result says so
                 if self.arguments(raw) is None:
                     raw = "{}"
+                if number:
+                    blocks += [block for place, block in own if place == number]
                 blocks.append(
                     '{"type":"tool_use","id":%s,"name":%s,"input":%s}'
                     % (self.dumps(key), self.dumps(name), raw)
@@ -92,6 +95,8 @@ class Codec(Shared):
                 return stream.text(field(delta, "text", str))
             if kind == "input_json_delta":
                 stream.call(obj.get("index"), None, None, field(delta, "partial_json", str))
+            elif kind in ("thinking_delta", "signature_delta"):
+                stream.kept().think(stream.calls, obj.get("index"), delta)
         elif kind == "message_delta":
             self._end(stream, field(obj, "delta", dict), obj)
         elif kind == "message_stop":
@@ -104,6 +109,10 @@ class Codec(Shared):
             stream.call(
                 index, field(block, "id", str), field(block, "name", str), block.get("input")
             )
+        elif kind == "thinking":
+            stream.kept().think(stream.calls, index, block)
+        elif kind == "redacted_thinking":
+            stream.kept().keep(stream.calls, kind, [block])
         return stream.text(field(block, "text", str)) if kind == "text" else ""
 
     def _end(self, stream, part, holder: dict) -> None:
@@ -111,9 +120,7 @@ class Codec(Shared):
         has the totals so far, so the last one counts.
         """
         answer = stream.answer
-        reason = field(part, "stop_reason", str)
-        if reason:
-            answer.stop = _STOPS.get(reason, "other")
+        stream.ended(field(part, "stop_reason", str))
         usage = holder.get("usage")
         if not isinstance(usage, dict):
             usage = {}

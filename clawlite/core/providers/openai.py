@@ -4,18 +4,17 @@ of chunks.
 Source  The Chat Completions API reference; docs/providers.md describes how other servers differ.
 """
 
+from clawlite.core.base.dialect import const
 from clawlite.core.providers.wire import Codec as Shared, field, text_of, tokens
 
-_STOPS = {
-    "stop": "stop",
-    "length": "length",
-    "tool_calls": "tools",
-    "function_call": "tools",
-    "content_filter": "refused",
-}
+# fields of an answer, and of a call in it, that are read here; others may be kept (opaque.py)
+_READ = " role content refusal tool_calls index id type function "
+_USER = const(26)  # bytes of {"role":"user","content":"
 
 
 class Codec(Shared):
+    FIELDS = (("stream_options", '{"include_usage":true}', True, False),)
+
     def messages(self, messages: list) -> list:
         """Return one JSON text for each ``turn.Message``.
 
@@ -26,18 +25,38 @@ class Codec(Shared):
             text = '{"role":"%s","content":%s' % (message.role, self.dumps(message.text))
             if message.role == "tool":
                 text += ',"tool_call_id":' + self.dumps(message.id)
-            elif message.role == "assistant" and message.calls:
-                calls = []
-                for key, name, raw in message.calls:
-                    if self.arguments(raw) is None:
-                        raw = "{}"
-                    calls.append(
-                        '{"id":%s,"type":"function","function":{"name":%s,"arguments":%s}}'
-                        % (self.dumps(key), self.dumps(name), self.dumps(raw))
-                    )
-                text += ',"tool_calls":[%s]' % ",".join(calls)
+            elif message.role == "assistant":
+                text += self._members(message, -1, "reasoning_content")
+                if message.calls:
+                    text += ',"tool_calls":[%s]' % ",".join(self._calls(message))
             texts.append(text + "}")
+        if self.change("system") == "user" and texts:  # the system prompt begins this message
+            texts[0] = "\\n\\n" + texts[0][_USER:]
         return texts
+
+    def _calls(self, message) -> list:
+        calls = []
+        for number in range(len(message.calls)):
+            key, name, raw = message.calls[number]
+            if self.arguments(raw) is None:
+                raw = "{}"
+            calls.append(
+                '{"id":%s,"type":"function","function":{"name":%s,"arguments":%s}%s}'
+                % (
+                    self.dumps(key),
+                    self.dumps(name),
+                    self.dumps(raw),
+                    self._members(message, number, "extra_content"),
+                )
+            )
+        return calls
+
+    def _members(self, message, place: int, demanded: str) -> str:
+        if not message.opaque and not self.changes:
+            return ""
+        from clawlite.core.providers.opaque import members
+
+        return members(self, message, place, demanded)
 
     def add(self, stream, obj: dict, whole: bool) -> str:
         """Add an answer, or one chunk of a stream, to *stream*; return its text."""
@@ -62,15 +81,22 @@ class Codec(Shared):
         calls = field(said, "tool_calls", list) or ()
         for position in range(len(calls)):
             function = field(calls[position], "function", dict) or {}
-            stream.call(
+            number = stream.call(
                 position if whole else calls[position].get("index"),
                 field(calls[position], "id", str),
                 field(function, "name", str),
                 function.get("arguments"),
             )
-        if reason:
-            answer.stop = _STOPS.get(reason, "other")
+            _keep(stream, number, calls[position])
+        _keep(stream, -1, said)
+        stream.ended(reason)
         refusal = field(said, "refusal", str)
         if refusal:
             answer.stop = "refused"
         return stream.text(text_of(said.get("content")) or refusal)
+
+
+def _keep(stream, place: int, found: dict) -> None:
+    for name in found:
+        if " %s " % name not in _READ and found[name] is not None:
+            stream.kept().take(place, name, found[name])

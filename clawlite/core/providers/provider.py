@@ -8,11 +8,14 @@
 3. The use of every attempt is counted, also of one that broke off.
 """
 
+from binascii import crc32
+
 from clawlite.core.base.dialect import const
 from clawlite.core.base.effect import SECRET, SLEEP, STORE, TELL, VOID, WRITE
 from clawlite.core.base.errors import TransientError, ProviderError, QuotaExceeded
 from clawlite.core.net.exchange import exchange, head, refused, wait_of, without
 from clawlite.core.policy.meter import MAX_TOKENS
+from clawlite.core.providers.dialogue import compose
 from clawlite.core.turns.turn import Reply
 
 _OPENAI = const(2)  # numbers of APIs: ``API_NUMBERS`` of core/image/features.py
@@ -29,7 +32,11 @@ _PART = 256  # bytes of an answer that are kept in one piece
 _LOADING_MS = const(1000)
 _MOST_LOADING_MS = const(15000)
 _MOMENT_MS = 100
+_FIELDS = const(24)  # of a row
+# statuses of a request that may be made otherwise
+_REFUSED = (400, 404, 413, 422, 500, 501)
 _LENGTH = const(1)  # of a prefix
+_END = const(80)  # bytes of a request behind its messages, at most
 _KIND = const(0)  # of an event of ``wire.Stream``
 _VALUE = const(1)
 # an answer's body may have this many times the bytes that are kept of its text
@@ -46,17 +53,28 @@ class Provider:
     per_*     limits, None where there is none;  window: tokens of a request and its answer
     first_ms, whole_ms  time until the first byte of an answer, and for all of it with all attempts
     prices    nano-dollars for a token (in, out)
-    prefix    (offset, length) in WIRE: the body up to the first message of the conversation; bare:
-              the same without tools
+    prefix    [offset, length, bytes of its end that a server may want otherwise] in WIRE: the body
+              up to the first message of the conversation; bare: the same without tools
+    changes   list of [field, what replaces it] in requests (refusal.py): those of clawlite.toml,
+              whose fields are ``fixed``, and what was learned of the server
+    key       str, which marks what this model at this address wrote
     keep      about how many bytes of a streamed answer the conversation remembers; the rest is
               shown and forgotten
     learn     function(token of oauth2), so that leak scans know the token; or None
+    known     what keeps changes that were learned, with ``of(place) -> list`` and ``learn(place,
+              changes)`` (linux/runtime/dialects.py), or None; place: str, address and model
+    told_window  tokens of a request and its answer that the server named in a refusal, or None;
+              room: bytes that a conversation may have since then
     repetition  ``repetition.Repetition``, when a shell has the memory to look for it, or None
     """
 
     repetition = None
 
-    def __init__(self, row: list, loads, dumps, keep: int, learn=None):
+    def __init__(self, row: list, loads, dumps, keep: int, learn=None, known=None):
+        if len(row) != _FIELDS:
+            raise ProviderError(
+                "the image was built by another version of clawlite", "build it again"
+            )
         (
             self.name,
             self.kind,
@@ -81,8 +99,14 @@ class Provider:
             self.prices,
             self.prefix,
             self.bare,
+            changes,
         ) = row
         self.where = (tls, host, port, target)
+        self.place = "%s:%d%s %s" % (host, port, target, self.model)
+        self.key = "%08x" % (crc32(self.place.encode()) & 0xFFFFFFFF)
+        self.room = self.told_window = None
+        self._known = known
+        self.is_full_told = False
         self.keep = keep
         self._learn = learn
         self._token = None  # oauth2.Token
@@ -92,6 +116,27 @@ class Provider:
         else:
             from clawlite.core.providers.anthropic import Codec
         self.codec = Codec(loads, dumps)
+        self.fixed = [change[0] for change in changes]
+        self.changes = list(changes)
+        for change in known.of(self.place) if known else ():
+            if change[0] not in self.fixed:
+                self.changes.append(change)
+        self.codec.changes = self.changes
+        if self.changes:
+            from clawlite.core.providers.refusal import apply
+
+            apply(self)
+
+    def learn(self, field: str, instead: str, lasts: bool):
+        """Put *instead* in place of *field* in later requests; *lasts*: after a restart, too."""
+        from clawlite.core.providers.refusal import apply
+
+        self.changes[:] = [change for change in self.changes if change[0] != field]
+        self.changes.append([field, instead])
+        apply(self)
+        if self._known and lasts:
+            learned = [change for change in self.changes if change[0] not in self.fixed]
+            self._known.learn(self.place, learned)
 
     def ask(self, history, meter, most=None):
         """A generator of effects that returns a ``Reply``.
@@ -104,11 +149,16 @@ class Provider:
         that a limit forbids."""
         attempt, loadings = 1, 0
         due_ms = meter.now_ms() + self.whole_ms
+        again = []  # ``refusal.Asking``, once a request was refused
         while True:
             try:
                 is_last = attempt >= self.max_attempts
-                answer = yield from self._attempt(history, meter, most, due_ms, is_last)
-                return Reply(answer.text, answer.calls, answer.shown, answer.stop)
+                answer = yield from self._attempt(history, meter, most, due_ms, is_last, again)
+                if answer is None:
+                    continue
+                return Reply(
+                    answer.text, answer.calls, answer.shown, answer.stop, self.key, answer.opaque
+                )
             except QuotaExceeded:
                 raise
             except ProviderError as e:
@@ -160,7 +210,10 @@ class Provider:
         wait = MAX_WAIT_MS if wait > MAX_WAIT_MS else wait
         return wait + meter.jitter(wait // 4)
 
-    def _attempt(self, history, meter, most, due_ms: int, is_last: bool):
+    def _attempt(self, history, meter, most, due_ms: int, is_last: bool, again: list):
+        """Return the answer of one attempt, None when the request is to be made otherwise; a
+        generator of effects.
+        """
         wait = meter.pause(self)
         if wait:
             yield (
@@ -170,9 +223,15 @@ class Provider:
             )
             yield (SLEEP, wait)
         prefix = self.prefix if most is None else self.bare
-        body = self._fitting(history, prefix[_LENGTH])
-        asked = (prefix[_LENGTH] + len(body)) // 4
+        begun = prefix[_LENGTH] + _END
+        body = self._fitting(history, begun)
+        asked = (begun + len(body)) // 4
         allowed = meter.allowed(self, asked, most)
+        if self.changes:
+            from clawlite.core.providers.refusal import limited
+
+            allowed = limited(self, allowed, asked)
+        sent = history, meter.limits_answers(self) or most is not None, allowed, len(body)
         last = self._token
         key = yield from self._credential(meter)
         meter.sent(self)
@@ -183,7 +242,7 @@ class Provider:
         try:
             status, headers, body = yield from exchange(
                 self.where,
-                self._parts(key, prefix, body, allowed),
+                self._parts(key, prefix, body, self._end(allowed, most is None)),
                 self.keep * _KEPT_OF_BODY,
                 incoming.begin,
                 self.first_ms if self.stream else self.whole_ms,
@@ -191,7 +250,11 @@ class Provider:
             )
             if status == 401 and last is not None and self._token is last:
                 self._token = None  # it was revoked early: try once more, with a new one
-                return (yield from self._attempt(history, meter, most, due_ms, is_last))
+                return (yield from self._attempt(history, meter, most, due_ms, is_last, again))
+            if status in _REFUSED and (
+                yield from self._adapts(again, sent, status, without(key, body))
+            ):
+                return None
             if status != 200:
                 raise self._refusal(status, headers, without(key, body), meter)
             answer = incoming.answer
@@ -210,13 +273,8 @@ class Provider:
                 yield from self._spend(meter, None, None, asked, incoming.shown)
             if isinstance(e, ProviderError):
                 e.message = without(key, e.message)
-                is_passing = isinstance(e, TransientError)
-                if is_passing and e.wait_ms is None and incoming.headers:
-                    e.wait_ms = wait_of(incoming.headers, meter.now_s())
-                if not e.hint and (is_last or e.is_loading or not is_passing):
-                    from clawlite.core.providers.misfit import explain
-
-                    yield from explain(self, e, key)
+                if (yield from self._fails(e, incoming, key, meter, again, sent, is_last)):
+                    return None
             raise
         answer.shown = incoming.shown > 0
         if incoming.is_shown and answer.shown and not incoming.ends_line:
@@ -264,6 +322,39 @@ class Provider:
         e = refused(status, headers, self.codec.error(status, body), meter.now_s())
         return outside(e, status, self.codec.reported(body), e.message)
 
+    def _fails(self, e, incoming, key: str, meter, again: list, sent: tuple, is_last: bool):
+        """Return whether the request is to be made otherwise after the error *e*, else complete the
+        error; a generator of effects.
+        """
+        is_passing = isinstance(e, TransientError)
+        if is_passing and e.wait_ms is None and incoming.headers:
+            e.wait_ms = wait_of(incoming.headers, meter.now_s())
+        if incoming.is_answer and not is_passing:  # the answer itself says that it was refused
+            if (yield from self._adapts(again, sent, 0, e.message.encode())):
+                return True
+        if again:
+            again[0].end(e)
+        if not e.hint and (is_last or e.is_loading or not is_passing):
+            from clawlite.core.providers.misfit import explain
+
+            yield from explain(self, e, key)
+        return False
+
+    def _adapts(self, again: list, sent: tuple, status: int, said: bytes):
+        """Return whether the request that was refused is to be made otherwise, after the person
+        was told; a generator of effects.
+
+        sent  what ``refusal.Asking`` wants to know of it
+        """
+        from clawlite.core.providers.refusal import Asking
+
+        if not again:
+            again.append(Asking(self))
+        line = again[0].adapt(status, said, *sent)
+        if line:
+            yield (TELL, "provider %s: %s" % (self.name, line))
+        return line is not None
+
     def _spend(self, meter, read, written, asked: int, size: int):
         """Count the use of an answer: *read* and *written* tokens when the provider reports them,
         else a quarter of the bytes.
@@ -299,20 +390,26 @@ class Provider:
                 self._learn(key)
         return key
 
-    def _parts(self, key: str, prefix: list, body: bytes, allowed: int) -> list:
+    def _parts(self, key: str, prefix: list, body: bytes, end: bytes) -> list:
         """Return the parts of a request (effect OPEN).  The part that never changes is given as its
         place in the image.
         """
         headers = [("Content-Type", "application/json")] + self.headers(key)
-        first = self.codec.FIRST
-        end = b'],"max_tokens":%d}' % allowed
-        return [
-            head(self.where, headers, prefix[_LENGTH] + len(first) + len(body) + len(end)),
-            prefix,
-            first,
-            body,
-            end,
-        ]
+        parts = self.codec.begin(prefix) + [body, end]
+        size = sum([part[_LENGTH] if isinstance(part, tuple) else len(part) for part in parts])
+        return [head(self.where, headers, size)] + parts
+
+    def _end(self, allowed: int, goes_on: bool) -> bytes:
+        """Return the end of a request.
+
+        allowed  tokens that the answer may have;  goes_on: it is one of a conversation
+        """
+        streams = "true" if self.stream else "false"
+        fields = [("stream", streams)]
+        for name, value, is_of_streams, is_of_talks in self.codec.FIELDS:
+            if (self.stream or not is_of_streams) and (goes_on or not is_of_talks):
+                fields.append((name, value))
+        return self.codec.end(fields + [("max_tokens", "%d" % allowed)])
 
     def headers(self, key: str) -> list:
         """Return the headers that every request of this provider has."""
@@ -332,13 +429,13 @@ class Provider:
         """Return the conversation's messages.  Leave out the oldest turns when the limits of a
         request, or its usual size, demand it.
 
-        begun  bytes of the request before the messages
+        begun  bytes of the request beside the messages
         A quarter of a limit stays free for the answer, but not more than an answer may have.  When
         turns are left out, a quarter of the room is freed at once, so that the next requests begin
         like this one (``history.History``).
         """
         room = most = 0
-        for limit in (self.window, self.per_request):
+        for limit in (self.window, self.told_window, self.per_request):
             if limit is not None:
                 limit = max(1, (limit - min(limit // 4, MAX_TOKENS)) * 4 - begun)
                 room = min(room, limit) if room else limit
@@ -346,8 +443,12 @@ class Provider:
             most = _EARLIER
             usual = max(_REQUEST - begun, _CONVERSATION)
             room = min(room, usual) if room else usual
+        if self.room is not None:
+            room = min(room, self.room) if room else self.room
+        is_plain = self.codec.change("tool_call_id") is not None
         while True:
-            messages = self.codec.messages(history.context(self.name, most))
+            messages = compose(history.context(self.name, most), self.key, is_plain)
+            messages = self.codec.messages(messages)
             body = ",".join(messages).encode()
             free = len(body) - room // 4 * 3
             if not room or len(body) <= room or not history.leave_out(self.name, free, most):

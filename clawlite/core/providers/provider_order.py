@@ -61,6 +61,7 @@ class ProviderOrder:
                     else (yield from provider.ask(history, self._meter))
                 )
                 history.answering = place
+                history.is_void = False
                 if why and reply.stop == "abstains":
                     self.broken = True
                     if isinstance(last, TransientError) and last.hint:
@@ -72,6 +73,8 @@ class ProviderOrder:
                 last = e
                 only_limits = only_limits and isinstance(e, QuotaExceeded)
                 self.broken = self.broken or e.never
+                # this question would be refused again in each later request
+                history.is_void = history.is_void or e.refuses and len(history.turn) == 1
             if place + 1 < count and name not in _BUILTIN:
                 # who waits and asks again now asks the next one
                 is_told = last.hint and not isinstance(last, TransientError)

@@ -5,9 +5,11 @@ checks of both.
    other exception is raised.
 2. A codec (core/providers/openai.py, core/providers/anthropic.py) adds one JSON object to an
    answer; ``Stream`` collects the answer.
-3. Unknown fields are ignored.  That includes a provider's hidden reasoning, which is neither kept
-   nor shown.
+3. Unknown fields are ignored.  What only the provider itself understands (signatures, reasoning)
+   is never shown; it is kept beside the tool calls of its answer (opaque.py).
 4. Bounds: 262,144 bytes of text in an answer, 16 calls, 65,536 bytes of arguments in each.
+5. What vendors demand and return differently is data: the tables of the codecs, of
+   ends.py, opaque.py and refusal.py.
 """
 
 from clawlite.core.base.printable import escape_line
@@ -41,7 +43,8 @@ class Answer:
     shown          bool, the text was shown piece by piece as it came
     calls          list of (id, name, arguments, raw): arguments a dict, or None when raw (str) is
                    no JSON object
-    stop           "stop", "length", "tools", "refused" or "other"
+    stop           "stop", "length", "tools", "refused" or "cut"
+    opaque         list of (place, JSON text) as in ``turn.Message``
     input_tokens, output_tokens   int, or None when the provider does not report them
     model          str, the model that answered, or None
     is_call_text   bool, the text begins as a call of a tool, which nobody has read out of it
@@ -52,6 +55,7 @@ class Answer:
         self.shown = False
         self.calls = []
         self.stop = None
+        self.opaque = []
         self.input_tokens = None
         self.output_tokens = None
         self.model = None
@@ -68,16 +72,52 @@ class Codec:
     FIRST       bytes before the first message of a request: the prefix has a message already
     HEADERS     (name, value) of each header that all its requests have
     KEY_HEADER  the header of auth "api-key-header"
+    FIELDS      (name, JSON text, only of streams, only of conversations) of each field that
+                requests have beside model, tools, messages, stream and max_tokens
+    changes     list of [field, what replaces it]: what requests to this server have otherwise
+                (refusal.py); "" leaves the field out
     """
 
     FIRST = b","
-    HEADERS = ()
+    HEADERS = FIELDS = ()
     KEY_HEADER = "api-key"
+    changes = ()
 
     def __init__(self, loads, dumps):
         self._loads = loads
         self.dumps = dumps
         self.is_mended = False  # an answer had text that is no Unicode
+
+    def change(self, name: str):
+        """Return what replaces the field *name* in requests, or None when nothing does."""
+        for field, instead in self.changes:
+            if field == name:
+                return instead
+        return None
+
+    def begin(self, prefix: list) -> list:
+        """Return the parts of a request before its first message: (offset, length) in the image's
+        WIRE, or bytes.
+
+        prefix  [offset, length, bytes at its end that ``changes`` may concern]
+        """
+        if self.changes:
+            from clawlite.core.providers.refusal import begin
+
+            return begin(self, prefix)
+        return [(prefix[0], prefix[1]), self.FIRST]
+
+    def end(self, fields: list) -> bytes:
+        """Return the part of a request behind its messages.
+
+        fields  list of (name, JSON text)
+        """
+        text = "]"
+        for name, value in fields:
+            instead = self.change(name)
+            if instead != "":
+                text += ',"%s":%s' % (instead or name, value)
+        return (text + "}").encode()
 
     def stream(self, most: int = MAX_BODY):
         """Return a ``Stream``; *most*: bytes of an answer that is one JSON object."""
@@ -193,6 +233,7 @@ class Stream:
         self._is_plain = False  # or with none
         self._left = MAX_TEXT
         self._calls = []  # [index, id, name, raw], raw a bytearray that grows
+        self._kept = None  # ``opaque.Kept``, once there is something
 
     def feed(self, data: bytes) -> None:
         """Take bytes of the body.  Raises ``ProviderError`` as soon as the body is clearly no
@@ -257,26 +298,45 @@ class Stream:
             )
         calls = self._calls
         self._calls = []
+        is_told = answer.stop is not None
+        if not is_told or answer.stop == "stop":
+            answer.stop = "tools" if calls else "stop"
         for slot in calls:
             raw = slot.pop()  # so that its memory is free when its text is made
             _, key, name = slot
             if not name:
                 raise ProviderError("the provider called a tool without a name")
-            for other in answer.calls:
-                if key and other[0] == key:
-                    raise ProviderError("the provider gave two calls the id " + _line(key[:60]))
-            # An answer that was cut at its length has no arguments yet, not an empty object.
-            raw = "{}" if not raw and answer.stop != "length" else decode_utf8(raw)
+            # Nothing is an empty object, unless more may have been meant to come.
+            raw = "{}" if not raw and is_told and answer.stop == "tools" else decode_utf8(raw)
             arguments = self._codec.arguments(raw)
             # another request has them as one object, whatever this answer wrote
             if arguments is not None and (raw.lstrip()[:1] == '"' or self._codec.is_mended):
                 raw = self._codec.dumps(arguments)
             answer.calls.append((key or "", name, arguments, raw))
-        if answer.stop is None:
-            answer.stop = "other"
-        elif calls and answer.stop == "stop":  # some servers do not distinguish the two
-            answer.stop = "tools"
+        if self._kept is not None:
+            answer.opaque = self._kept.seal()
+            self._kept = None
         return answer
+
+    def ended(self, reason) -> None:
+        """Take the *reason* (str or None) for which the answer ended."""
+        if reason:
+            if reason in ("stop", "end_turn"):  # a board need not load the table for those
+                self.answer.stop = "stop"
+            elif reason in ("tool_calls", "tool_use"):
+                self.answer.stop = "tools"
+            else:
+                from clawlite.core.providers.ends import meaning
+
+                self.answer.stop = meaning(reason)
+
+    def kept(self):
+        """Return what is kept of the answer for its server (``opaque.Kept``)."""
+        if self._kept is None:
+            from clawlite.core.providers.opaque import Kept
+
+            self._kept = Kept(self._codec.dumps)
+        return self._kept
 
     def text(self, text) -> str:
         """Count *text* (str or None) and return what of it is for a person: a thought before the
@@ -296,8 +356,13 @@ class Stream:
             self._is_plain = start != ""
         return text if self._lead is None else self._lead.add(text)
 
-    def call(self, index, key, name, raw) -> None:
-        """Take a call, or a piece of one.
+    @property
+    def calls(self) -> int:
+        """The number of calls so far."""
+        return len(self._calls)
+
+    def call(self, index, key, name, raw) -> int:
+        """Take a call, or a piece of one; return the number of the call, from 0 on.
 
         index   any value that distinguishes calls, or None; key, name: str or None
         raw     str, None, or an object: some servers do not write the arguments as a text
@@ -307,18 +372,20 @@ class Stream:
         id."""
         if not isinstance(raw, str):
             raw = "" if raw is None or raw == {} else self._codec.dumps(raw)
-        found = None
-        for slot in self._calls:
+        found, number = None, -1
+        for at in range(len(self._calls)):
+            slot = self._calls[at]
             if slot[_INDEX] == index and (
                 slot[_ID] == key if key else index is not None or not name
             ):
-                found = slot
+                found, number = slot, at
         if found is None:
             if len(self._calls) >= MAX_CALLS:
                 raise ProviderError(
                     "the provider asked for more than %d tool calls at once" % MAX_CALLS
                 )
             found = [index, key, "", bytearray()]
+            number = len(self._calls)
             self._calls.append(found)
         found[_NAME] = found[_NAME] or name
         found[_RAW].extend(raw.encode())
@@ -326,6 +393,7 @@ class Stream:
             raise ProviderError(
                 "the provider called a tool with more than %d bytes of arguments" % MAX_ARGUMENTS
             )
+        return number
 
 
 def field(obj, name: str, kind):

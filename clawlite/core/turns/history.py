@@ -11,7 +11,7 @@ from clawlite.core.base.dialect import const
 _MESSAGES = const(0)  # of a turn that is kept
 _BYTES = const(1)
 _OVERHEAD = 48  # bytes of JSON around a message
-_READER = const(0)  # of ``_left_out``
+_READER = const(0)  # of ``left_out``
 _FIRST = const(1)
 
 
@@ -29,11 +29,12 @@ class History:
         # stay there, or rules and a model would alternate
         self.answering = 0
         self.progress = None  # how far that provider has come in it, if it keeps that
+        self.is_void = False  # a provider refused the current turn: no later request has it
         # the turn belongs to a tool: only a model can answer it, and no text is shown
         self.is_nested = False
         self._forgotten = 0  # turns before the first of _turns
         # (provider, number of the first turn that it gets), for the last one that had no room
-        self._left_out = None
+        self.left_out = None
         self._ids = 0
         # messages that stand for turns of earlier sessions, and are always sent
         self.summary = []
@@ -60,11 +61,12 @@ class History:
 
     def begin(self, message) -> None:
         """Begin a turn with a person's *message* (``turn.Message``).  A turn that ended without an
-        answer is kept too.
+        answer is kept too, unless it is void.
         """
-        if self.turn:
+        if self.turn and not self.is_void:
             self._turns.append([self.turn, _size(self.turn)])
         self.turn = [message]
+        self.is_void = False
         self.answering = 0
         self.progress = None
         total = sum([size for _, size in self._turns])
@@ -93,12 +95,16 @@ class History:
         while first < len(self._turns) and bytes > 0:
             bytes -= _size(self._turns[first][_MESSAGES], most)
             first += 1
-        self._left_out = (reader, self._forgotten + first)
+        self.left_out = (reader, self._forgotten + first)
         return True
+
+    def has_earlier(self, reader: str) -> bool:
+        """Return whether *reader* gets earlier turns."""
+        return self._first(reader) < len(self._turns)
 
     def _first(self, reader: str) -> int:
         """Return the index of the first turn that *reader* gets."""
-        left_out = self._left_out
+        left_out = self.left_out
         if not left_out or left_out[_READER] != reader or left_out[_FIRST] < self._forgotten:
             return 0
         return left_out[_FIRST] - self._forgotten
@@ -113,9 +119,7 @@ def _shortened(message, most: int):
     while data[end] & 0xC0 == 0x80:  # not within a character
         end -= 1
     text = "%s\n[truncated: true, original_bytes: %d]" % (str(data[:end], "utf-8"), len(data))
-    return type(message)(
-        message.role, text, message.calls, message.id, message.tool, message.result
-    )
+    return message.copy(text, message.calls)
 
 
 def _size(messages: list, most: int = 0) -> int:
@@ -126,4 +130,6 @@ def _size(messages: list, most: int = 0) -> int:
         total += (most if 0 < most < size else size) + _OVERHEAD
         for _, name, raw in message.calls:
             total += len(name) + len(raw.encode()) + _OVERHEAD
+        for _, member in message.opaque:
+            total += len(member.encode())
     return total

@@ -23,6 +23,7 @@ _ID = const(0)  # of a call
 _TOOL = const(1)
 _ENDS = {
     "length": "The answer ends here: it reached its greatest length.",
+    "cut": "The answer ends here: the provider cut it.",
     "refused": "The provider declined to answer.",
 }
 _NAME = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
@@ -36,13 +37,24 @@ class Reply:
            remote provider sent, "" from the others; arguments are None when raw is not JSON
     shown  bool, the text has already been shown, piece by piece
     stop   why a remote provider stopped (``wire.Answer``); "abstains" when no rule fits; or ""
+    owner, opaque  as those of a ``Message``
     """
 
-    def __init__(self, text: str, calls: list, shown: bool = False, stop: str = ""):
+    def __init__(
+        self,
+        text: str,
+        calls: list,
+        shown: bool = False,
+        stop: str = "",
+        owner: str = "",
+        opaque: list = (),
+    ):
         self.text = text
         self.calls = calls
         self.shown = shown
         self.stop = stop
+        self.owner = owner
+        self.opaque = opaque
 
 
 class Message:
@@ -55,10 +67,21 @@ class Message:
     id      of a tool: the id of the call that it answers
     tool    of a tool: its name
     result  of a tool: ``effect.Result``, or the error that refused the call
+    owner   of an assistant: ``Provider.key`` of the one that wrote it, or ""
+    opaque  of an assistant: list of (place, JSON text), which only its owner understands and gets
+            back (``opaque.py``); place: number of a call, or -1 for the message
     """
 
     def __init__(
-        self, role: str, text: str, calls: list = (), id: str = "", tool: str = "", result=None
+        self,
+        role: str,
+        text: str,
+        calls: list = (),
+        id: str = "",
+        tool: str = "",
+        result=None,
+        owner: str = "",
+        opaque: list = (),
     ):
         self.role = role
         self.text = text
@@ -66,6 +89,14 @@ class Message:
         self.id = id
         self.tool = tool
         self.result = result
+        self.owner = owner
+        self.opaque = opaque
+
+    def copy(self, text: str, calls: list):
+        """Return a message like this one, with other *text* and *calls*."""
+        return Message(
+            self.role, text, calls, self.id, self.tool, self.result, self.owner, self.opaque
+        )
 
 
 def turn(image, text: str, chain, history, run=None, skill=None):
@@ -83,9 +114,12 @@ def turn(image, text: str, chain, history, run=None, skill=None):
         text = image.guard.message(text)
     history.begin(Message("user", text))
     messages = history.turn
-    clean, within, again = True, skill, False
+    clean, within, again, cut = True, skill, False, False
     for _ in range(image.agent.max_rounds):
         reply = yield from chain.ask(history)
+        if reply.stop == "refused":
+            history.is_void = True  # with this turn in them, later requests would be refused, too
+            reply.calls = []
         end = (SAY, reply.text) if reply.text and not reply.shown else None
         if end and (reply.calls or not history.is_kept or skill is not None):
             end = yield end
@@ -99,7 +133,17 @@ def turn(image, text: str, chain, history, run=None, skill=None):
             (id or history.new_id(), _plain(name), raw or canonical(arguments))
             for id, name, arguments, raw in reply.calls
         ]
-        messages.append(Message("assistant", reply.text, asked))
+        opaque = reply.opaque if asked else ()
+        messages.append(Message("assistant", reply.text, asked, owner=reply.owner, opaque=opaque))
+        if asked and reply.stop in ("length", "cut"):
+            _refuse_cut(asked, messages)
+            if cut:
+                raise ProviderError(
+                    "the answer was cut twice before its tool calls were whole; none of them ran",
+                    "ask for less at once, or raise the limits of tokens of the provider",
+                )
+            cut = True
+            continue
         if not asked:
             if reply.stop in _ENDS or reply.stop and not reply.text:
                 if end:
@@ -131,6 +175,15 @@ def turn(image, text: str, chain, history, run=None, skill=None):
         "the turn ended after %d rounds without an answer" % image.agent.max_rounds,
         "ask for less at once",
     )
+
+
+def _refuse_cut(asked: list, messages: list):
+    """Add to *messages* the results of calls in an answer that was cut: none of them ran, because
+    arguments that are missing cannot be told from those that were meant.
+    """
+    for id, name, _ in asked:
+        error = InvalidRequest("it did not run: the answer was cut before its calls were whole")
+        messages.append(Message("tool", error.message, (), id, name, error))
 
 
 def _answered(image, calls: list, asked: list, messages: list, run, within):

@@ -46,7 +46,7 @@ class RunnerTools:
         declared = map(Service, image.section(SERVICES) or ())
         services = {service.name: service for service in declared}
         for provider in self._runner.providers:
-            body = self._codecs[0](bytes(image.part(WIRE, *provider.prefix)) + b"]}")
+            body = self._codecs[0](bytes(image.part(WIRE, *provider.prefix[:2])) + b"]}")
             for tool in body.get("tools", ()):
                 tool = tool.get("function", tool)
                 known = image.tool(tool["name"])

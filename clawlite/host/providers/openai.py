@@ -3,10 +3,8 @@
 from clawlite.host.providers.provider_api import ProviderApi, open_object, packed, parameters
 
 
-def _wire(spec, system: str, tools: list, goes_on: bool) -> bytes:
-    body = {"model": spec.model, "stream": spec.streaming is not False}
-    if body["stream"]:
-        body["stream_options"] = {"include_usage": True}
+def _wire(spec, system: str, tools: list) -> tuple:
+    body = {"model": spec.model}
     if tools:
         body["tools"] = [
             {
@@ -19,7 +17,8 @@ def _wire(spec, system: str, tools: list, goes_on: bool) -> bytes:
             }
             for tool in tools
         ]
-    return open_object(body) + b',"messages":[' + packed({"role": "system", "content": system})
+    first = packed({"role": "system", "content": system})
+    return open_object(body) + b',"messages":[' + first, len(first)
 
 
 API = ProviderApi("/chat/completions", _wire)

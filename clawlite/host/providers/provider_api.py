@@ -12,9 +12,9 @@ class ProviderApi:
     """One HTTP API of remote models.
 
     path      what follows the endpoint in the target of a request
-    wire      function(spec, system: str, tools: list of Tool primitives, goes_on: bool) -> bytes:
-              the JSON of a request up to the first message of the conversation; goes_on: later
-              requests begin as this one does, so that a cache of the provider pays
+    wire      function(spec, system: str, tools: list of Tool primitives) -> (bytes, int): the JSON
+              of a request up to the first message of the conversation, and how many bytes at its
+              end a server may want otherwise (``Codec.begin``)
     """
 
     path: str

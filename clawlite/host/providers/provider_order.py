@@ -185,9 +185,9 @@ def tables(manifest, tools: list, entries: list, system) -> tuple:
         if not is_builtin(provider):
             spans = []
             for some in (offered, []):
-                begin = remotes.wire(provider, system(manifest, some), some, some == offered)
+                begin, end = remotes.wire(provider, system(manifest, some), some)
                 if not spans or some != offered:
-                    spans.append([len(wire), len(begin)])
+                    spans.append([len(wire), len(begin), end])
                     wire += begin
             rows.append(encode(remotes.row(provider, manifest.settings, spans[0], spans[-1])))
     rows += [

@@ -46,8 +46,8 @@ def row(provider, settings, prefix: list, bare: list) -> list:
     ``core.provider.Provider`` reads it.
 
     settings  of clawlite.toml: prices, and the server of tokens
-    prefix    [offset, length] in the section WIRE of what every request to it begins with; bare:
-              the same without tools
+    prefix    [offset, length, bytes at its end that a server may want otherwise] in the section
+              WIRE of what every request to it begins with; bare: the same without tools
     """
     spec = provider.spec
     api = APIS[spec.protocol]
@@ -79,6 +79,7 @@ def row(provider, settings, prefix: list, bare: list) -> list:
         [-(-nano(price.input) // 1000000), -(-nano(price.output) // 1000000)] if price else [0, 0],
         prefix,
         bare,
+        [],
     ]
 
 
@@ -87,7 +88,7 @@ def embedding_row(provider, model: str, settings) -> list:
     requests is prepared.
     """
     spec = structs.replace(provider.spec, model=model)
-    found = row(dataclasses.replace(provider, spec=spec), settings, [0, 0], [0, 0])
+    found = row(dataclasses.replace(provider, spec=spec), settings, [0, 0, 0], [0, 0, 0])
     found[2:6] = _where(spec.endpoint, EMBEDDINGS)
     return found
 
@@ -102,13 +103,13 @@ def token_row(server) -> list:
     return [*place_of(server.endpoint), encoded(server.client_id), encoded(server.scope or "")]
 
 
-def wire(provider, system: str, tools: list, goes_on: bool) -> bytes:
-    """Return the JSON of a request up to the first message of the conversation.
+def wire(provider, system: str, tools: list) -> tuple:
+    """Return (JSON of a request up to the first message of the conversation, bytes at its end that
+    a server may want otherwise).
 
-    tools    Tool primitives that the model may call
-    goes_on  it is one of a conversation, not of a tool that asks
+    tools  Tool primitives that the model may call
     """
-    return APIS[provider.spec.protocol].wire(provider.spec, system, tools, goes_on)
+    return APIS[provider.spec.protocol].wire(provider.spec, system, tools)
 
 
 def place_of(endpoint: str) -> list:

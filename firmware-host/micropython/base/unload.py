@@ -12,6 +12,7 @@ _PACKAGE = "clawlite.core."
 # host/firmware/firmware.py puts groups of functions into it.
 _OCCASIONAL = (
     " header image_signature handshake uri policy_preview approval misfit call_journal appendlog "
+    "refusal opaque ends "
     "oldturns conversation memories memory_methods instant storelog storewrite storequery words "
     "idempotency_record recorded_request commands trace violation jsonvalue cborfault "
     "jsonfault failure lead mended loader oom_recover parts assemble startup settime lookup "

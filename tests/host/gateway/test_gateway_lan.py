@@ -394,7 +394,6 @@ def test_projects_are_found_by_what_they_compile_to(tmp_path):
         "close early",
         "close before head",
         "reset",
-        "duplicate ids",
     ],
 )
 def test_a_failure_is_one_sentence_without_a_key(tmp_path, fault):

@@ -505,8 +505,6 @@ def test_own_codecs(api, streamed):
         ("close before head", False, "before an answer came"),
         ("close early", False, "in the middle"),
         ("close early", True, "in the middle"),
-        ("duplicate ids", False, "the id same"),
-        ("duplicate ids", True, "the id same"),
         ("too many calls", True, "more than 16"),
     ],
 )

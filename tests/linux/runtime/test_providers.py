@@ -64,7 +64,6 @@ BAD = {  # fault -> what its line says
     "broken stream": "broken JSON",
     "close before head": "closed before an answer came",
     "close early": "closed in the middle of the answer",
-    "duplicate ids": "gave two calls the id same",
     "too many calls": "more than 16 tool calls at once",
 }
 MORE = {
