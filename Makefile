@@ -18,7 +18,7 @@ STUBS   := build/stubs
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
 .PHONY: help venv lock run test test-quick lint types format test-core test-main run-main words32 \
-	stubs apis board-profile programs mosquitto redis nats bubblewrap arm32 schemas mcp runner test-fresh test-ext compiler \
+	stubs apis board-profile programs mosquitto redis nats bubblewrap arm32 schemas mcp runner vendors test-fresh test-ext compiler \
 	accel report soak kernels bench bench-peers bench-swarm bench-gate \
 	clean
 
@@ -82,7 +82,7 @@ test-core: $(STAMP)     ## only the core's tests, on all three runtimes
 # unsteady, and the run is green: each is a defect, of the product or of the test.
 MOST_AGAIN := 3
 test-main run-main: TESTS ?= tests
-test-main: programs words32 mcp runner stubs mosquitto redis nats bubblewrap arm32 schemas
+test-main: programs words32 mcp runner vendors stubs mosquitto redis nats bubblewrap arm32 schemas
 	@echo "== CPython, pure Python, and all that starts from it"
 	@$(MAKE) -s run-main TESTS="$(TESTS)"
 
@@ -177,6 +177,14 @@ runner:
 	@test -f $(RUNNER)/made || { rm -rf $(RUNNER) && $(PYTHON) -m venv $(RUNNER) && \
 		$(RUNNER)/bin/pip $(LOCKED) requirements/runner.txt && touch $(RUNNER)/made; } || \
 		echo "No other runner here: its test is skipped."
+
+# The request types of model vendors, and the language of chat templates (tests/vendor_requests.py).
+VENDORS := build/vendors
+vendors:
+	@test -f $(VENDORS)/made || { rm -rf $(VENDORS) && $(PYTHON) -m venv $(VENDORS) && \
+		$(VENDORS)/bin/pip install --quiet --disable-pip-version-check 'openai>=2' 'anthropic>=0.60' 'mistralai>=2,<3' \
+		'google-genai>=1' 'jinja2>=3.1' && touch $(VENDORS)/made; } || \
+		echo "No packages of model vendors here: their tests are skipped."
 
 # What the ports of MicroPython have: their stub packages, of which none is installed
 # (tests/board_apis.py).

@@ -217,3 +217,22 @@ def test_a_refused_turn_is_not_stored_and_its_text_is_shown():
     history.begin(Message("user", "hello"))
     history.is_void, history.end = True, ("say", "no")
     assert list(keep((Store(), ""), history)) == [("say", "no")]
+
+
+def test_a_conversation_that_began_afresh_is_so_after_a_restart():
+    history = History(1000)
+    history.restore([[Message("user", "old"), Message("assistant", "yes")]])
+    history.begin(Message("user", "older"))
+    work = history.renew()
+    assert next(work)[1] == "A new conversation begins." and history.context() == []
+    effects = keep((Store(), ""), history)
+    stored = next(effects)
+    assert stored[0] == REMEMBER and stored[-1][-1] == [(None, {"new": True}, None, None)]
+    # once
+    history.begin(Message("user", "hello"))
+    assert [entry[1]["role"] for entry in next(keep((Store(), ""), history))[-1][-1]] == ["user"]
+    entries = [entry("user", "a"), entry("assistant", "b"), {"content": {"new": True}}]
+    entries += [entry("user", "c"), entry("assistant", "d")]
+    history = History(1000)
+    played(history, [(True, {"entries": entries}), (True, {})])
+    assert [text for _, text in said(history)][:2] == ["c", "d"]

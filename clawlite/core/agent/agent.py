@@ -75,6 +75,7 @@ class Agent:
     codecs      (loads, dumps) of JSON, for remote providers
     meter       ``meter.Meter``
     keep_bytes  int, of a conversation, and of one answer in it: what remote providers see again [0]
+    dialects    what keeps which requests model servers want (``Provider.known``)
     is_behind   bool, a gateway asks the remote providers for this device [False]
     memories    function() -> the methods of the stores
     lasting     function(work, history, once) -> the work of a turn that goes on with what was said
@@ -98,6 +99,7 @@ class Agent:
         self.prepare = None
         self.codecs = None
         self.is_behind = False
+        self.dialects = None
         self.meter = None
         self.idempotency = None  # idempotency.Idempotency, from the operator's first tool call on
         self.memories = None
@@ -121,7 +123,12 @@ class Agent:
             from clawlite.core.providers.provider_order import ProviderOrder
 
             self.providers = ProviderOrder(
-                self.image, self.codecs, self.meter, self.keep_bytes, self.is_behind
+                self.image,
+                self.codecs,
+                self.meter,
+                self.keep_bytes,
+                self.is_behind,
+                self.dialects,
             )
         return self.providers
 

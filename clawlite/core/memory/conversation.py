@@ -4,9 +4,9 @@ methods of 9.3.4 find it.
 1. The first such store of the manifest has it, in the part of the agent's identity or of the
    console, depending on the store's scope.
 2. A turn with an answer is stored as a whole, at once; a turn without one is not stored, nor one
-   that a provider refused.  An entry
-   is one message: {"role", "text"}, with "calls" [[id, tool, arguments as sent], ...] or "id",
-   "tool", "failed".
+   that a provider refused.  An entry is one message: {"role", "text"}, with "calls" [[id, tool,
+   arguments as sent], ...] or "id", "tool", "failed".  What stands before an entry {"new": true}
+   belongs to an earlier conversation.
 3. When the memory fails, this is reported once, and the conversation goes on.
 4. A shell calls ``restore`` before a turn and ``keep`` after it (linux/memory/conversation.py,
    stores.py of the firmware); a board loads this module at both ends.
@@ -20,6 +20,8 @@ from clawlite.core.turns.turn import Message
 MAX_MESSAGES = 400  # that are read from the store to continue with
 # data of the error when an answer is too long for its way here: fewer messages may fit
 TOO_LONG = {"reason": "too-long"}
+# the entry with which a conversation began afresh: what stands before it is not seen again
+_NEW = (None, {"new": True}, None, None)
 # the least bytes that a message takes in the conversation of a provider (history.py)
 _LEAST = 48
 
@@ -73,11 +75,17 @@ def keep(place: tuple, history):
         if end:
             yield end
         return
+    entries = [_NEW] if history.is_new else []
+    history.is_new = False
     try:
         try:
-            stored = yield from ask("store", *place, (None, [_entry(message) for message in turn]))
+            stored = yield from ask(
+                "store", *place, (None, entries + [_entry(message) for message in turn])
+            )
         except InvalidParams:
-            stored = yield from ask("store", *place, (None, [_entry(turn[0]), _entry(turn[-1])]))
+            stored = yield from ask(
+                "store", *place, (None, entries + [_entry(turn[0]), _entry(turn[-1])])
+            )
         if end:
             end = yield end
         if stored.get("is_full"):
@@ -128,6 +136,10 @@ def _turns(entries: list, history) -> list:
     turns, turn, open_calls = [], [], 0
     for entry in entries:
         content = entry["content"]
+        if content == _NEW[1]:
+            turns, turn, open_calls, history.summary = [], [], 0, []
+            history.is_cut = True
+            continue
         if isinstance(content, str) and entry.get("metadata", {}).get("summary_of"):
             history.summary = summarized(content)
             continue

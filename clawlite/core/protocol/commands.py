@@ -16,6 +16,7 @@ HELP = """Type a message to the agent, or:
   /show     all of a call that waits for an answer, or of the last one; /show 2 the one before
   /memory   what it remembers of this conversation
   /status   its state and limits
+  /new      begin a new conversation: what was said before is not seen again
   /quit     leave (so does Ctrl-D); Ctrl-C ends a turn"""  # noqa: E501
 
 _NAME = const(0)  # of a row of the remote providers
@@ -97,7 +98,7 @@ def _near(word: str, agent) -> str:
     """Return " Did you mean /trace?" for the first command or skill that begins with *word*, or
     differs from it by one typing error, else "".
     """
-    names = ["/" + name for name in "help tools skills trace show memory status quit".split()]
+    names = ["/" + name for name in "help tools skills trace show memory status new quit".split()]
     if agent.channels:
         names += ["/channels", "/pair"]
     if agent.image.size_of(SKILLS):

@@ -19,7 +19,8 @@ from clawlite.core.turns.turn import turn
 MAX_WAITING = 32  # lines
 _ANSWERS = ("y", "yes", "n", "no", "")
 # a skill with the name of one of these is begun with /skill NAME
-_COMMANDS = ("/help", "/tools", "/trace", "/show", "/memory", "/status", "/skills", "/quit")
+_COMMANDS = ("/help", "/tools", "/trace", "/show", "/memory", "/status", "/skills", "/new", "/quit")
+_RENEW = "/new"
 # codes of ``Denied``, the first and the last: its class is not in a board's memory
 _DENIED_FROM, _DENIED_TO = -32013, -32010
 _BEGINNING = 0  # stands for a turn that has no task number yet; tasks count from 1
@@ -179,6 +180,8 @@ class Console:
                     asked = typed(self.agent.image, text)
                 if text.split()[0] == "/quit":
                     self._closing = True
+                elif text.split()[0] == _RENEW:
+                    asked = _RENEW
                 elif not asked:
                     from clawlite.core.protocol.commands import run
 
@@ -208,7 +211,9 @@ class Console:
                 from clawlite.core.turns.history import History
 
                 self.history = History(agent.keep_bytes)
-            if asked:
+            if asked == _RENEW:
+                work = self.history.renew()
+            elif asked:
                 from clawlite.core.agent.skillturn import begin
 
                 work = begin(agent.image, asked, chain, self.history)
@@ -266,7 +271,7 @@ class Console:
     def _answer_approval(self, task, line, now_ms: int):
         said = "" if line is None else line.strip().lower()
         form = task.approval.form
-        if form and (not said or said.split()[0] not in _COMMANDS[:-1]):
+        if form and (not said or said.split()[0] not in _COMMANDS[:-2]):
             tells, decided = form.heard(line)
             if tells:
                 self._say(tells)
@@ -283,7 +288,7 @@ class Console:
             )
         elif said in _ANSWERS:
             self.agent.answer(task, True, "", now_ms)
-        elif said.split()[0] in _COMMANDS[:-1]:  # a person may look around before they answer
+        elif said.split()[0] in _COMMANDS[:-2]:  # a person may look around before they answer
             self._take(line, now_ms)
         else:
             from clawlite.core.policy.approval import left_s

@@ -23,15 +23,17 @@ class ProviderOrder:
     meter   ``meter.Meter``, or None when there is no remote provider
     keep    bytes of an answer that the conversation remembers
     is_behind  bool, a gateway calls the remote providers
+    known   as of ``Provider``
     """
 
-    def __init__(self, image, codecs, meter, keep: int, is_behind: bool = False):
+    def __init__(self, image, codecs, meter, keep: int, is_behind: bool = False, known=None):
         self._image = image
         self._codecs = codecs
         self.loads = codecs and codecs[_LOADS]
         self._meter = meter
         self._keep = keep
         self._is_behind = is_behind
+        self._known = known
         # a provider that was asked cannot work as it is configured, or none could answer
         self.broken = False
         # place -> (name, provider): a provider that is never reached is never loaded
@@ -126,6 +128,7 @@ class ProviderOrder:
                 self._codecs,
                 self._keep,
                 self._is_behind,
+                self._known,
             )
         return self._made[place]
 
@@ -154,7 +157,7 @@ RULES = -1
 _BUILTIN = ("reflex", "replay")
 
 
-def _provider(number: int, image, codecs, keep: int, is_behind: bool) -> tuple:
+def _provider(number: int, image, codecs, keep: int, is_behind: bool, known) -> tuple:
     """Return (name, provider)."""
     if number <= 0:
         from clawlite.core.providers.reflex import Reflex
@@ -177,5 +180,6 @@ def _provider(number: int, image, codecs, keep: int, is_behind: bool) -> tuple:
         codecs[_DUMPS],
         keep,
         image.guard and image.guard.learn,
+        known,
     )
     return provider.name, provider

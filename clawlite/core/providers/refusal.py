@@ -4,7 +4,7 @@ refuses one, and where such changes are known.
 1. Tables say which words of a server mean what; they were collected from OpenAI, Azure, Anthropic,
    Gemini, Mistral, Groq, vLLM, llama.cpp, TGI, LiteLLM, SGLang, Ollama and others.
 2. A change is [field, what replaces it]: a request's field gets another name, or "" leaves it out.
-   Fields in ``_APPLIED`` and ``_KNOWN`` have meanings of their own.
+   Fields in ``_VALUES`` have meanings of their own.
 3. A question is asked again at most ``MOST`` times, each time with another change.
 4. When a conversation is too long for the model, its oldest turns are left out, as wholes.
 """
@@ -40,6 +40,14 @@ _KNOWN = (
     ((b"signature", b"thinking"), "thinking", "", False),
     ((b"thinking", b"cannot be modified"), "thinking", "", False),
 )
+# {what is no field that has another name or none: the values that it takes in clawlite.toml}
+_VALUES = {
+    "extra_content": ("all", ""),
+    "reasoning_content": ("all", ""),
+    "tool_call_id": ("plain",),
+    "system": ("user",),
+    "streaming": ("false",),
+}
 # words that call a field unknown
 _UNKNOWN = (
     b"unsupported",
@@ -244,7 +252,10 @@ class Asking:
             return None
         if found != limit:
             return "it refuses %s; asked again without" % found if self._change(found, "") else None
-        for instead in (_suggested(said, limit), "max_completion_tokens", "max_tokens", ""):
+        if ("max_tokens", limit) not in self._tried:
+            self._tried.append(("max_tokens", limit))
+        other = _suggested(said, limit) or "max_completion_tokens"
+        for instead in (other, "max_completion_tokens", "max_tokens", ""):
             if instead and instead != limit or instead == "" and not self._is_limited:
                 if self._change("max_tokens", instead):
                     return "it refuses %s; asked again with%s" % (
@@ -368,3 +379,16 @@ def _is_change(one) -> bool:
     if not isinstance(field, str) or not isinstance(instead, str):
         return False
     return field not in ("max_context_window", "most_tokens") or instead.isdigit()
+
+
+def setting_problem(field: str, instead: str) -> str:
+    """Return what is wrong with a change that a person wrote into clawlite.toml, or ""."""
+    if field in _VALUES:
+        if instead not in _VALUES[field]:
+            return "expected %s, found %s" % (" or ".join(_VALUES[field]), instead[:40] or '""')
+        return ""
+    if field != "max_tokens" and instead:
+        return 'expected "" for a field that is left out, found %s' % instead[:40]
+    if instead.strip("abcdefghijklmnopqrstuvwxyz_"):
+        return "expected the name of a field, found %s" % instead[:40]
+    return ""

@@ -7,6 +7,7 @@ Providers cache the part that a request shares with an earlier one, from the fir
 turns are left out of requests in larger steps, and between the steps requests only grow."""
 
 from clawlite.core.base.dialect import const
+from clawlite.core.base.effect import SAY
 
 _MESSAGES = const(0)  # of a turn that is kept
 _BYTES = const(1)
@@ -40,6 +41,9 @@ class History:
         self.summary = []
         self.is_kept = False  # each turn is stored, and only then its last text is shown
         self.end = None  # the effect that shows it
+        # what was said before is not seen again; a store of the conversation is still to know it
+        self.is_new = False
+        self.is_cut = False  # the store says that the conversation began afresh
         # messages before all others: the current content of the agent's files
         self.preface = []
         self.is_restored = False  # the turns of earlier sessions have been looked for
@@ -51,6 +55,17 @@ class History:
             self._turns = [[turn, _size(turn)] for turn in turns] + self._turns
             self._forgotten -= len(turns)
             self._ids += 16 * len(turns)  # those turns may have used ids of this kind, too
+
+    def renew(self):
+        """Begin a conversation afresh (the command /new); a generator of effects in the place of a
+        turn.
+        """
+        self._turns, self.turn, self.summary = [], [], []
+        self.left_out = None
+        self.is_void = False
+        self.is_new = True
+        yield (SAY, "A new conversation begins.")
+        return True
 
     def new_id(self) -> str:
         """Return an id for a call without one: a call that rules made, before a remote provider

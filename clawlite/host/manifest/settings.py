@@ -341,6 +341,7 @@ class File(Strict):
     buses: list[Bus] | None = None
     prices: dict[str, Price] | None = None
     oauth2: dict[str, OAuth2] | None = None
+    dialect: dict[str, dict[str, str]] | None = None
     answer: Answer | None = None
     budget: Budget | None = None
     boot: Boot | None = None
@@ -399,6 +400,7 @@ class Settings:
     buses                     [Bus], in file order
     prices                    {model: Price}
     oauth2                    {name of a provider: OAuth2}
+    dialect                   {name of a provider: {field of a request: its name there, "": none}}
     answer                    Answer
     budget                    Budget
     boot                      Boot, or None
@@ -434,6 +436,7 @@ class Settings:
     buses: list = dataclasses.field(default_factory=list)
     prices: dict = dataclasses.field(default_factory=dict)
     oauth2: dict = dataclasses.field(default_factory=dict)
+    dialect: dict = dataclasses.field(default_factory=dict)
     answer: Struct = dataclasses.field(default_factory=Answer)
     budget: Struct = dataclasses.field(default_factory=Budget)
     boot: Struct = None
@@ -517,6 +520,7 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.buses = file.buses or []
         settings.prices = file.prices or {}
         settings.oauth2 = file.oauth2 or {}
+        settings.dialect = file.dialect or {}
         settings.answer = file.answer or Answer()
         settings.budget = file.budget or Budget()
         settings.boot = file.boot
@@ -559,7 +563,8 @@ def _refuse_by_name(value, place: Place, problems: Problems, path: tuple = ()) -
         if isinstance(value, list)
         else ()
     ):
-        if isinstance(key, str) and _SECRET.search(key):
+        # max_tokens of a request is none
+        if isinstance(key, str) and _SECRET.search(key) and path[:1] != ("dialect",):
             problems.add(
                 place,
                 path + (key,),

@@ -8,6 +8,7 @@
 
 from clawlite.core.net.service_call import MEDIATED
 from clawlite.core.policy.ledger import COST
+from clawlite.core.providers import refusal
 from clawlite.core.providers.provider_order import RULES
 from clawlite.host.base.problems import did_you_mean, quoted
 from clawlite.host.image.image_file import encode, table
@@ -105,6 +106,20 @@ def check(manifest) -> None:
             hint="remove it",
             key=True,
         )
+    names = [provider.name for provider in manifest.providers if not is_builtin(provider)]
+    for name, fields in settings.dialect.items():
+        if name not in names:
+            manifest.problems.add(
+                settings.place,
+                ("dialect", name),
+                f"no remote provider is named {quoted(name)}",
+                hint=did_you_mean(name, names),
+                key=True,
+            )
+        for field, instead in fields.items():
+            wrong = refusal.setting_problem(field, instead)
+            if wrong:
+                manifest.problems.add(settings.place, ("dialect", name, field), wrong)
     wanting = [
         provider.name for provider in manifest.providers if provider.spec.auth.type == "oauth2"
     ]

@@ -79,7 +79,7 @@ def row(provider, settings, prefix: list, bare: list) -> list:
         [-(-nano(price.input) // 1000000), -(-nano(price.output) // 1000000)] if price else [0, 0],
         prefix,
         bare,
-        [],
+        [list(change) for change in sorted(settings.dialect.get(provider.name, {}).items())],
     ]
 
 

@@ -352,6 +352,8 @@ class Channel:
         Raises ``ClawError``.
         """
         agent = self.agent
+        if text.strip() == "/new" and not self.is_trigger:
+            return history.renew()
         chain, run = agent.chain(), refusal_for(caller) if role == VIEWER else calling(caller)
         if text.startswith("/") and agent.image.size_of(SKILLS):
             from clawlite.core.agent.skillturn import begin, typed

@@ -69,7 +69,7 @@ def lasting(work, place: tuple, history, keep_bytes: int):
     if not history.is_restored:
         history.is_restored = True
         yield from restore(place, history, keep_bytes)
-        if place[0].compaction == SUMMARIZE and keep_bytes:
+        if place[0].compaction == SUMMARIZE and keep_bytes and not history.is_cut:
             yield from _restore_summary(place, history)
     history.is_kept = True
     clean = yield from work

@@ -3,10 +3,15 @@
 Loaded only for images with providers.
 """
 
+import os
+import time
+
 from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ClawError, ProviderError
 from clawlite.core.image.image import NETWORK, WIRE
+from clawlite.linux.files.files import state_folder
 from clawlite.linux.net.connections import Connections
+from clawlite.linux.runtime.dialects import Dialects
 from clawlite.linux.runtime.meters import meter
 
 # bytes of a conversation: a provider sees that much of what was said before
@@ -34,6 +39,8 @@ class Remote:
         agent.keep_bytes = _KEEP
         meter(agent, now_ms)
         if not gateway:
+            path = os.path.join(state_folder(self._name), "dialects.json")
+            agent.dialects = Dialects(path, lambda: int(time.time()))
             from clawlite.core.providers.provider import Provider
             from clawlite.core.providers.repetition import Repetition
 

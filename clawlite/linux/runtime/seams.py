@@ -144,6 +144,7 @@ class AgentSeams(Protocol):
     codecs: tuple | None  # (loads, dumps) of JSON
     meter: Any  # core/policy/meter.py, ``Meter``, or None
     keep_bytes: int
+    dialects: Any
     is_behind: bool
     memories: MemoryMethodsOf | None
     lasting: Lasting | None
