@@ -155,6 +155,8 @@ class Provider:
                 is_last = attempt >= self.max_attempts
                 answer = yield from self._attempt(history, meter, most, due_ms, is_last, again)
                 if answer is None:
+                    if again[0].line:
+                        yield (TELL, "provider %s: %s" % (self.name, again[0].line))
                     continue
                 return Reply(
                     answer.text, answer.calls, answer.shown, answer.stop, self.key, answer.opaque
@@ -251,9 +253,7 @@ class Provider:
             if status == 401 and last is not None and self._token is last:
                 self._token = None  # it was revoked early: try once more, with a new one
                 return (yield from self._attempt(history, meter, most, due_ms, is_last, again))
-            if status in _REFUSED and (
-                yield from self._adapts(again, sent, status, without(key, body))
-            ):
+            if status in _REFUSED and self._adapts(again, sent, status, without(key, body)):
                 return None
             if status != 200:
                 raise self._refusal(status, headers, without(key, body), meter)
@@ -273,8 +273,12 @@ class Provider:
                 yield from self._spend(meter, None, None, asked, incoming.shown)
             if isinstance(e, ProviderError):
                 e.message = without(key, e.message)
-                if (yield from self._fails(e, incoming, key, meter, again, sent, is_last)):
+                if self._fails(e, incoming, meter, again, sent):
                     return None
+                if not e.hint and (is_last or e.is_loading or not isinstance(e, TransientError)):
+                    from clawlite.core.providers.misfit import explain
+
+                    yield from explain(self, e, key)
             raise
         answer.shown = incoming.shown > 0
         if incoming.is_shown and answer.shown and not incoming.ends_line:
@@ -322,27 +326,20 @@ class Provider:
         e = refused(status, headers, self.codec.error(status, body), meter.now_s())
         return outside(e, status, self.codec.reported(body), e.message)
 
-    def _fails(self, e, incoming, key: str, meter, again: list, sent: tuple, is_last: bool):
-        """Return whether the request is to be made otherwise after the error *e*, else complete the
-        error; a generator of effects.
-        """
+    def _fails(self, e, incoming, meter, again: list, sent: tuple) -> bool:
+        """Return whether the request is to be made otherwise after the error *e*."""
         is_passing = isinstance(e, TransientError)
         if is_passing and e.wait_ms is None and incoming.headers:
             e.wait_ms = wait_of(incoming.headers, meter.now_s())
         if incoming.is_answer and not is_passing:  # the answer itself says that it was refused
-            if (yield from self._adapts(again, sent, 0, e.message.encode())):
+            if self._adapts(again, sent, 0, e.message.encode()):
                 return True
         if again:
             again[0].end(e)
-        if not e.hint and (is_last or e.is_loading or not is_passing):
-            from clawlite.core.providers.misfit import explain
-
-            yield from explain(self, e, key)
         return False
 
-    def _adapts(self, again: list, sent: tuple, status: int, said: bytes):
-        """Return whether the request that was refused is to be made otherwise, after the person
-        was told; a generator of effects.
+    def _adapts(self, again: list, sent: tuple, status: int, said: bytes) -> bool:
+        """Return whether the request that was refused is to be made otherwise.
 
         sent  what ``refusal.Asking`` wants to know of it
         """
@@ -350,10 +347,7 @@ class Provider:
 
         if not again:
             again.append(Asking(self))
-        line = again[0].adapt(status, said, *sent)
-        if line:
-            yield (TELL, "provider %s: %s" % (self.name, line))
-        return line is not None
+        return again[0].adapt(status, said, *sent) is not None
 
     def _spend(self, meter, read, written, asked: int, size: int):
         """Count the use of an answer: *read* and *written* tokens when the provider reports them,

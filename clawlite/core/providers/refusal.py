@@ -160,6 +160,7 @@ class Asking:
 
     def __init__(self, provider):
         self._provider = provider
+        self.line = None  # what a person is told of the last change
         self._tried = []
         # all earlier turns were left out, for a reason that nobody knows; those left out before
         self._is_bare, self._before = False, None
@@ -176,6 +177,10 @@ class Asking:
         allowed      tokens that the answer could have
         asked_bytes  of the conversation in the request
         """
+        self.line = self._adapted(status, said, history, is_limited, allowed, asked_bytes)
+        return self.line
+
+    def _adapted(self, status, said, history, is_limited, allowed, asked_bytes):
         self._history, self._is_limited = history, is_limited
         self._allowed, self._asked_bytes = allowed, asked_bytes
         self._refuses = status in REFUSES
