@@ -229,10 +229,7 @@ class Provider:
         body = self._fitting(history, begun)
         asked = (begun + len(body)) // 4
         allowed = meter.allowed(self, asked, most)
-        if self.changes:
-            from clawlite.core.providers.refusal import limited
-
-            allowed = limited(self, allowed, asked)
+        allowed = self._limited(allowed, asked) if self.changes else allowed
         sent = history, meter.limits_answers(self) or most is not None, allowed, len(body)
         last = self._token
         key = yield from self._credential(meter)
@@ -325,6 +322,11 @@ class Provider:
 
         e = refused(status, headers, self.codec.error(status, body), meter.now_s())
         return outside(e, status, self.codec.reported(body), e.message)
+
+    def _limited(self, allowed: int, asked: int) -> int:
+        from clawlite.core.providers.refusal import limited
+
+        return limited(self, allowed, asked)
 
     def _fails(self, e, incoming, meter, again: list, sent: tuple) -> bool:
         """Return whether the request is to be made otherwise after the error *e*."""
