@@ -27,6 +27,8 @@ TARGET = ROOT / "clawlite/host/firmware/apis.json"
 NEWEST = ">=1.28,<1.29"
 # (module, class): what the stubs lack, because the port has it in code and in no table.
 COMMON = "stdlib"
+# what typeshed needs for itself: no port can import it
+TYPESHED = ("abc", "enum", "types", "typing", "typing_extensions")
 # extmod/modtls_mbedtls.c and the page of the library ssl
 LACKING = {("tls", "SSLContext"): "verify_mode"}
 
@@ -158,9 +160,26 @@ def _bound(node) -> list:
     return []
 
 
+def importable(name: str) -> list[str]:
+    """Return the modules that the port of package *name* can import: its own, and those that every
+    port has.
+    """
+    found = set()
+    for package, prefix in ((name, ""), (COMMON, "stdlib/")):
+        with zipfile.ZipFile(wheel(package)) as archive:
+            found |= {
+                one.removeprefix(prefix).partition("/")[0].removesuffix(".pyi")
+                for one in archive.namelist()
+                if one.startswith(prefix) and one.endswith(".pyi")
+            }
+    return sorted(
+        one for one in found if one[0] != "_" and one[:4] != "sre_" and one not in TYPESHED
+    )
+
+
 def collect() -> dict:
-    """Return what apis.json holds: {"packages": {name: version}, "modules": {module: [[[package,
-    ...], names], ...]}}.
+    """Return what apis.json holds: {"packages": {name: version}, "importable": {package: names of
+    modules}, "modules": {module: [[[package, ...], names], ...]}}.
 
     names  as of ``Api.names``; boards whose module is the same stand together
     """
@@ -178,6 +197,7 @@ def collect() -> dict:
                 groups.append([[name], names])
     return {
         "packages": {name: wheel(name).name.split("-")[1] for name in packages()},
+        "importable": {name: importable(name) for name in apis},
         "modules": found,
     }
 
@@ -185,7 +205,12 @@ def collect() -> dict:
 def text() -> str:
     """Return what ``collect`` does as the text of apis.json: a line for each class."""
     found = collect()
-    lines = [f'{{"packages": {json.dumps(found["packages"], indent=1)},', '"modules": {']
+    able = {name: " ".join(names) for name, names in found["importable"].items()}
+    lines = [
+        f'{{"packages": {json.dumps(found["packages"], indent=1)},',
+        f'"importable": {json.dumps(able, indent=1)},',
+        '"modules": {',
+    ]
     for module, groups in found["modules"].items():
         lines.append(f"{json.dumps(module)}: [")
         for boards, names in groups:

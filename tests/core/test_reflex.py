@@ -11,6 +11,7 @@ from clawlite.core.providers.reflex import (
     TEXT,
     WORD,
     Reflex,
+    Sentence,
     match,
     words,
 )
@@ -19,13 +20,13 @@ from clawlite.core.turns.turn import Message
 
 
 def fits(pattern, text):
-    return match(pattern, 0, words(text), 0)
+    return match(pattern, 0, Sentence(text), 0)
 
 
-def test_words_are_folded_in_ascii_alone():
+def test_words_are_folded_in_latin_1_alone():
     assert words("  Is the SOIL, dry?! ") == ["is", "the", "soil", "dry"]
     assert words("2.5 V at pin-3...") == ["2.5", "v", "at", "pin-3"]
-    assert words("Ärger 🌱") == ["Ärger", "🌱"]
+    assert words("Ärger 🌱 ×2 Łódź") == ["ärger", "🌱", "×2", "Łódź"]
     assert words("") == [] and words("?!.") == []
 
 
@@ -69,7 +70,7 @@ def test_slots_have_types():
         ("n", 7)
     ]
     assert fits([[0, "n", NUMBER]], "1.2.3") is None
-    assert fits([[0, "w", WORD]], "Tomato") == [("w", "tomato")]
+    assert fits([[0, "w", WORD]], "Tomato") == [("w", "Tomato")]
     assert (
         fits([["say"], [0, "t", TEXT]], "say one two") == [("t", "one two")]
         and fits([["say"], [0, "t", TEXT]], "say") is None
@@ -105,8 +106,8 @@ def asked(reflex, text: str) -> tuple:
     return history, reflex.reply(history)
 
 
-def begin(text="go 3"):
-    reflex = Reflex(RULES)
+def begin(text="go 3", rules=RULES):
+    reflex = Reflex(rules)
     return (reflex,) + asked(reflex, text)
 
 
@@ -190,3 +191,53 @@ def test_messages_have_a_bound():
     long = [[[[ANY]], [["fits"], None, [], []]]]
     assert asked(Reflex(long), "a " * 64)[1].text == "fits"
     assert asked(Reflex(long), "a " * 65)[1].text.startswith("I have no rule")
+
+
+def test_slots_keep_what_was_typed():
+    word = [["open"], [0, "w", WORD]]
+    for typed in (
+        "Notes/Today.txt",
+        "/etc/Hosts",
+        "../a.B",
+        "Jürgen",
+        "ÄÖÜ",
+        "a-b_c",
+        "@bob",
+        "~/x",
+    ):
+        assert fits(word, "Open %s" % typed) == [("w", typed)], typed
+        assert fits(word, "OPEN '%s'!" % typed) == [("w", typed)], typed
+    assert fits(word, "open: Notes/") == [("w", "Notes/")]
+    text = [["note"], [0, "t", TEXT]]
+    for typed in (
+        "Buy Milk & eggs",
+        "St. John's/Market",
+        "Grüße,  an Ölaf",
+        'say "Hi"',
+        "5 % more",
+    ):
+        assert fits(text, "Note  %s." % typed) == [("t", typed)], typed
+    # words of the pattern may stand directly beside a slot
+    pattern = [["room"], [0, "w", WORD], ["now"]]
+    assert fits(pattern, "room:Kitchen, now") == [("w", "Kitchen")]
+    assert fits(pattern, "room kitchen,now") == [("w", "kitchen")]
+    assert fits([[0, "a", WORD], [0, "b", WORD]], "X y") == [("a", "X"), ("b", "y")]
+    assert fits([[0, "n", INT], ["s"]], "5,s") == [("n", 5)]
+
+
+def test_umlauts_of_a_pattern_match_in_any_case():
+    assert fits([["öffne"], ["tür"]], "ÖFFNE Tür") == []
+
+
+def test_a_missing_value_makes_every_comparison_false():
+    for condition in (["gone", "!=", 5], ["gone", "<", 5], ["gone", "==", 5], ["gone", ">=", 5]):
+        for value in ({"v": 1}, {"gone": None}, "text", 7):
+            branches = [[condition, [["wrong"], "t", [], []]], [None, [["else"], None, [], []]]]
+            rules = [[[[["go"]]], [["first"], "t", [], branches]]]
+            reflex, history, _ = begin("go", rules)
+            reply = go_on(reflex, history, Result("", False, value))
+            assert reply.text == "else" and reply.calls == []
+            assert reply.note == {"event": "rule.missing", "fields": ["gone"]}
+    reflex, history, reply = begin()
+    assert reply.note is None
+    assert go_on(reflex, history, Result("{}", False, {"v": 4})).note is None

@@ -40,6 +40,7 @@ class Console:
         agent.calls = []
         self.clean = True  # False once a tool or a policy refused something in a turn
         self.failed = False  # True once a turn ended with an error
+        self.tool_failed = False  # True once the last tool call of a turn failed
         self.interrupted = False  # True once Ctrl-C ended a turn
         self.once = False  # leave after the first turn
         self.on_turn = None  # function(messages of a turn), at its end
@@ -239,6 +240,8 @@ class Console:
             self.tell(error_text(error))
         elif not clean:
             self.clean = False
+        elif self.history and _has_failed(self.history.turn):
+            self.tool_failed = True
         if (
             self.on_turn
             and self.history
@@ -306,3 +309,11 @@ def error_text(error) -> str:
     return escape_ends(
         "%s.%s" % (error.message.rstrip("."), " Next: %s." % error.hint if error.hint else "")
     )
+
+
+def _has_failed(messages) -> bool:
+    """Return whether the last tool in *messages*, those of a turn, ran and failed."""
+    for message in reversed(messages or ()):
+        if message.role == "tool":
+            return getattr(message.result, "is_error", False)
+    return False

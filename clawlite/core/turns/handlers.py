@@ -30,12 +30,15 @@ class Handlers:
     builtin  dict of name -> function(board, arguments...), the registry's tools
     maker    dict of name -> function, from tools.py
     board    the pins (core/image/pins.py), handed to every handler that takes ``board``
+    place_of function(exception) -> text: where in tools.py it was raised, " (tools.py:12)" or "";
+             or None
 
     interrupted  bool, True once Ctrl-C has ended a handler; the shell resets it
     """
 
-    def __init__(self, builtin: dict, maker: dict, board):
+    def __init__(self, builtin: dict, maker: dict, board, place_of=None):
         self._of = (builtin, maker)
+        self._place_of = place_of
         self._board = board
         self.interrupted = False
         # [task, generator, wake_ms, due_ms, tool name, outcome to go on with]
@@ -135,7 +138,9 @@ class Handlers:
         if isinstance(e, KeyboardInterrupt):
             self.interrupted = True
         if not isinstance(e, ClawError):
-            e = ClawError("%s: %s" % (type(e).__name__, e) if str(e) else type(e).__name__)
+            place = self._place_of(e) if self._place_of else ""
+            said = "%s: %s" % (type(e).__name__, e) if str(e) else type(e).__name__
+            e = ClawError(said + place)
         return False, e
 
     def cancel(self, task: int):

@@ -7,7 +7,7 @@ A generator of effects.  It ends with the provider's text, or, when the budget i
 provider can go on, with an error that says why."""
 
 from clawlite.core.base.dialect import const
-from clawlite.core.base.effect import SAY
+from clawlite.core.base.effect import LOG, SAY
 from clawlite.core.base.errors import (
     ClawError,
     Denied,
@@ -38,7 +38,10 @@ class Reply:
     shown  bool, the text has already been shown, piece by piece
     stop   why a remote provider stopped (``wire.Answer``); "abstains" when no rule fits; or ""
     owner, opaque  as those of a ``Message``
+    note   dict for the log, or None
     """
+
+    note = None
 
     def __init__(
         self,
@@ -117,6 +120,8 @@ def turn(image, text: str, chain, history, run=None, skill=None):
     clean, within, again, cut = True, skill, False, False
     for _ in range(image.agent.max_rounds):
         reply = yield from chain.ask(history)
+        if reply.note:
+            yield (LOG, reply.note)
         if reply.stop == "refused":
             history.is_void = True  # with this turn in them, later requests would be refused, too
             reply.calls = []

@@ -28,6 +28,7 @@ from clawlite.host.providers import provider_order, trust
 from clawlite.host.providers.reflexes import compile_reflex
 from clawlite.host.providers.remotes import BACKOFF, MAX_ATTEMPTS
 from clawlite.host.providers.replays import compile_replay
+from clawlite.host.providers.rule_calls import find_callables
 from clawlite.host.schema.automata import PatternError, compile_pattern
 from clawlite.host.schema.compile import SchemaError, compile_schema
 from clawlite.host.services import context as service_context
@@ -119,7 +120,9 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         layout.TOOLS: index,
         layout.RECORDS: records,
         layout.RULES: table([encode(rule.record()) for rule in rules]),
-        layout.REFLEX: _compiled(manifest, "reflex", compile_reflex, names),
+        layout.REFLEX: _compiled(
+            manifest, "reflex", compile_reflex, find_callables(list(zip(names, tools)))
+        ),
         layout.REPLAY: _compiled(manifest, "replay", compile_replay, names),
         layout.PINS: _pins(manifest),
         layout.SANDBOX: sandboxes.section(manifest, pool),
@@ -404,7 +407,7 @@ def _handler(tool) -> list:
     )
 
 
-def _compiled(manifest, name: str, compiler, tools: list):
+def _compiled(manifest, name: str, compiler, tools):
     text = getattr(manifest.settings, name + "_text")
     wanted = [p for p in manifest.providers if p.spec.endpoint == f"builtin:{name}"]
     if text is None:
@@ -454,11 +457,11 @@ def _digest(sources: list) -> bytes:
 
 
 def _companions(manifest) -> list:
-    used = any(tool.function for tool in manifest.tools)
+    if not any(tool.function for tool in manifest.tools):
+        return []
+    names = ["tools.py", *(manifest.imports.modules if manifest.imports else [])]
     return [
-        [name, hashlib.sha256(data).digest()]
-        for name, data in manifest.sources
-        if name == "tools.py" and used
+        [name, hashlib.sha256(data).digest()] for name, data in manifest.sources if name in names
     ]
 
 

@@ -60,6 +60,14 @@ def known() -> list[str]:
     return [name for name in _read()["packages"] if name != "stdlib"]
 
 
+def importable(api=None) -> frozenset:
+    """Return the names of the modules that the firmware of *api*, as in a profile, can import;
+    None: that any can.
+    """
+    able = _read()["importable"]
+    return frozenset(" ".join(able.values() if api is None else [able[api]]).split())
+
+
 def names_of(api=None) -> dict[str, set]:
     """Return {"module" or "module.Class": its names} of a board; *api*: as in its profile, or None:
     what any board has.

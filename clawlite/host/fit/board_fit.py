@@ -19,14 +19,14 @@ from clawlite.host.boards.profile import Ability, Profile
 from clawlite.host.channels import channels
 from clawlite.host.compiler import compiler
 from clawlite.host.documents import registry
-from clawlite.host.firmware import slot
+from clawlite.host.firmware import firmware, slot
 from clawlite.host.fit import audit, pins, stores
 from clawlite.host.fit import heap as board_heap
 from clawlite.host.memory.store_type import TYPES
 from clawlite.host.policy import scan_config
 from clawlite.host.providers import provider_order, trust
 from clawlite.host.swarm import swarms
-from clawlite.host.tools import sandbox_warnings, world_models
+from clawlite.host.tools import imports, sandbox_warnings, world_models
 
 _SHOWN_BOARDS = 6
 _INSTEAD = {
@@ -47,6 +47,8 @@ class Need:
         if any(tool.function for tool in manifest.tools):
             source = dict(manifest.sources)["tools.py"]
         self._data, self._source = data, source.decode()
+        modules = manifest.imports.modules if source and manifest.imports else []
+        self._modules = [dict(manifest.sources)[name].decode() for name in modules]
         self._known = {}  # boards differ in little
 
     def _measure(self, function, board, *more) -> int:
@@ -56,16 +58,25 @@ class Need:
         return self._known[key]
 
     def held(self, board=None) -> int:
-        return self._measure(board_heap.heap_after_calls, board, board.word_bits if board else 32)
+        bits = board.word_bits if board else 32
+        return self._measure(board_heap.heap_after_calls, board, bits) + self._beside(bits)
+
+    def _beside(self, bits: int) -> int:
+        """Return the heap that the modules beside tools.py take."""
+        heap = board_heap.Heap(bits)
+        return sum(board_heap.functions(heap, text) for text in self._modules)
 
     def swarm(self, board=None) -> int:
         return self._measure(board_heap.swarm, board, board.word_bits if board else 32)
 
     def heap(self, board=None) -> int:
-        return self._measure(board_heap.needed, board, board.word_bits if board else 32)
+        bits = board.word_bits if board else 32
+        return self._measure(board_heap.needed, board, bits) + self._beside(bits)
 
     def flash(self, board=None) -> int:
-        return self._measure(board_heap.flash, board)
+        # compiled they are smaller than their text
+        beside = board_heap.on_flash([len(text.encode()) for text in self._modules])
+        return self._measure(board_heap.flash, board) + 2 * beside
 
 
 def demand(manifest, board: Profile, build) -> tuple:
@@ -151,6 +162,10 @@ def board_problems(manifest, board: Profile, known: list = ()) -> list[Problem]:
     _sandbox(manifest, board, known, problems)
     _messages(manifest, board, problems)
     _stores(manifest, board, known, problems)
+    if board.runtime == "micropython" and manifest.imports:
+        imports.add_board_problems(
+            manifest.imports, dict(manifest.sources), board, firmware.sources(), problems
+        )
     _swarm(manifest, board, problems)
     pins.add_problems(
         manifest, board, lambda can, otherwise: _other_board_hint(known, can, otherwise), problems

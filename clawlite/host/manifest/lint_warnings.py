@@ -6,9 +6,10 @@ shadowed    a rule that an earlier one always beats; a rule that denies what is 
             the tools of today leave it nothing
 warnings    a tool that no rule mentions, only one that is for every tool, or none at all; a
             permission that rests on what a server says of its own tools; a tool that no rule can
-            allow; hints that have no effect; an allowed host that the sandbox does not open; a
-            built-in tool that it always refuses; fields that another field makes ineffective; a
-            Sandbox that allows more than its maker may want (host/tools/sandbox_warnings.py)
+            allow; rules that allow tools to an observer; hints that have no effect; an allowed
+            host that the sandbox does not open; a built-in tool that it always refuses; fields that
+            another field makes ineffective; a Sandbox that allows more than its maker may want
+            (host/tools/sandbox_warnings.py)
 """
 
 import re
@@ -63,6 +64,7 @@ def find(manifest) -> dict:
             for path, message in sandbox_warnings.find(manifest)
         ]
         + [_warning(*note) for note in manifest.notes]
+        + _own_pins(manifest)
         + _unused(manifest)
         + _absent(manifest)
         + _pathless(manifest, rules, entries),
@@ -95,6 +97,22 @@ def _general(manifest) -> list[dict]:
     found = []
     if manifest.tools and not manifest.policies:
         found.append(_warning((manifest.file, 0), "no Policy is declared: every tool is denied"))
+    allowing = [
+        (policy, index)
+        for policy in manifest.policies
+        for index, rule in enumerate(policy.spec.rules)
+        if rule.action != "deny"
+    ]
+    if manifest.identity.spec.autonomy == "observer" and manifest.tools and allowing:
+        policy, index = allowing[0]
+        found.append(
+            _warning(
+                manifest.identity.where("autonomy"),
+                "an observer runs no tool, whatever a rule allows: rule "
+                f"{policy.spec.rules[index].id} has no effect (autonomy: supervised asks a person "
+                "first, autonomous leaves it to the rules)",
+            )
+        )
     if not manifest.settings.prefer:
         found += [
             _warning(
@@ -357,6 +375,18 @@ def _skills(manifest, rules, entries) -> list[dict]:
                         )
                     )
     return found
+
+
+def _own_pins(manifest) -> list[dict]:
+    """Return a warning for each pin that tools.py opens by itself."""
+    return [
+        _warning(
+            (file, line),
+            f"{what} opens pins by itself: they have no safe state, and stay as they are when the "
+            "call or the agent ends - declare them under [[pins]] in clawlite.toml, and use board",
+        )
+        for file, line, what in (manifest.imports.pins if manifest.imports else ())
+    ]
 
 
 def _strangers(manifest, rules) -> list[dict]:

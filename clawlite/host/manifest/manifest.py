@@ -30,7 +30,7 @@ from clawlite.host.models.claw import ClawSpec, Envelope
 from clawlite.host.models.common import Metadata
 from clawlite.host.models.walk import convert
 from clawlite.host.services import grants as services
-from clawlite.host.tools import handlers, pin_uses, signature, tool_providers
+from clawlite.host.tools import handlers, imports, pin_uses, signature, tool_providers
 
 NAMES = ("claw.yaml", "claw.yml", "claw.json")  # looked for in a folder, in this order
 HEARTBEAT_MS = 30_000  # CKP 9.3.1
@@ -53,6 +53,7 @@ class Manifest:
     lacks_providers         clawlite.lock does not have what the tool providers of tools.py list
     settings                ``settings.Settings`` of clawlite.toml, defaults when there is none
     functions               [``signature.Function``] of tools.py, in file order
+    imports                 ``imports.Imports`` of tools.py, None without one
     sources                 [(name relative to the folder, bytes)] of every file read, sorted
     facts                   [(kind, path, what was found there)] of all that was looked at: "file"
                             its bytes, "folder" its entries, "present" and "plain" (a plain file) a
@@ -82,6 +83,7 @@ class Manifest:
     lacks_providers: bool
     settings: settings.Settings
     functions: list
+    imports: imports.Imports | None
     sources: list
     facts: list
     notes: list
@@ -272,12 +274,13 @@ class _Loader:
             whole_servers.expand(found, extra, self.sources, self.raws, self.problems, self.notes)
         self._cross(references, uris)
         heartbeat = self._heartbeat(root)
+        imported = self._imports(extra) if is_set and self.readable else None
         if is_set:
             self._pins(extra)
             tools = [one for one in found if one.kind == "Tool"]
             pinned.bind(tools, extra, self.sources, self.problems, self.notes)
         self.problems.raise_all()
-        return self._manifest(metadata, heartbeat, found, extra, functions, uris)
+        return self._manifest(metadata, heartbeat, found, extra, functions, imported, uris)
 
     def _report(self, place):
         return lambda path, *args, **named: self.problems.add(place, path, *args, **named)
@@ -377,6 +380,9 @@ class _Loader:
             self.raws.versions[one.kind, one.name] = version
         found += added
 
+    def _imports(self, extra: settings.Settings) -> imports.Imports:
+        return imports.read_imports(self.sources, extra.packages, self.problems)
+
     def _pins(self, extra: settings.Settings) -> None:
         """Compare the pins that tools.py names with those of clawlite.toml; what is no Python
         has its problem already.
@@ -423,6 +429,7 @@ class _Loader:
         found: list,
         extra: settings.Settings,
         functions: list,
+        imported: imports.Imports | None,
         uris: dict,
     ) -> Manifest:
         def of(kind):
@@ -453,6 +460,7 @@ class _Loader:
             self.lacks_providers,
             extra,
             functions,
+            imported,
             sorted(self.sources.files.items()),
             self._facts(),
             self.notes,

@@ -336,6 +336,7 @@ class MCPServer(Strict):
 class File(Strict):
     reflex: Text | None = None
     replay: Text | None = None
+    packages: list[Text] | None = None
     console: Console | None = None
     pins: list[Pin] | None = None
     buses: list[Bus] | None = None
@@ -395,6 +396,7 @@ class Settings:
     reflex, replay            file names relative to the folder, or None
     reflex_text, replay_text  their contents, or None; reflex_file, replay_file: as the user would
                               open them, or None
+    packages                  names of Python packages that the device has, for tools.py
     console                   Console
     pins                      [Pin], in file order, names unique
     buses                     [Bus], in file order
@@ -431,6 +433,7 @@ class Settings:
     replay: str = None
     replay_text: str = None
     replay_file: str = None
+    packages: list = dataclasses.field(default_factory=list)
     console: Struct = dataclasses.field(default_factory=Console)
     pins: list = dataclasses.field(default_factory=list)
     buses: list = dataclasses.field(default_factory=list)
@@ -515,6 +518,7 @@ def load(sources: Sources, problems: Problems) -> Settings:
                 _text(sources, known[key], _named(place, key, rules), problems),
             )
     if file is not None:
+        settings.packages = file.packages or []
         settings.console = file.console or Console()
         settings.pins = file.pins or []
         settings.buses = file.buses or []

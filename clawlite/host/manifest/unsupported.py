@@ -43,6 +43,7 @@ def refuse(manifest, at_use: bool = False) -> None:
         telemetries.refuse(manifest)
     if manifest.sandbox:
         _sandbox(manifest, manifest.sandbox)
+    _pins(manifest)
     memories.refuse(manifest)
     image_section.refuse(manifest)
     sandboxes.refuse_rules(manifest)
@@ -146,6 +147,25 @@ def _builtin(manifest, tool) -> None:
             f"nothing would contain what it runs",
             hint="declare a Sandbox of level process with capabilities.shell",
         )
+
+
+def _pins(manifest) -> None:
+    """Refuse functions that take ``board`` where they run in another process than the agent."""
+    tools = [tool for tool in manifest.tools if tool.function and tool.function.has_board]
+    if not tools or sandboxes.level(manifest) == NONE:
+        return
+    names = [f"{tool.function.function} (tools.py:{tool.function.line})" for tool in tools[:3]]
+    more = f" and {len(tools) - 3} more" if len(tools) > 3 else ""
+    said = (
+        f"{', '.join(names)}{more} needs board, and at level process functions of tools.py run in "
+        "a process of their own, which reaches no pin"
+    )
+    manifest.problem(
+        manifest.sandbox or tools[0],
+        ("level",) if manifest.sandbox else (),
+        said,
+        hint="use level: none for the Sandbox, or built-in tools for the pins",
+    )
 
 
 def can_end(manifest, tool) -> bool:

@@ -1,6 +1,6 @@
 """Providers of a manifest: their order, the requests prepared for them, reflex rules and recorded
 turns (CKP 5.2).
 
-Imports: base, documents, image, models, policy.
+Imports: base, documents, image, models, policy, schema.
 Used by: compiler, fit, manifest, mcp, memory, projects, telemetry, tools.
 """

@@ -45,18 +45,18 @@ _PART = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 _CONDITION = re.compile(r"([a-z_][a-z0-9_]*)\s*(<=|>=|==|!=|<|>)\s*(.+)\Z")
 
 
-def compile_reflex(text: str, file: str, tools: list[str]) -> tuple[list, list[Problem]]:
+def compile_reflex(text: str, file: str, tools: dict) -> tuple[list, list[Problem]]:
     """Return (rules, problems).
 
     text   the file's text
     file   its name, for problems
-    tools  names of the manifest's tools
+    tools  {name: ``rule_calls.Callable``} of the manifest's tools
     """
     return _Compiler(text, file, tools).run()
 
 
 class _Compiler:
-    def __init__(self, text: str, file: str, tools: list[str]):
+    def __init__(self, text: str, file: str, tools: dict):
         self.text, self.file, self.tools = text, file, tools
         self.problems = []
         self.lines = [
@@ -66,6 +66,8 @@ class _Compiler:
         ]
         self.rule = 0
         self.slots = []  # names in the patterns of that rule
+        # of the step: names that have a value there, None when a result is not known
+        self.known = None
 
     def run(self) -> tuple[list, list[Problem]]:
         try:
@@ -102,7 +104,7 @@ class _Compiler:
             compiled.append(
                 [
                     self.patterns(("rule", self.rule), rule),
-                    self.step(("rule", self.rule), rule, RULE_KEYS, 0),
+                    self.step(("rule", self.rule), rule, RULE_KEYS, 0, set(self.slots)),
                 ]
             )
         return compiled, self.problems
@@ -171,7 +173,12 @@ class _Compiler:
             choices += said
         return [choices + [OPTIONAL] if optional else choices] if choices else []
 
-    def step(self, path: tuple, step: dict, keys: tuple, depth: int) -> list:
+    def step(self, path: tuple, step: dict, keys: tuple, depth: int, known) -> list:
+        """Compile one step.
+
+        known  set of the names that have a value here: slots, and fields of the results before it;
+               None when one of those results is not known
+        """
         for key in step:
             if key not in keys:
                 near = did_you_mean(key, keys)
@@ -197,8 +204,8 @@ class _Compiler:
                     or "tools here: " + (", ".join(self.tools) or "none"),
                 )
             call = known
-        if depth == 0 and "when" in step:
-            self.placeholders(path, say, step.get("arguments"))
+        if depth or "when" in step:
+            self.placeholders(path, say, step.get("arguments"), known, depth)
         if not isinstance(then, list) or not all(isinstance(branch, dict) for branch in then):
             self.report(path + ("then",), "", "[[...then]] tables", value_text(then))
             then = []
@@ -209,25 +216,31 @@ class _Compiler:
                 hint="add a call before it, or remove it" if call is None else "nest fewer of them",
             )
             then = []
+        fields = self.tools[call].fields if call in self.tools else None
+        after = None if known is None or fields is None else known | fields | {"result"}
         branches = [
             [
-                self.condition(path + ("then", index), branch),
-                self.step(path + ("then", index), branch, STEP_KEYS, depth + 1),
+                self.condition(path + ("then", index), branch, after),
+                self.step(path + ("then", index), branch, STEP_KEYS, depth + 1, after),
             ]
             for index, branch in enumerate(then)
         ]
         return [_parts(say), call, self.arguments(path, step, call), branches]
 
-    def placeholders(self, path: tuple, say, arguments):
-        """Report what is to be filled before a call has answered, and is a slot of no pattern: a
-        person would read "null".
+    def placeholders(self, path: tuple, say, arguments, known, depth: int):
+        """Report a name in braces that has no value: neither a slot nor, after a call, a field of
+        its result.  A person would read "null".
         """
+        if known is None:
+            return
         texts = [(path + ("say",), say)]
         if isinstance(arguments, dict):
             texts += [(path + ("arguments", name), text) for name, text in arguments.items()]
         for place, text in texts:
             for name in _PART.findall(text) if isinstance(text, str) else ():
-                if name not in self.slots:
+                if name not in known and depth:
+                    self.unknown(place, name, known)
+                elif name not in known:
                     slots = "slots here: " + (", ".join(sorted(self.slots)) or "none")
                     self.report(
                         place,
@@ -235,6 +248,14 @@ class _Compiler:
                         hint=did_you_mean(name, self.slots)
                         or slots + "; what a call answers is known in its [[rule.then]]",
                     )
+
+    def unknown(self, place: tuple, name: str, known: set):
+        self.report(
+            place,
+            f"no result before this step has the field {quoted(name)}, and no pattern has that "
+            "slot",
+            hint=did_you_mean(name, known) or "known here: " + ", ".join(sorted(known)),
+        )
 
     def arguments(self, path: tuple, step: dict, call) -> list:
         arguments = step.get("arguments", {})
@@ -257,9 +278,13 @@ class _Compiler:
                     value_text(value),
                 )
             pairs.append([name, list(slot.groups()) if slot else value])
+        if call in self.tools and not _misspelt(step, "arguments", STEP_KEYS):
+            for name, message, hint in self.tools[call].refusals(dict(pairs)):
+                place = path + ("arguments", name) if name else path + ("arguments",)
+                self.report(place, message, hint=hint)
         return pairs
 
-    def condition(self, path: tuple, branch: dict):
+    def condition(self, path: tuple, branch: dict, known):
         text = branch.get("if")
         if text is None:
             return None
@@ -281,6 +306,8 @@ class _Compiler:
                 value_text(text),
             )
             return None
+        if known is not None and name not in known:
+            self.unknown(path + ("if",), name, known)
         return [name, operator, value]
 
 

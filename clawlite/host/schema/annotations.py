@@ -1,7 +1,7 @@
 """Annotations and defaults of a tool's parameters, as syntax trees, to JSON Schema.
 
 Only forms that mean the same to a model, to JSON and to Python are taken: there is no guess and no
-import."""
+import.  Classes of the same file may be named: those are in ``own_types.py``."""
 
 import ast
 import math
@@ -16,54 +16,91 @@ _TYPES = {
     "list": "array",
     "dict": "object",
 }
-_KNOWN = "int, float, str, bool, list, list[T], dict, dict[str, T], T | None or Literal[...]"
+_KNOWN = (
+    "int, float, str, bool, list, list[T], dict, dict[str, T], T | None, Literal[...], "
+    'Annotated[T, "text"], or an Enum, TypedDict or dataclass of this file'
+)
 
 
 class Unsupported(Exception):
     """An annotation or default that has no JSON Schema: (message, hint)."""
 
 
-def annotation_schema(node: ast.expr) -> dict:
-    """Return the JSON Schema of an annotation; raises Unsupported."""
-    if isinstance(node, ast.Name) and node.id in _TYPES:
-        return {"type": _TYPES[node.id]}
+def annotation_schema(node: ast.expr, classes: dict | None = None) -> dict:
+    """Return the JSON Schema of an annotation; raises Unsupported.
+
+    classes  {name: JSON Schema} of the classes that it may name
+    """
+    classes = classes or {}
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        node = _quoted_annotation(node.value)
+    word = name_of(node)
+    if word in classes:
+        return dict(classes[word])
+    if isinstance(node, ast.Name) and word in _TYPES:
+        return {"type": _TYPES[word]}
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        return _optional(node)
+        return _union(node, [node.left, node.right], classes)
     if isinstance(node, ast.Subscript):
-        word = (
-            node.value.attr
-            if isinstance(node.value, ast.Attribute)
-            else getattr(node.value, "id", "")
-        )
         items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        if word == "Literal":
-            return _literal(items)
-        if word == "list" and len(items) == 1:
-            return {"type": "array", "items": annotation_schema(items[0])}
-        if (
-            word == "dict"
-            and len(items) == 2
-            and isinstance(items[0], ast.Name)
-            and items[0].id == "str"
-        ):
-            return {"type": "object", "additionalProperties": annotation_schema(items[1])}
+        found = _generic(node, name_of(node.value), items, classes)
+        if found is not None:
+            return found
     raise Unsupported(
         f"the annotation {quoted(ast.unparse(node))} has no JSON Schema here", f"use {_KNOWN}"
     )
 
 
-def _optional(node: ast.BinOp) -> dict:
-    sides = [
-        side
-        for side in (node.left, node.right)
-        if not (isinstance(side, ast.Constant) and side.value is None)
-    ]
-    if len(sides) != 1:
+def name_of(node: ast.expr) -> str:
+    """Return the last word of a name: Literal for ``typing.Literal``; "" for what is no name."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _quoted_annotation(text: str) -> ast.expr:
+    try:
+        tree = ast.parse(text, mode="eval")
+    except SyntaxError:
+        raise Unsupported(f"the annotation {quoted(text)} is no type", f"use {_KNOWN}") from None
+    assert isinstance(tree, ast.Expression)
+    return tree.body
+
+
+def _generic(node: ast.expr, word: str, items: list, classes: dict) -> dict | None:
+    """Return the schema of ``word[items]``, None when it has none."""
+    if word == "Literal":
+        return _literal(items)
+    if word in ("list", "List") and len(items) == 1:
+        return {"type": "array", "items": annotation_schema(items[0], classes)}
+    if word in ("dict", "Dict") and len(items) == 2 and name_of(items[0]) == "str":
+        return {"type": "object", "additionalProperties": annotation_schema(items[1], classes)}
+    if word == "Optional" and len(items) == 1:
+        return _or_null(annotation_schema(items[0], classes))
+    if word == "Union":
+        return _union(node, items, classes)
+    if word == "Annotated" and len(items) > 1:
+        found = annotation_schema(items[0], classes)
+        texts = [
+            part.value
+            for part in items[1:]
+            if isinstance(part, ast.Constant) and isinstance(part.value, str)
+        ]
+        return found | {"description": " ".join(texts)} if texts else found
+    return None
+
+
+def _union(node: ast.expr, sides: list, classes: dict) -> dict:
+    """Return the schema of a union: one type, and None at most."""
+    kept = [side for side in sides if not (isinstance(side, ast.Constant) and side.value is None)]
+    if len(kept) != 1:
         raise Unsupported(
             f"the annotation {quoted(ast.unparse(node))} is a union of types",
             "use one type, or T | None",
         )
-    found = annotation_schema(sides[0])
+    found = annotation_schema(kept[0], classes)
+    return _or_null(found) if len(kept) < len(sides) else found
+
+
+def _or_null(found: dict) -> dict:
     if isinstance(found["type"], str):
         found["type"] = [found["type"], "null"]
         if "enum" in found:
@@ -105,6 +142,11 @@ def _fits(value, schema: dict) -> bool:
     if "enum" in schema:
         return any(type(value) is type(known) and value == known for known in schema["enum"])
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    if isinstance(value, dict) and "properties" in schema:
+        known = schema["properties"]
+        return all(name in value for name in schema.get("required", ())) and all(
+            name in known and _fits(item, known[name]) for name, item in value.items()
+        )
     if isinstance(value, (list, dict)):
         inner = schema.get("items" if isinstance(value, list) else "additionalProperties")
         items = value if isinstance(value, list) else value.values()

@@ -14,7 +14,8 @@ import warnings
 
 from clawlite.host.base.document import LinePlace, decode
 from clawlite.host.base.problems import ManifestErrors, Problems
-from clawlite.host.schema.annotations import Unsupported, annotation_schema, default_value
+from clawlite.host.schema.annotations import Unsupported, annotation_schema, default_value, name_of
+from clawlite.host.schema.own_types import OwnTypes, read_types
 
 FILE = "tools.py"
 MAX_TOOLS = 256
@@ -41,6 +42,8 @@ class Function:
     schema        JSON Schema of its arguments, properties in the order of the parameters
     is_generator  it has a yield, so that a timeout can end it between steps
     has_board     its parameter ``board`` is given by the runtime
+    fields        set of names of the fields of its result: empty when it is no dict, None when its
+                  text does not tell
     """
 
     name: str
@@ -50,6 +53,7 @@ class Function:
     schema: dict
     is_generator: bool
     has_board: bool
+    fields: set | None = None
 
 
 def read(source: bytes, file: str, problems: Problems) -> tuple:
@@ -59,9 +63,41 @@ def read(source: bytes, file: str, problems: Problems) -> tuple:
     *file* is the name for messages.  Functions with a mistake are left out: their tools are not
     missing.  Of a text that is no Python nothing is known: the names are None.
     """
-    tree = _parse(source, file, problems)
+    tree = parse(source, file, problems)
     if tree is None:
         return [], None
+    check_boards(tree, file, problems)
+    types = read_types(tree)
+    functions, broken, seen = [], set(), {}
+    for node in tree.body:
+        if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):
+            continue
+        if node.name in seen:
+            problems.add(
+                LinePlace(file, node.lineno),
+                (node.name,),
+                f"this name is already defined on line {seen[node.name]}",
+                hint="rename one of them",
+            )
+            continue
+        seen[node.name] = node.lineno
+        function = _Reader(node, file, problems, types).function()
+        if function is None:
+            broken.add(node.name.replace("_", "-"))
+        else:
+            functions.append(function)
+    if len(functions) > MAX_TOOLS:
+        problems.add(
+            LinePlace(file),
+            (),
+            f"{len(functions)} public functions; at most {MAX_TOOLS} can be tools",
+            hint="begin the names of helpers with an underscore",
+        )
+    return functions, broken
+
+
+def check_boards(tree: ast.Module, file: str, problems: Problems) -> None:
+    """Add a problem for each form that is a SyntaxError in MicroPython."""
     for node in ast.walk(tree):
         for kind, word, hint in _NOT_ON_BOARDS:
             if isinstance(node, kind):
@@ -78,35 +114,10 @@ def read(source: bytes, file: str, problems: Problems) -> tuple:
                 'positional-only parameters ("/") do not run on a MicroPython board',
                 hint='remove the "/"',
             )
-    functions, broken, seen = [], set(), {}
-    for node in tree.body:
-        if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):
-            continue
-        if node.name in seen:
-            problems.add(
-                LinePlace(file, node.lineno),
-                (node.name,),
-                f"this name is already defined on line {seen[node.name]}",
-                hint="rename one of them",
-            )
-            continue
-        seen[node.name] = node.lineno
-        function = _Reader(node, file, problems).function()
-        if function is None:
-            broken.add(node.name.replace("_", "-"))
-        else:
-            functions.append(function)
-    if len(functions) > MAX_TOOLS:
-        problems.add(
-            LinePlace(file),
-            (),
-            f"{len(functions)} public functions; at most {MAX_TOOLS} can be tools",
-            hint="begin the names of helpers with an underscore",
-        )
-    return functions, broken
 
 
-def _parse(source: bytes, file: str, problems: Problems):
+def parse(source: bytes, file: str, problems: Problems):
+    """Return the syntax tree of *source*, None for what is no Python, which goes to *problems*."""
     try:
         text = decode(source, file)
         with warnings.catch_warnings():
@@ -133,8 +144,8 @@ def _parse(source: bytes, file: str, problems: Problems):
 class _Reader:
     """One def to one Function."""
 
-    def __init__(self, node: ast.FunctionDef, file: str, problems: Problems):
-        self.node, self.file, self.problems = node, file, problems
+    def __init__(self, node: ast.FunctionDef, file: str, problems: Problems, types: OwnTypes):
+        self.node, self.file, self.problems, self.types = node, file, problems, types
         self.failed = False
 
     def _problem(self, line: int, message: str, hint: str = "", parameter: str = "") -> None:
@@ -179,8 +190,9 @@ class _Reader:
         )
         if self.failed:
             return None
+        fields = _result_fields(node, self.types.schemas)
         return Function(
-            name, node.name, node.lineno, description, schema, _has_yield(node), has_board
+            name, node.name, node.lineno, description, schema, _has_yield(node), has_board, fields
         )
 
     def _schema(self, docs: dict) -> tuple:
@@ -223,16 +235,56 @@ class _Reader:
                 name,
             )
             return {}
+        named = {name_of(part) for part in ast.walk(parameter.annotation)}
+        for word in sorted(named.intersection(self.types.wrong)):
+            line, message, hint = self.types.wrong[word]
+            self._problem(line, message, hint, name)
+            return {}
         try:
-            found = annotation_schema(parameter.annotation)
+            found = annotation_schema(parameter.annotation, self.types.schemas)
             if doc:
                 found["description"] = doc
             if default is not None:
-                found["default"] = default_value(default, found)
+                found["default"] = self._default(default, found)
             return found
         except Unsupported as e:
             self._problem(parameter.lineno, e.args[0], e.args[1], name)
             return {}
+
+    def _default(self, node: ast.expr, schema: dict):
+        """Return the JSON value of a default: a literal, or a member of an Enum of this file."""
+        if isinstance(node, ast.Attribute):
+            member = self.types.members.get((name_of(node.value), node.attr))
+            if member is not None and member in schema.get("enum", ()):
+                return member
+        return default_value(node, schema)
+
+
+_PLAIN = ("str", "int", "float", "bool", "list", "List", "None")
+
+
+def _result_fields(node: ast.FunctionDef, schemas: dict) -> set | None:
+    """Return the names of the fields that the result of *node* can have (``Function.fields``)."""
+    annotation = node.returns
+    if isinstance(annotation, ast.Constant):  # None, or a type in quotation marks
+        word = str(annotation.value)
+    else:
+        word = name_of(annotation.value if isinstance(annotation, ast.Subscript) else annotation)
+    if word in schemas:
+        return set(schemas[word].get("properties", ()))
+    if word in _PLAIN:
+        return set()
+    found: set = set()
+    for part in _own_nodes(node):
+        if not isinstance(part, ast.Return) or part.value is None:
+            continue
+        if not isinstance(part.value, ast.Dict):
+            return None
+        for key in part.value.keys:
+            if not isinstance(key, ast.Constant):
+                return None
+            found.add(str(key.value))
+    return found
 
 
 def _parameter_docs(text: str) -> dict:
@@ -253,12 +305,15 @@ def _parameter_docs(text: str) -> dict:
 
 
 def _has_yield(node: ast.FunctionDef) -> bool:
-    """Return whether the function itself yields: a yield in a function inside it is not its own."""
-    todo = list(node.body)
+    """Return whether the function itself yields."""
+    return any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in _own_nodes(node))
+
+
+def _own_nodes(node: ast.FunctionDef):
+    """Yield what is in the function itself, and not in a function inside it."""
+    todo: list = list(node.body)
     while todo:
         item = todo.pop()
-        if isinstance(item, (ast.Yield, ast.YieldFrom)):
-            return True
+        yield item
         if not isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
             todo += ast.iter_child_nodes(item)
-    return False

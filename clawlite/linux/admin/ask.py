@@ -13,8 +13,8 @@ from clawlite.linux.runtime.shell import now_ms
 
 
 def ask(shell, text: str, approve: bool) -> int:
-    """Return the exit code: 0 done, 1 failed, or a provider cannot work as it is configured, 5 a
-    tool or policy said no, 130 interrupted, 128 + n after signal n.
+    """Return the exit code: 0 done, 1 failed (the last tool call, too), or a provider cannot work
+    as it is configured, 5 a tool or policy said no, 130 interrupted, 128 + n after signal n.
 
     Raises ``ClawError`` for a text that is too long.
     """
@@ -62,4 +62,8 @@ def ask(shell, text: str, approve: bool) -> int:
     if shell.code or shell.wire.broken:  # nobody has read the answer
         return shell.code or 1
     failed = console.failed or agent.providers is not None and agent.providers.broken
-    return 130 if console.interrupted else 1 if failed else 0 if console.clean else 5
+    if console.interrupted:
+        return 130
+    if failed:
+        return 1
+    return 5 if not console.clean else int(console.tool_failed)

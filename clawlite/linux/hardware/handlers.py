@@ -10,16 +10,16 @@ from clawlite.core.turns.handlers import Handlers
 from clawlite.linux.io.stdio import now_ms
 
 
-def running(agent, functions: dict) -> Handlers:
-    """Return what runs the tools of this process; *functions*: those of tools.py.  Raises
-    ``ClawError`` for pins that cannot be had.
+def running(agent, functions: dict, place_of=None) -> Handlers:
+    """Return what runs the tools of this process; *functions*: those of tools.py; *place_of*: see
+    ``Handlers``.  Raises ``ClawError`` for pins that cannot be had.
     """
     rows = agent.image.section(PINS)
     if not rows:
-        return Handlers(handlers_of(agent), functions, SimulatedPins([], now_ms))
+        return Handlers(handlers_of(agent), functions, SimulatedPins([], now_ms), place_of)
     from clawlite.linux.hardware.pins import PinHandlers, bank_of
 
-    return PinHandlers(handlers_of(agent), functions, bank_of(rows, now_ms))
+    return PinHandlers(handlers_of(agent), functions, bank_of(rows, now_ms), place_of)
 
 
 def handlers_of(agent) -> dict:

@@ -25,6 +25,7 @@ from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import dumps, loads, request
 from clawlite.linux.io.logline import line as log_line
 from clawlite.linux.io.stdio import MAX_LINE, now_ms, open_line
+from clawlite.linux.maker.maker_run import place_of
 from clawlite.linux.runtime.fast_path import FastPath
 from clawlite.linux.runtime.persistence import Persistence
 from clawlite.linux.runtime.startup import Startup
@@ -63,7 +64,7 @@ class Shell:
         now = now_ms()
         functions = {}
         self.agent = Agent(image, now, MAX_TASKS)
-        self.handlers = running(self.agent, functions)
+        self.handlers = running(self.agent, functions, lambda e: place_of(e, folder))
         self.agent.codecs = (loads, dumps)
         self.agent.adopt = _adopt
         self.decided = workspace.DecidedPaths(self.agent.tasks)
@@ -172,6 +173,7 @@ class Shell:
             self.decided,
             self.startup.source,
             image.section(LOCAL),
+            lambda event: self.log_event((E.LOG, event)),
         )
         self.wire.others = self.handlers.descriptors
         self.handlers.seam = self

@@ -19,7 +19,8 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.base.printable import escape_ends
 from clawlite.core.image.image import CHANNELS, MEMORY, WORLDS
 from clawlite.linux.io.stdio import now_ms
-from clawlite.linux.tools import user_tools
+from clawlite.linux.maker import maker_code
+from clawlite.linux.maker.maker_run import print_event
 
 _TRACED = 4000  # characters of a traceback in the log: its end
 
@@ -37,7 +38,7 @@ class Startup:
     def __init__(self, shell, folder: str, functions: dict):
         image = shell.agent.image
         self._shell = shell
-        self.source = user_tools.find(image, folder)
+        self.source = maker_code.find(image, folder)
         self._functions = functions
         self._demands_log = "log" in image.requires
         self._has_channels = image.size_of(CHANNELS) > 0
@@ -54,9 +55,9 @@ class Startup:
         tools.py.
         """
         if self.source and self._functions is not None:
-            space = user_tools.functions(*self.source)
+            space = maker_code.functions(self.source, self._log_print)
             self._functions.update(space)
-            self._functions.update(user_tools.provided(space, self._shell.agent.image))
+            self._functions.update(maker_code.provided(space, self._shell.agent.image))
             self.source = None
         if self._demands_log:
             self._shell.log.check()
@@ -75,6 +76,9 @@ class Startup:
                 from clawlite.linux.memory.encryption import check
 
                 check(name, sealed)
+
+    def _log_print(self, text: str):
+        self._shell.log_event((LOG, print_event(text)))
 
     def run_until_exit(self, first=None):
         """Step until the shell has its exit code.  An exception of a step leads to ERROR, and the

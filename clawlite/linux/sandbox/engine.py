@@ -39,6 +39,7 @@ from clawlite.linux.files.real_path import resolve
 from clawlite.linux.files.workspace import NOBODY
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.io.stdio import now_ms as clock
+from clawlite.linux.maker import maker_run
 from clawlite.linux.sandbox import plan as plans
 from clawlite.linux.sandbox import spawn
 from clawlite.linux.sandbox.plan_cache import PlanCache
@@ -86,7 +87,7 @@ class _Call:
             line,
             late_ms,
         )
-        self.output, self.parts, self.size = [], [], 0
+        self.output, self.parts, self.size, self.printed = [], [], 0, 0
         self.outcome = None  # the child's result, kept until its processes are gone
         # (timeout_ms, now_ms) to send it again when its supervisor dies before it began
         self.again = None
@@ -422,6 +423,15 @@ class Engine:
 
     def _child(self, call, data: bytes):
         kind = data[:1]
+        if kind == b"P":
+            call.printed += len(data)
+            if (
+                call.job.KIND == "function"
+                and call.job.show
+                and call.printed <= maker_run.MOST_PRINTED
+            ):
+                call.job.show(data[1:].decode("utf-8", "replace"))
+            return
         call.size += len(data)
         if call.size > call.most + MAX_MESSAGE:
             call.outcome = (

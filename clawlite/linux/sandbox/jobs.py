@@ -10,6 +10,7 @@ environment and arguments.
 """
 
 import marshal
+import os
 import sys
 
 from clawlite.core.base.errors import ClawError
@@ -72,6 +73,8 @@ class Function:
     """A function of the maker's tools.py.  Its outcome: the JSON value that it returns.
 
     path, source  of the file, which was checked against the image; each call runs it again
+    modules       {name: source} of the modules beside it
+    show          function(text) that takes what it prints, or None
     generator     bool, the function yields: milliseconds to wait, or {"ask": text}
     """
 
@@ -88,7 +91,9 @@ class Function:
         generator: bool = False,
         env: dict = None,
         files: dict = None,
+        modules: dict = None,
     ):
+        self.modules, self.show = modules or {}, None
         self.path, self.source, self.name, self.arguments = path, source, name, arguments
         self.generator, self.env, self.files = generator, env or {}, files or {}
 
@@ -100,6 +105,10 @@ class Function:
             {
                 "path": self.path,
                 "code": _code(self.path, self.source),
+                "modules": {
+                    name: _code(os.path.join(os.path.dirname(self.path), name + ".py"), source)
+                    for name, source in self.modules.items()
+                },
                 "name": self.name,
                 "arguments": self.arguments,
                 "generator": self.generator,
@@ -109,23 +118,22 @@ class Function:
         )
 
 
-_codes = {}  # the last one: an agent has one tools.py
+_codes: dict = {}  # {path: (source, code)}
 
 
 def _code(path: str, source: bytes):
     """Return the compiled code of a file.  It is compiled once, and runs only in children.  Raises
     ``ClawError``.
     """
-    if (path, source) not in _codes:
+    if path not in _codes or _codes[path][0] != source:
         try:
             code = compile(source, path, "exec")
         except (SyntaxError, ValueError) as e:
             raise ClawError(
                 "%s: %s" % (type(e).__name__, e), "mend %s and build again" % path
             ) from None
-        _codes.clear()
-        _codes[path, source] = code
-    return _codes[path, source]
+        _codes[path] = source, code
+    return _codes[path][1]
 
 
 def modules_of(source: bytes) -> list:

@@ -2,8 +2,8 @@
 the job.
 
 It sends messages to the agent over a socket of its own: R and r (the end and a part of the result),
-X (an error), Q (a question for the agent's provider).  The answer to a question comes as a
-descriptor of memory.
+X (an error), P (a print of tools.py), Q (a question for the agent's provider).  The answer to a
+question comes as a descriptor of memory.
 """
 
 import _socket
@@ -17,6 +17,7 @@ from clawlite.core.base.errors import ClawError, SandboxDenied
 from clawlite.linux.confinement import landlock, limits, namespaces, seccomp, syscalls
 from clawlite.linux.files.real_path import PathChanged, open_real
 from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.maker import maker_run
 from clawlite.linux.sandbox import plan as plans
 
 PART = 32768  # bytes of one message
@@ -188,7 +189,8 @@ def _run(plan: dict, job_fd: int, line: int, output: int, filters, rules):
     # any exception of a maker's function is the outcome of its call
     except BaseException as e:
         said = "%s: %s" % (type(e).__name__, e) if str(e) else type(e).__name__
-        error = ClawError(said[:4000])
+        place = maker_run.place_of(e, os.path.dirname(job["path"])) if "path" in job else ""
+        error = ClawError(said[:4000] + place)
         if not begun:
             error = _not_let_in(plan, "cannot be entered", error.message, "see clawlite doctor")
         _fail(talk, _told(error))
@@ -316,9 +318,9 @@ def _value(talk, job: dict):
     if "module" in job:
         __import__(job["module"])
         return getattr(sys.modules[job["module"]], job["name"])(**job["arguments"])
-    space = {"__name__": "tools", "__file__": job["path"]}
-    exec(job["code"], space)
-    name = job["name"]
+    printed = _Printed(talk)
+    space = maker_run.run(job["code"], job["path"], job["modules"], printed.add)
+    space, name = maker_run.adapt(space), job["name"]
     if "/" in name:  # of a tool provider, whose module supervisor.py has imported already
         from clawlite.core.mcp.tool_provider import function_of
 
@@ -326,6 +328,23 @@ def _value(talk, job: dict):
     else:
         value = space[name](**job["arguments"])
     return _stepped(talk, value) if job["generator"] else value
+
+
+class _Printed:
+    """Sends what the function prints to the agent, as far as its log takes that of one call."""
+
+    def __init__(self, talk):
+        self._talk = talk
+        self._room = maker_run.MOST_PRINTED - 100
+
+    def add(self, text: str):
+        data = text.encode("utf-8", "replace")
+        if self._room <= 0:
+            return
+        self._room -= len(data) + 1
+        if self._room <= 0:
+            data = b"(it prints more, which is not in the log)"
+        self._talk.send(b"P" + data)
 
 
 def _stepped(talk, generator):

@@ -151,17 +151,7 @@ class TaskProviders(ProviderOrder):
         return name, provider
 
     def _rules_of(self, provider):
-        from clawlite.core.providers.reflex import words
-
-        rules = type(provider)(provider._rules)
-        begin = rules._begin
-
-        def begin_either(text: list, slots: dict):
-            step = begin(text, slots)
-            return begin(words(self._said), slots) if step is None else step
-
-        rules._begin = begin_either
-        return rules
+        return type(provider)(provider._rules, self._said)
 
 
 class MeteredProviders(TaskProviders):

@@ -77,10 +77,11 @@ class Dispatcher:
     state     the agent's folder
     wake      descriptor that wakes the loop, by a byte written to it
     now_ms    function -> monotonic ms
-    source    (path, source) of tools.py, or None
+    source    ``maker_code.Code`` of tools.py, or None
     decided   ``workspace.DecidedPaths``, where policy saw the paths of calls lead
     local     section LOCAL of the image: [relaxed, environment, writable, search, credentials,
               buses, namespaces], or None
+    log       function(event) that takes what functions of tools.py print, or None
 
     descriptors  list of descriptors that are readable when ``poll`` has something; it changes
     seam         asks people during calls, and shows them the progress (linux/mcp/servers.py)
@@ -98,6 +99,7 @@ class Dispatcher:
         decided,
         source=None,
         local=None,
+        log=None,
     ):
         from clawlite.linux.tools.builtin import Builtins
 
@@ -123,6 +125,7 @@ class Dispatcher:
         self._now_ms = now_ms
         self._decided = decided
         self._source = source
+        self._log = log
         self._builtins = Builtins(
             profile, image.automaton, state, image.workspace, self._hidden, self._most
         )
@@ -179,6 +182,7 @@ class Dispatcher:
         return self._handlers.start(task, tool, arguments, due_ms, now_ms)
 
     def _function(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
+        from clawlite.linux.maker.maker_run import print_event
         from clawlite.linux.sandbox.jobs import Function
         from clawlite.linux.tools.precheck import check
 
@@ -191,15 +195,17 @@ class Dispatcher:
             self._hidden,
             self._decided.paths_of(task),
         )
-        path, source = self._source
         job = Function(
-            path,
-            source,
+            self._source.path,
+            self._source.source,
             tool.handler[HANDLER_NAME],
             arguments,
             bool(tool.flags & GENERATOR),
             {name: os.environ[name] for name in self._variables if name in os.environ},
+            modules=self._source.modules,
         )
+        if self._log is not None:
+            job.show = lambda text: self._log(print_event(text, tool.name))
         self._give(job, tool.name)
         return self._begin(task, None, job, due_ms, now_ms)
 
@@ -352,7 +358,9 @@ class Dispatcher:
         """Return the modules that children find loaded."""
         from clawlite.linux.sandbox.jobs import modules_of
 
-        found = modules_of(self._source[1]) if self._source else []
+        code = self._source
+        texts = [code.source, *code.modules.values()] if code else []
+        found = sorted({name for text in texts for name in modules_of(text)})
         if "tool-providers" in self._image.requires:
             found.append("clawlite.core.mcp.tool_provider")
         return found

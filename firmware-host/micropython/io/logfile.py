@@ -12,6 +12,7 @@ from osfields import STAT_SIZE
 
 _LIMIT = 16384
 _FULL = 28  # ENOSPC
+_PRINTED = 500  # characters of one print
 
 
 class Log:
@@ -37,6 +38,11 @@ class Log:
             self._waiting = self._waiting or line
             return False
         return True
+
+    def print_text(self, *parts, sep=" ", end="", file=None):
+        """Take what tools.py prints, in the place of ``print``."""
+        text = sep.join([str(part) for part in parts])
+        self.write({"event": "tool.print", "text": text[:_PRINTED]})
 
     def check(self):
         """Write the waiting line, if there is one.  Raises ``ClawError``."""

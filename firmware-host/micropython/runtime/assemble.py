@@ -35,7 +35,7 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         from clawlite.core.turns.builtin import HANDLERS as builtin
 
         device.pins = _bank(image.section(PINS) or [], device.now_ms)
-    device.handlers = Handlers(builtin, maker, device.pins)
+    device.handlers = Handlers(builtin, maker, device.pins, device.place_of)
     wants = _audit(image) if AUDIT in having else None
     if GUARDS in having:
         from clawlite.core.image.header import shaped
@@ -56,6 +56,7 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
 
         device.log = Log(folder, dumps, image.guard)
         device.agent.lifecycle.on_start = device.log.check
+        maker["print"] = device.log.print_text
     device.agent.lifecycle.on_failure = device.failed
     if wants:
         from auditing import Auditing

@@ -87,6 +87,19 @@ class Device:
 
         return Session(self.agent, loads)
 
+    def place_of(self, e) -> str:
+        """Return where in tools.py *e* was raised, " (tools.py:12)"; "" where that is not known."""
+        from io import StringIO
+
+        try:
+            trace = StringIO()
+            sys.print_exception(e, trace)
+            trace.seek(0)
+            said = trace.read().split('"tools.py", line ')
+            return " (tools.py:%d)" % int(said[-1].split("\n", 1)[0].split(",", 1)[0])
+        except (MemoryError, ValueError):
+            return ""
+
     def run(self, ready) -> int:
         """Serve until the end; return the exit code.  Every running handler is closed, however this
         ends.

@@ -92,12 +92,15 @@ def _parts(file):
     It must compile: an open string or bracket is no valid Python until it is closed.
     """
     text = line = file.readline()
+    before = count = 0  # lines: an error in a part says the line of the file
     while line:
         line = file.readline()
+        count += 1
         if not line or len(text) >= _LEAST and line.startswith(_BEGINS):
             try:
-                yield compile(text, "tools.py", "exec")
+                yield compile("\n" * before + text, "tools.py", "exec")
                 text = ""
+                before = count
             except SyntaxError:
                 if not line:
                     raise

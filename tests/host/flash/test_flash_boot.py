@@ -4,11 +4,13 @@ key, which comes after all else.
 
 import json
 import os
+import subprocess
 
+import pico_stack
 import pytest
 from agents import clawlite, eventually
 from sims import needs_micropython, needs_mpy_cross
-from slot_board import TOOLS, project
+from slot_board import START, TOOLS, project
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import ManifestErrors
@@ -239,3 +241,31 @@ def test_a_safe_mode_pin_that_the_board_has(agent, board, pin, said):
 def test_a_key_has_no_place_on_linux_or_in_firmware(tmp_path, key):
     done = clawlite("flash", "--firmware", "x.uf2", "--device-key", key, cwd=tmp_path)
     assert done.returncode == 2 and "without --ssh and --device-key" in done.stderr
+
+
+@needs_micropython
+def test_a_module_beside_tools_py_is_compiled_into_the_slot(tmp_path, agent):
+    (agent / "helper.py").write_text("def double(n):\n    return 2 * n\n")
+    (agent / "tools.py").write_text(
+        "import helper\n\n\ndef look() -> int:\n    'Look.'\n    return helper.double(21)\n\n\n"
+        "def fail() -> int:\n    'Fail.'\n    return 1 // 0\n"
+    )
+    (agent / "reflex.toml").write_text(
+        '[[rule]]\nwhen = "look"\ncall = "look"\n[[rule]]\nwhen = "fail"\ncall = "fail"\n'
+    )
+    assert clawlite("build", "--board", "sim", cwd=agent).returncode == 0
+    root = tmp_path / "card"
+    root.mkdir()
+    found = flashed(agent, Folder(str(root)))
+    assert ("/claw-a/helper.mpy", "new") in changed(found)
+    words = [pico_stack.micropython(), pico_stack.script(START), str(root)]
+    done = subprocess.run(
+        words,
+        input=b"look\nfail\n",
+        capture_output=True,
+        timeout=300,
+        env=dict(os.environ, MICROPYPATH=".frozen"),
+    )
+    said = done.stdout.decode()
+    assert "> 42\n" in said
+    assert "fail failed: ZeroDivisionError: divide by zero (tools.py:11)\n" in said

@@ -11,30 +11,28 @@ def look(
     either: int | None = None,
     more: dict[str, float] = {},
     again: Literal["a", "b"] = "a",
-) -> str:
+) -> dict:
     """Look somewhere.
 
     where: a place
     many: numbers,
         and more of them
     """
-    return where
+    return {"percent": len(where), "where": where}
 
 
 def fetch(
     url: str,
     headers: dict = {},
     *,
-    board,
     limit: int = -1,
     ratio: float = 0.5,
     is_deep: bool = True,
 ):
     """Fetch it."""
-    board.write(LED, 1)
     for number in range(limit):
-        yield board.read("soil", value=number)
+        yield number
 
 
 def _private(x):
-    return [lambda board: board.write("pump", 1)]
+    return [lambda board: board.write(LED, board.read("soil", value=x))]

@@ -51,6 +51,8 @@ ELSEWHERE = {
     "set the level of the Sandbox to process": (
         "needs a server: tests/linux/mcp/test_own_rules.py builds with one"
     ),
+    'put {}.py there; when the device has it installed: packages = ["{}"] above the first section '
+    "of clawlite.toml": "tests/host/tools/test_imports.py reads with both",
     "add a Swarm": "tests/host/swarm/test_swarms.py builds such agents",
     'remove client_credential, or use flow = "device"': (
         "needs a server: tests/linux/mcp/test_sign_in.py builds with one"
@@ -123,6 +125,9 @@ def tools_of(*tools: dict) -> dict:
 
 def sandbox(**more) -> dict:
     return {"sandbox": {"inline": {**PROCESS, **more}}}
+
+
+HERE = sandbox(level="none")
 
 
 def scoped(path: str) -> dict:
@@ -426,12 +431,20 @@ ROWS = [
     (
         "declare it in clawlite.toml under [[pins]]",
         (tool(), "", DRIVES),
-        [(tool(), PIN % "output", DRIVES)],
+        [(merged(tool(), HERE), PIN % "output", DRIVES)],
     ),
     (
         'kind = "output" or "pwm" in clawlite.toml can',
         (tool(), PIN % "input", DRIVES),
-        [(tool(), PIN % "output", DRIVES), (tool(), PIN % "pwm", DRIVES)],
+        [(merged(tool(), HERE), PIN % kind, DRIVES) for kind in ("output", "pwm")],
+    ),
+    (
+        "use level: none for the Sandbox, or built-in tools for the pins",
+        (merged(tool(), sandbox()), PIN % "output", DRIVES),
+        [
+            (merged(tool(), HERE), PIN % "output", DRIVES),
+            (merged(registry("digital-write"), sandbox()), PIN % "output"),
+        ],
     ),
     (
         'declare [[buses]] with kind = "{}" in clawlite.toml; kinds: {}',

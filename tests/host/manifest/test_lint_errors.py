@@ -372,7 +372,7 @@ def test_a_quotation_mark_that_is_not_closed_is_told_by_its_line(tmp_path, old, 
             'rule[0].say: no pattern of this rule has the slot {bde} - did you mean "bed"?',
         ),
         (
-            '[[rule]]\nwhen = "so"\ncall = "look"\nsay = "{result}"\n',
+            '[[rule]]\nwhen = "so"\ncall = "look"\narguments = {where = "x"}\nsay = "{result}"\n',
             "the slot {result} - slots here: none; what a call answers is known in its "
             "[[rule.then]]",
         ),

@@ -328,6 +328,20 @@ def table() -> list:
     return lines
 
 
+def results() -> list:
+    """Return the lines of the table of results in docs/tools.md, from the registry."""
+    lines = ["| tool | fields of its result |", "|---|---|"]
+    for name in registry.names():
+        schema = registry.schemas(name)[1]
+        if schema and "properties" in schema:
+            fields = [
+                "`%s` (%s)" % (field, _type(part)) if part else "`%s`" % field
+                for field, part in schema["properties"].items()
+            ]
+            lines.append("| `%s` | %s |" % (name, ", ".join(fields) or "-"))
+    return lines
+
+
 def test_a_tool_that_the_agent_lacks_is_decided_by_its_name(tmp_path, monkeypatch):
     """As it would be, should the agent get such a tool, without labels and hints."""
     rules = [
@@ -387,3 +401,5 @@ def test_the_docs_have_the_table_of_the_registry():
     text = (ROOT / "docs/tools.md").read_text()
     begin = text.index("| tool | argument |")
     assert text[begin : text.index("\n\n", begin)].split("\n") == table(), "\n".join(table())
+    begin = text.index("| tool | fields of its result |")
+    assert text[begin : text.index("\n\n", begin)].split("\n") == results(), "\n".join(results())

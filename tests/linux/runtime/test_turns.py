@@ -60,7 +60,7 @@ def test_tools_run_and_their_results_go_back(world, api, streaming):
     ]
     with Server(script, api=api) as server:
         world.build(provider(server, streaming=streaming))
-        assert world.ask("Note things.") == (0, "I note it.\nAll done.\n", "")
+        assert world.ask("Note things.") == (1, "I note it.\nAll done.\n", "")
         last = server.requests[3]
     assert (
         world.ran("note") == ["one é", "two"]
