@@ -121,6 +121,7 @@ class Codec:
 
     def stream(self, most: int = MAX_BODY):
         """Return a ``Stream``; *most*: bytes of an answer that is one JSON object."""
+        self.is_mended = False
         return Stream(self, most)
 
     def parse(self, data: bytes) -> dict:
