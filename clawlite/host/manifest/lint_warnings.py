@@ -13,9 +13,11 @@ warnings    a tool that no rule mentions, only one that is for every tool, or no
 """
 
 import re
+from types import SimpleNamespace
 
 from clawlite.core.image import profile
 from clawlite.core.net.netaddress import address_of, is_public
+from clawlite.core.net.netrules import allowed, parse_url
 from clawlite.core.policy.policy import ACTIONS, is_within
 from clawlite.host.base.problems import did_you_mean, quoted
 from clawlite.host.policy import folding
@@ -308,7 +310,31 @@ def _refused(manifest) -> list[dict]:
         )
         for tool, block in [(tool, sandboxes.denies(manifest, tool)) for tool in manifest.tools]
         if block
-    ]
+    ] + _far_servers(manifest)
+
+
+def _far_servers(manifest) -> list[dict]:
+    """Return a warning for each MCP server at a URL that the sandbox lets nobody reach."""
+    rules, found, seen = SimpleNamespace(name=""), [], set()
+    rules.network, rules.hosts, _ = sandboxes.network_of(_capability(manifest, "network"))
+    for tool in manifest.tools:
+        source = tool.spec.mcp_source
+        if source is None or not source.uri.startswith(("http:", "https:")) or source.uri in seen:
+            continue
+        seen.add(source.uri)
+        if tool.served is not None and tool.served.server.is_mediated:
+            continue  # a gateway asks it
+        _, host, *_ = parse_url(source.uri.partition("#")[0])
+        if not allowed(rules, host):
+            found.append(
+                _warning(
+                    tool.where("mcp_source"),
+                    f"the sandbox refuses every call of {tool.name}: it does not let tools reach "
+                    f"{host} - add capabilities: {{ network: {{ mode: allowlist, allowed_hosts: "
+                    f"[{host}] }} }} to a Sandbox of this manifest",
+                )
+            )
+    return found
 
 
 def _unmentioned(manifest, rules, entries) -> list[dict]:

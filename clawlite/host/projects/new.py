@@ -69,7 +69,8 @@ def new(
                      ENDPOINT and MODEL
     offline          True: no model is asked, the rules alone answer
     board            name of one whose pins and network the settings are to fit
-    The agent is called as the folder is; those of a swarm begin so.  Raises ``ClawError``.
+    The agent is called as the folder is, with - for _; those of a swarm begin so.  Raises
+    ``ClawError``.
     """
     if not path:
         raise ClawError("NAME is empty", "name the new folder: clawlite new greenhouse")
@@ -87,9 +88,9 @@ def new(
         raise ClawError(
             "--offline asks no model, --endpoint and --model name one", "leave one of them out"
         )
-    name = os.path.basename(os.path.abspath(path))
+    name = os.path.basename(os.path.abspath(path)).replace("_", "-")
     if not _NAME.match(name):
-        near = re.sub(r"[_. ]+", "-", name)
+        near = re.sub(r"[. ]+", "-", name)
         raise ClawError(
             f"{name!r} cannot name an agent: expected 1 to 63 letters, digits and hyphens",
             f"did you mean {near}?" if _NAME.match(near) else "choose another folder name",
@@ -118,7 +119,9 @@ def new(
     remote = template in WITH_MODEL and not offline
     source = os.path.join(FOLDER, template)
     digital = template != TEAM and profile is not None and not profile.pins.adc
-    settings = None if template == TEAM else _settings(source, profile, digital, remote)
+    settings = None
+    if template != TEAM:
+        settings = _settings(source, profile, digital, remote and (endpoint or ENDPOINT))
     written = []
     providers = (
         "  providers:\n"
@@ -175,17 +178,19 @@ def _variant(file: str, digital: bool) -> str:
     return other if digital and os.path.exists(other) else file
 
 
-def _settings(source: str, board, digital: bool, remote: bool) -> str:
+def _settings(source: str, board, digital: bool, endpoint) -> str:
     """Return the clawlite.toml of the template in the folder *source* for *board*, a profile or
     None.
+
+    endpoint  of the model that is asked, or False
     """
     with open(_variant(os.path.join(source, "clawlite.toml"), digital), encoding="utf-8") as file:
         text = file.read()
-    if remote:
+    if endpoint:
         text = (
             text.replace(_RULES, _RULES_FIRST) if os.path.basename(source) in RULES_FIRST else text
         )
-    return new_board.fitted(text, board, remote) if board else text
+    return new_board.fitted(text, board, endpoint) if board else text
 
 
 def _copy(

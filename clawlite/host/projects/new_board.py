@@ -9,14 +9,16 @@ from clawlite.host.fit.pins import able_to
 
 _PIN = re.compile(r"^pin = (\d+)$", re.MULTILINE)
 _GATEWAY = """
-[gateway]                               # {board} has no network: clawlite gateway, on a computer at its line, asks the model
+[gateway]                               # {why}: clawlite gateway, on a computer at its line, asks the model
 """  # noqa: E501
 
 
-def fitted(text: str, board: Profile, asks_model: bool) -> str:
-    """Return clawlite.toml *text* with pins that *board* has, and with a gateway when *asks_model*
-    and it has no network.
+def fitted(text: str, board: Profile, endpoint) -> str:
+    """Return clawlite.toml *text* with pins that *board* has, and with a gateway for a board that
+    cannot ask the model itself: it has no network, or no list of certificate authorities, which
+    [tls] would have to name.
 
+    endpoint  of the model, or False: none is asked
     Raises ``ClawError`` when the board has no pin of a kind.
     """
     kinds = iter([pin["kind"] for pin in tomllib.loads(text).get("pins", [])])
@@ -28,9 +30,12 @@ def fitted(text: str, board: Profile, asks_model: bool) -> str:
         return f"pin = {pin}"
 
     text = _PIN.sub(chosen, text)
-    return (
-        text + _GATEWAY.format(board=board.name) if asks_model and not board.network.links else text
-    )
+    why = ""
+    if endpoint and not board.network.links:
+        why = f"{board.name} has no network"
+    elif endpoint and endpoint.startswith("https:") and board.runtime == "micropython":
+        why = f"{board.name} knows no certificates without [tls] ca"
+    return text + _GATEWAY.format(why=why) if why else text
 
 
 def _choose(board: Profile, kind: str, wanted: int, taken: set) -> int:

@@ -5,6 +5,7 @@ import pytest
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build.build import build
 from clawlite.host.build.check import check
+from clawlite.host.manifest import lint_warnings, manifest
 
 CLAW = """claw: "0.3.0"
 kind: Claw
@@ -144,3 +145,38 @@ def test_constant_arguments_that_the_schema_refuses_are_problems(tmp_path, argum
     found = [one.removeprefix("rule[0].") for one in problems(tmp_path, rules)]
     assert [one[: len(part)] for one, part in zip(found, said)] == said
     assert len(found) == len(said)
+
+
+REMOTE = """  tools:
+    - inline:
+        name: look
+        description: Look.
+        input_schema: { type: object }
+        mcp_source: { uri: "https://mcp.example.com/v1#docs", tool_name: look }
+"""
+
+
+@pytest.mark.parametrize(
+    "network, is_reached",
+    [
+        ("", False),
+        ("capabilities: { network: { mode: deny } }", False),
+        ("capabilities: { network: { mode: allowlist, allowed_hosts: [other.com] } }", False),
+        ("capabilities: { network: { mode: allowlist, allowed_hosts: [mcp.example.com] } }", True),
+        ("capabilities: { network: { mode: allow-all } }", True),
+    ],
+)
+def test_a_server_at_a_url_that_the_sandbox_keeps_from_is_a_warning(tmp_path, network, is_reached):
+    claw = CLAW % ("autonomous", "", "process") + REMOTE
+    claw = claw.replace("  tools: []\n", "")
+    claw = claw.replace("name: s, level: process", f"name: s, level: process, {network}")
+    (tmp_path / "claw.yaml").write_text(claw)
+    (tmp_path / "clawlite.toml").write_text('reflex = "r.toml"\n')
+    (tmp_path / "r.toml").write_text('[[rule]]\nwhen = "x"\nsay = "y"\n')
+    found = lint_warnings.find(manifest.load(str(tmp_path)))["warnings"]
+    said = [one["message"] for one in found if "mcp.example.com" in one["message"]]
+    assert bool(said) != is_reached
+    if said:
+        assert (
+            said[0].startswith("the sandbox refuses every call of look") and "allowlist" in said[0]
+        )

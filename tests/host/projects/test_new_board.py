@@ -122,3 +122,20 @@ def test_a_project_without_a_name_is_refused():
     with pytest.raises(ClawError, match="NAME is empty") as told:
         new.new("", offline=True)
     assert told.value.hint.endswith("clawlite new greenhouse")
+
+
+@pytest.mark.parametrize("board", ["pico-w", "pico", "esp32-c3", "rpi-4"])
+@pytest.mark.parametrize("endpoint", ["https://api.example.com/v1", "http://192.168.1.5:8080/v1"])
+def test_a_project_with_a_model_elsewhere_builds_for_its_board(tmp_path, board, endpoint):
+    folder = tmp_path / "there"
+    new.new(str(folder), board=board, endpoint=endpoint, model="m")
+    assert board in build.build(str(folder), board=board)["fits"]
+    is_asked_by_gateway = board == "pico" or board != "rpi-4" and endpoint.startswith("https")
+    assert ("gateway" in _settings(folder)) == is_asked_by_gateway
+
+
+def test_an_underscore_in_the_name_of_a_folder_is_a_hyphen_in_that_of_the_agent(tmp_path):
+    new.new(str(tmp_path / "my_agent_2"))
+    text = (tmp_path / "my_agent_2/claw.yaml").read_text()
+    assert 'name: "my-agent-2"' in text
+    assert check(str(tmp_path / "my_agent_2"))["tools"] == 4
