@@ -195,7 +195,8 @@ class _Call:
             if found["state"] in _ENDED:
                 raise Refused(_NOT_CANCELABLE, f"the task is {found['state']} already")
             reason = f"canceled by {self._name}"
-            await self._request("cancel", task_id, reason=reason)
+            # the agent answers this, and sends nothing to those who watch
+            self._agent.tell(await self._request("cancel", task_id, reason=reason))
             found = await self._get(task_id)
         return self._task(task_id, found)
 

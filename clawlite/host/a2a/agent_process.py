@@ -79,6 +79,11 @@ class AgentProcess:
         if not queues:
             self._watchers.pop(task_id, None)
 
+    def tell(self, news: dict) -> None:
+        """Tell whoever watches the task of *news*, params of ``claw.task.updated``."""
+        for queue in self._watchers.get(news["task_id"], ()):
+            queue.put_nowait(news)
+
     async def close(self) -> None:
         """End the agent."""
         process, reader = self._process, self._reader
@@ -168,9 +173,7 @@ class AgentProcess:
         except ValueError:
             return
         if message.get("method") == UPDATED:
-            news = message["params"]
-            for queue in self._watchers.get(news["task_id"], ()):
-                queue.put_nowait(news)
+            self.tell(message["params"])
         answer = self._asked.get(message.get("id"))
         if answer is None or answer.done() or "method" in message:
             return

@@ -71,9 +71,11 @@ class TaskRunner(Member):
         return self._bus.count((WAITING, RUNNING), caller)
 
     def cancel(self, task_id: str, reason: str):
-        """End a task that has not ended; whoever is at it is told."""
+        """End a task that has not ended.  Who asks for it hears so in the answer alone, also when
+        it watches the task.
+        """
         self._bus.report(task_id, CANCELED, {"error": reason}, None, None, "operator")
-        self._changed(task_id)
+        self.watched.discard(task_id)
 
     def asking(self, task_id: str):
         """Return the ``approval.Approval`` that the turn of a task of this process waits for, or
@@ -86,11 +88,12 @@ class TaskRunner(Member):
         return asking if task is not None and task.approval is asking else None
 
     def answer(self, task_id: str, approved: bool):
-        """Answer the approval that a task of this process waits for."""
+        """Answer the approval that a task of this process waits for.  Who answers hears in its
+        own answer that the task goes on, not in a notification before it.
+        """
         task = self._agent.tasks[self._runs[task_id]]
         del self._asking[task_id]  # it may ask again at once
         self._agent.answer(task, approved, "", self._now_ms())
-        self._changed(task_id)
 
     def has(self, number: int) -> bool:
         """Return whether the agent's task *number* is the turn of a task of this process."""

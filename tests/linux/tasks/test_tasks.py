@@ -1,5 +1,6 @@
 """claw.task.create, get, list, cancel and subscribe: real agents, driven over their line."""
 
+import json
 import os
 import signal
 import threading
@@ -37,6 +38,10 @@ def message(text: str, role: str = "user") -> dict:
 
 def call(agent, verb: str, number: int = 7, **params) -> dict:
     return agent.call("claw.task." + verb, params, number)
+
+
+def request(verb: str, number: int, **params) -> dict:
+    return {"jsonrpc": "2.0", "id": number, "method": "claw.task." + verb, "params": params}
 
 
 def create(agent, task_id: str, text: str) -> dict:
@@ -182,6 +187,38 @@ def test_who_subscribes_hears_of_every_state_and_of_the_end(tmp_path, agent):
         heard.append(note["params"])
     assert heard[-1]["result"] == {"text": "Bed bed is dry."}
     assert call(agent, "subscribe", task_id="a")["result"]["state"] == "completed"
+
+
+def test_who_cancels_a_task_that_it_watches_hears_so_in_the_answer_alone(tmp_path, agent):
+    """A program that pairs lines with its requests by their order reads the answer next."""
+    (tmp_path / "bed").mkdir()
+    create(agent, "a", "look at bed")
+    eventually(lambda: os.listdir(tmp_path / "bed"))
+    assert call(agent, "subscribe", 1, task_id="a")["result"]["subscribed"] is True
+    agent.line(json.dumps(request("cancel", 2, task_id="a", reason="never mind")))
+    agent.line(json.dumps(request("get", 3, task_id="a")))
+    agent.line(json.dumps(request("subscribe", 4, task_id="a")))
+    # its turn runs while the tool of the first one ends
+    agent.line(json.dumps(request("create", 7, task_id="b", message=message("look at 4"))))
+    lines = []
+    while not lines or lines[-1].get("id") != 7:
+        lines.append(agent.message())
+    assert [line.get("id") for line in lines] == [2, 3, 4, 7]
+    assert lines[0]["result"] == {"task_id": "a", "state": "canceled"}
+    assert ended(agent, "b")["state"] == "completed"
+
+
+def test_who_answers_a_task_that_it_watches_hears_of_what_comes_after(tmp_path):
+    image = project(tmp_path, "hand", autonomy="supervised", **SWARM)
+    with start(tmp_path, image) as agent:
+        create(agent, "a", "water 3")
+        eventually(lambda: state(agent, "a")["state"] == "input_required")
+        assert call(agent, "subscribe", task_id="a")["result"]["state"] == "input_required"
+        assert create(agent, "a", "approve") == {"task_id": "a", "state": "working"}
+        note = {}
+        while note.get("state") != "completed":
+            note = agent.message()["params"]
+        assert note["result"] == {"text": "Watered 3"}
 
 
 def test_the_pieces_of_an_answer_are_heard_as_they_come(tmp_path):
