@@ -334,13 +334,13 @@ def _retry(manifest, tool) -> list | None:
     if retry is None:
         return None
     if hints.get("readOnlyHint") is not True and hints.get("idempotentHint") is not True:
-        manifest.problem(
+        manifest.note(
             tool,
             ("retry",),
-            "only a tool that says it may run twice can be tried again",
-            hint="add annotations: { idempotentHint: true } if it may, or remove retry",
-            key=True,
+            f"{tool.name} is never tried again: it does not say that it may run twice "
+            "(annotations: { idempotentHint: true } does)",
         )
+        return None
     attempts = MAX_ATTEMPTS if retry.max_attempts is None else retry.max_attempts
     return [attempts, BACKOFF[retry.backoff or "exponential"]] if attempts > 1 else None
 

@@ -8,6 +8,7 @@ A board keeps its stores, the console's conversation among them, in one append-o
 from clawlite.core.image.memories import FILES, SUMMARIZE
 from clawlite.host.memory import memories
 from clawlite.host.memory.store_type import TYPES
+from clawlite.host.providers import provider_order
 
 # of the console's conversation, where it names no number (storelog.py)
 TALK_ENTRIES = 256
@@ -124,7 +125,7 @@ def _store(store, board, problem) -> None:
         )
     if store.encryption:
         problem(("encryption",), f"{board.name} encrypts no store", "leave it out")
-    if store.embedding is not None:
+    if provider_order.embeds(store):
         problem(("embedding",), f"{board.name} keeps no vectors", "leave it out", key=True)
     if store.search is not None and store.search.strategy in ("vector-only", "hybrid"):
         problem(("search", "strategy"), f"{board.name} keeps no vectors", "strategy fts-only")

@@ -58,7 +58,8 @@ class Manifest:
     facts                   [(kind, path, what was found there)] of all that was looked at: "file"
                             its bytes, "folder" its entries, "present" and "plain" (a plain file) a
                             bool
-    notes                   [((file, line), message)] of what the MCP servers lack or do wrong
+    notes                   [((file, line), message)] of what has no effect, and of what MCP servers
+                            lack or do wrong
     file                    the root document, as the user would open it; folder: where it lies
     """
 
@@ -150,6 +151,12 @@ class Manifest:
         self.problems.add(
             primitive.report_place, path if own else (), message, expected, found, hint, key and own
         )
+
+    def note(self, primitive: Primitive, path: tuple, message: str) -> None:
+        """Add a warning at *path* in the spec of *primitive*: what is valid, and has no effect."""
+        noted = (primitive.where(*path), message)
+        if noted not in self.notes:  # a build compiles twice
+            self.notes.append(noted)
 
     def check_handlers(self) -> None:
         """Add a problem for each tool that no function, registry, MCP server or skill answers:

@@ -62,7 +62,17 @@ def refuse(manifest) -> None:
 
         _store(store, manifest.settings.memory.encryption, problem)
         _path(manifest, store, problem)
-        if store.embedding is not None:
+        for path, why in _without_effect(store):
+            said = f"{'.'.join(path)} of {store.name} has no effect: {why}"
+            manifest.note(manifest.memory, ("stores", index, *path), said)
+        if store.embedding is not None and not provider_order.embeds(store):
+            manifest.note(
+                manifest.memory,
+                ("stores", index, "embedding"),
+                f"embedding has no effect: search.strategy of {store.name} is fts-only, which "
+                "looks at no vector (hybrid and vector-only do)",
+            )
+        elif store.embedding is not None:
             _embedding(manifest, store, problem)
     if manifest.settings.memory.encryption and not any(store.encryption for store in stores):
         manifest.problems.add(
@@ -181,6 +191,37 @@ def _store(store, key: str | None, problem) -> None:
         )
 
 
+def _without_effect(store) -> list[tuple]:
+    """Return [(path, why)] of the valid fields of *store* that nothing here acts by."""
+    life, forgets = store.lifecycle, store.forgetting
+    found = [
+        ((name,), why)
+        for name, why in (
+            ("role", "stores are told apart by type"),
+            ("salience", "entries are not weighed"),
+            ("confidence", "entries carry no source and no certainty"),
+        )
+        if getattr(store, name) is not None
+    ]
+    if life and life.acquisition:
+        why = (
+            "conversations are kept by themselves, other stores are written by tools and operators"
+        )
+        found.append((("lifecycle", "acquisition"), why))
+    if life and life.consolidation in ("merge", "adaptive"):
+        why = f"{life.consolidation} is not done (summarize is)"
+        found.append((("lifecycle", "consolidation"), why))
+    if life and life.retrieval == "contextual":
+        why = "contextual is searched as if nothing was said (exact and semantic are known)"
+        found.append((("lifecycle", "retrieval"), why))
+    if forgets and forgets.strategy in ("decay", "adaptive"):
+        why = f"{forgets.strategy} is not done (retention.max_age and max_entries are)"
+        found.append((("forgetting", "strategy"), why))
+    if forgets and forgets.signals:
+        found.append((("forgetting", "signals"), "nothing is measured for it"))
+    return found
+
+
 def _embedding(manifest, store, problem) -> None:
     """Check ``embedding``: of a semantic store, by a provider whose API makes some."""
     provider = manifest.resolve("Provider", store.embedding.provider_ref)
@@ -189,13 +230,6 @@ def _embedding(manifest, store, problem) -> None:
             ("embedding",),
             f"a {store.type} store has no embeddings",
             hint="use type: semantic, or remove it",
-            key=True,
-        )
-    elif store.search is not None and store.search.strategy == "fts-only":
-        problem(
-            ("embedding",),
-            "search.strategy is fts-only, and looks at no vector",
-            hint="use hybrid or vector-only, or remove it",
             key=True,
         )
     if provider.spec.protocol != "openai-compatible":

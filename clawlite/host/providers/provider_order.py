@@ -3,7 +3,7 @@
 
 1. The first provider is asked, then its fallbacks as declared.  With ``prefer`` in clawlite.toml,
    the provider with the highest hint of that kind is first; among equals, the one declared first.
-2. A limit that could not be enforced (a provider without a known price) is refused here.
+2. A limit of money does not count a provider without a known price: a warning says so.
 """
 
 from clawlite.core.net.service_call import MEDIATED
@@ -56,14 +56,20 @@ def embedders(manifest) -> list:
     found = [
         (manifest.resolve("Provider", store.embedding.provider_ref), store.embedding.model)
         for store in stores
-        if store.embedding
+        if embeds(store)
     ]
     return [each for number, each in enumerate(found) if each not in found[:number]]
 
 
+def embeds(store) -> bool:
+    """Return whether entries of *store* get vectors: nothing looks at them with fts-only."""
+    is_searched = store.search is None or store.search.strategy != "fts-only"
+    return store.embedding is not None and is_searched
+
+
 def embedding(manifest, store) -> list | None:
-    """Return [row of PROVIDERS, dimensions] of *store*, None where it declares none."""
-    if store.embedding is None:
+    """Return [row of PROVIDERS, dimensions] of *store*, None where it has no vectors."""
+    if not embeds(store):
         return None
     remote = [provider for provider in providers(manifest) if not is_builtin(provider)]
     asked = manifest.resolve("Provider", store.embedding.provider_ref), store.embedding.model
@@ -145,12 +151,11 @@ def check(manifest) -> None:
             (provider, provider.spec.model) for provider in providers(manifest)
         ] + embedders(manifest):
             if not is_builtin(provider) and model not in settings.prices:
-                manifest.problem(
+                manifest.note(
                     provider,
                     ("model",),
-                    f"cost_per_day_usd is limited, and nobody knows what {quoted(model)} costs",
-                    hint=f"add [prices.{quoted(model)}] with input and output to "
-                    f"clawlite.toml "
+                    f"cost_per_day_usd does not count {quoted(model)}: nobody knows what it costs "
+                    f"- add [prices.{quoted(model)}] with input and output to clawlite.toml "
                     "(dollars for a million tokens, 0 where it is free)",
                 )
 

@@ -87,6 +87,7 @@ def problems(manifest) -> list:
     if spec.topology == "pipeline" and passing == "event-bus":
         message = "a pipeline hands each result to the next agent alone"
         found.append((("coordination", "message_passing"), message, '"queue" or "direct"'))
+    _note_prices(manifest)
     return found + _members_problems(manifest) + _limits_problems(manifest)
 
 
@@ -141,7 +142,7 @@ def _to_all(spec) -> bool:
 
 
 def _limits_problems(manifest) -> list:
-    """Return the problems of limits that cannot be enforced, and of prices that are not known."""
+    """Return the problems of limits that cannot be enforced."""
     spec, found = manifest.swarm.spec, []
     limits = spec.resource_limits
     counted = [name for name in ("max_total_tokens", "max_total_cost_usd") if _limit(limits, name)]
@@ -157,18 +158,27 @@ def _limits_problems(manifest) -> list:
     if counted and manifest.settings.swarm and manifest.settings.swarm.remote:
         message = "nobody counts what a remote agent uses"
         found.append((("resource_limits", counted[0]), message))
+    return found
+
+
+def _note_prices(manifest) -> None:
+    """Warn of models that a comparison or a limit of money does not count."""
+    spec = manifest.swarm.spec
     if spec.aggregation.cost_aware:
-        priced = ("aggregation", "cost_aware")
-    elif "max_total_cost_usd" in counted:
-        priced = ("resource_limits", "max_total_cost_usd")
+        priced, what = ("aggregation", "cost_aware"), "asks it last"
+    elif _limit(spec.resource_limits, "max_total_cost_usd"):
+        priced, what = ("resource_limits", "max_total_cost_usd"), "does not count it"
     else:
-        return found
+        return
     for provider in provider_order.providers(manifest):
         model = provider.spec.model
         if not provider_order.is_builtin(provider) and model not in manifest.settings.prices:
-            message = f"nobody knows what {quoted(model)} costs"
-            found.append((priced, message, f"[prices.{quoted(model)}] in clawlite.toml"))
-    return found
+            manifest.note(
+                manifest.swarm,
+                priced,
+                f"nobody knows what {quoted(model)} costs, so {priced[-1]} {what} - add "
+                f"[prices.{quoted(model)}] to clawlite.toml",
+            )
 
 
 def _limit(limits, name: str):

@@ -49,13 +49,10 @@ def refuse(manifest) -> None:
                 )
     events = telemetry.spec.events
     if events is not None and events.swarm_ops and not swarms.is_built(manifest):
-        manifest.problem(
+        manifest.note(
             telemetry,
             ("events", "swarm_ops"),
-            "this agent is in no swarm, so nothing does what this would tell",
-            "false",
-            "true",
-            key=True,
+            "swarm_ops tells nothing: this agent is in no swarm",
         )
     for index, exporter in enumerate(telemetry.spec.exporters):
         if TYPES[exporter.type].is_remote:

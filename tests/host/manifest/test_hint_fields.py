@@ -53,6 +53,9 @@ ELSEWHERE = {
     ),
     'put {}.py there; when the device has it installed: packages = ["{}"] above the first section '
     "of clawlite.toml": "tests/host/tools/test_imports.py reads with both",
+    "name the people: the log has the id of whoever was refused (channel.refused)": (
+        "needs two documents: tests/host/channels/test_channels.py has both"
+    ),
     "add a Swarm": "tests/host/swarm/test_swarms.py builds such agents",
     'remove client_credential, or use flow = "device"': (
         "needs a server: tests/linux/mcp/test_sign_in.py builds with one"
@@ -147,10 +150,8 @@ PAIRING = {
     "access_control": {"mode": "pairing", "pairing": {"code_expiry_minutes": 5, "max_pending": 2}}
 }
 KEYED = '[[credentials]]\nname = "KEY"\n'
-RETRY = {"retry": {"max_attempts": 2}}
 EMBEDDING = {"embedding": {"provider_ref": "model", "model": "e", "dimensions": 8}}
 READS = {"trigger": {"queue_name": "agents/+/jobs"}}
-COSTS = {"policies": [{"inline": dict(ALLOW, rate_limits={"cost_per_day_usd": 1})}]}
 DRIVES = 'def look(board) -> str:\n    """Look."""\n    board.write("pump", 1)\n    return "x"\n'
 PIN = '[[pins]]\nname = "pump"\npin = 15\nkind = "%s"\n'
 ASKS = dict(TOOL, name="asks", skill_ref="go")
@@ -171,7 +172,6 @@ SKILL = {
     ]
 }
 BUS = '[[buses]]\nname = "wire"\nkind = "i2c"\nbus = 1\naddresses = [64]\n'
-PRICE = '[prices."m"]\ninput = 0.15\noutput = 0.6\n'
 OAUTH = '[oauth2.model]\nendpoint = "https://login.example.com/token"\nclient_id = "garden"\n'
 SHARED = "/srv/garden"
 WORKSPACE = store("workspace", path=SHARED + "/notes", max_size_mb=1)
@@ -370,20 +370,6 @@ ROWS = [
                 "",
             )
         ],
-    ),
-    (
-        "add annotations: { idempotentHint: true } if it may, or remove retry",
-        (merged(tool(**RETRY), sandbox()), ""),
-        [
-            (merged(tool(**RETRY, annotations={"idempotentHint": True}), sandbox()), ""),
-            (merged(tool(), sandbox()), ""),
-        ],
-    ),
-    (
-        "add [prices.{}] with input and output to clawlite.toml (dollars for a million tokens, 0 "
-        "where it is free)",
-        (merged(provider(), COSTS), ""),
-        [(merged(provider(), COSTS), PRICE)],
     ),
     (
         'name a file in clawlite.toml: {} = "{}.{}"',

@@ -320,10 +320,6 @@ def test_numbers_beyond_what_an_image_counts_are_its_greatest(tmp_path):
             "stores[0].embedding: a conversation store has no embeddings - use type: semantic",
         ),
         (
-            {"type": "semantic", "embedding": EMBEDDING, "search": {"strategy": "fts-only"}},
-            "stores[0].embedding: search.strategy is fts-only, and looks at no vector",
-        ),
-        (
             {"type": "semantic", "embedding": dict(EMBEDDING, dimensions=4097)},
             "stores[0].embedding.dimensions: expected at most 4096, found 4097",
         ),
@@ -671,7 +667,7 @@ def test_an_embedding_has_a_row_of_its_own(tmp_path):
         1,
         "/v1/embeddings",
         "embed",
-    ] and found.provider(1)[-2:] == [[0, 0], [0, 0]]
+    ] and found.provider(1)[-3:] == [[0, 0, 0], [0, 0, 0], []]
     assert found.provider(2)[:7] == [
         "vectors",
         2,

@@ -6,6 +6,7 @@ import pytest
 from provider_builds import build, opened, provider
 
 from clawlite.host.base.problems import ManifestErrors
+from clawlite.host.compiler import compiler
 from clawlite.host.manifest import lint_warnings, manifest
 
 
@@ -19,6 +20,14 @@ def problems(*args, **more):
     with pytest.raises(ManifestErrors) as caught:
         build(*args, **more)
     return [problem.text() for problem in caught.value.problems]
+
+
+def warnings(folder, *args, **more) -> str:
+    """Return what the build warns of, a line each."""
+    build(folder, *args, **more)
+    loaded = manifest.load(folder)
+    compiler.build(loaded)
+    return "\n".join(message for _, message in loaded.notes)
 
 
 CHEAP = {"hints": {"cost_priority": 0.9, "speed_priority": 0.5}}
@@ -74,9 +83,8 @@ def test_prices_and_the_strictest_limits_are_compiled(tmp_path):
     )
 
 
-def test_a_limit_of_money_needs_every_price(tmp_path):
-    """A limit that could not be kept is refused when it is built."""
-    (told,) = problems(
+def test_a_limit_of_money_does_not_count_what_has_no_price(tmp_path):
+    told = warnings(
         tmp_path,
         provider("one", ["two"]),
         provider("two"),
@@ -84,8 +92,9 @@ def test_a_limit_of_money_needs_every_price(tmp_path):
         settings='[prices."model-one"]\ninput = 1\noutput = 2\n',
     )
     assert (
-        'nobody knows what "model-two" costs' in told
+        'cost_per_day_usd does not count "model-two"' in told
         and 'add [prices."model-two"] with input and output' in told
+        and "model-one" not in told
     )
     for wrong in (
         "[prices.m]\ninput = -1\noutput = 0\n",
