@@ -16,6 +16,8 @@ down      it closes each connection, while ``is_down``    new       it speaks th
 changed   another description, once ``changed`` is set
 deaf      it never answers the end of a session
 nostream  its tools change, and a GET is 404, as where only POST has a route
+old       it speaks HTTP+SSE, the transport of 2024-11-05; closed: no POST and no GET are taken;
+          mute: no POST, and a GET is never answered; page: no POST, with 403
 forgets   it begins a session, and does not know it in the next request
 """
 
@@ -80,6 +82,16 @@ class Remote:
         self.asked.append((verb, one.path, dict(one.headers.items()), message))
         if self.is_down:
             one.close_connection = True
+        elif verb == "POST" and {"old", "closed", "mute", "page"} & set(self.what):
+            self.say(one, 403 if "page" in self.what else 405)
+        elif verb == "GET" and "mute" in self.what:
+            self.gone.wait()
+        elif verb == "GET" and "old" in self.what:
+            one.send_response(200)
+            one.send_header("Content-Type", "text/event-stream")
+            one.end_headers()
+            one.close_connection = True
+            one.wfile.write(b"event: endpoint\ndata: /messages?session_id=1\n\n")
         elif "redirect" in self.what:
             self.say(one, 307, b"", [("Location", self.to)])
         elif "moved" in self.what and one.path == "/mcp":

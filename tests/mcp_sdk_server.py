@@ -1,7 +1,9 @@
-"""An MCP server over Streamable HTTP on the official SDK, in both of its major versions:
-``mcp_sdk_server.py [stdio] [json] [stateless] [retry]``.  Its port is the first line of stdout.
+"""An MCP server on the official SDK, in both of its major versions, over Streamable HTTP:
+``mcp_sdk_server.py [stdio] [sse] [json] [stateless] [retry]``.  Its port is the first line of
+stdout.
 
 stdio      it speaks on stdin and stdout, and has no port
+sse        it speaks HTTP+SSE, the transport of 2024-11-05, at /sse
 json       answers are JSON, not streams of events
 stateless  no sessions, in the handshake era
 retry      it keeps events, closes each stream early, and clients come back for the answer
@@ -133,7 +135,10 @@ if __name__ == "__main__":
     if "stdio" in WHAT:
         server.run()
         sys.exit()
-    app = server.streamable_http_app(**(answer_json() if IS_NEW else {}))
+    if "sse" in WHAT:
+        app = server.sse_app()
+    else:
+        app = server.streamable_http_app(**(answer_json() if IS_NEW else {}))
     listener = socket.create_server(("127.0.0.1", 0))
     print(listener.getsockname()[1], flush=True)
     config = uvicorn.Config(app, log_level="error")

@@ -24,6 +24,7 @@ none         it lists no tool          many      it lists 500
 noisy        it writes 50 MB to stderr in each call
 asks         FOLDER/asks is a list of params of elicitation/create: each is asked in a call, which
              gives the answers
+shy          with asks: it lists its tools only for who can ask a person
 hasty        with asks: it does not wait for an answer before it asks the next
 leaves       with asks: it ends while it waits for an answer, once somebody has opened FOLDER/go
 nested       the result of a call has as many objects and lists open as its text says
@@ -250,6 +251,8 @@ def answer(method: str, params: dict):
         say({"method": "notifications/subscriptions/acknowledged"})
         return CANCELLED  # it is answered when it ends
     if method == "initialize" and "neither" not in WHAT:
+        if "shy" in WHAT and "elicitation" not in params["capabilities"]:
+            WHAT.append("none")
         version = params["protocolVersion"]
         return {
             "protocolVersion": version,

@@ -11,18 +11,23 @@ what to send; ``take`` gets the bytes that come back, or ``event`` the events of
 3. The client listens to a server that may change its list of tools: by a GET in the handshake era,
    by ``subscriptions/listen`` in the stateless one.  When a person can be asked, the GET brings the
    server's questions, too.  Calls then wait until the GET is answered, at most ``HOLD_MS``.
-4. A redirect (307, 308) is followed only to the same scheme, host and port, and at most
+4. A server that refuses ``initialize`` without an error of JSON-RPC may speak the transport of
+   2024-11-05, HTTP+SSE, which this client does not.  A GET tells: there its first event is
+   ``endpoint``.  The error then names it.
+5. A redirect (307, 308) is followed only to the same scheme, host and port, and at most
    ``MAX_MOVES`` times.
 """
 
 from clawlite.core.base.errors import ClawError, ProviderError
 from clawlite.core.base.jsonvalue import show
 from clawlite.core.mcp.mcp_client import (
+    INITIALIZE,
     OUTCOME_UNKNOWN,
     LISTEN,
     LONGEST_PAUSE_MS,
     MAX_LINE,
     PAUSE_MS,
+    PROBE_MS,
     READY,
     STATELESS,
     Broken,
@@ -38,6 +43,12 @@ MAX_REFUSAL = 65536  # bytes read of an answer whose status is no success
 MAX_SESSION = 1024  # characters of a session's id, and of an event's
 MAX_RESUMES = 10  # of one request's stream, without an event in between
 HOLD_MS = 1000
+_NO_ROUTE = (400, 404, 405)  # what a server of the old transport says to a POST
+_OLD = "it speaks HTTP+SSE, the transport of MCP 2024-11-05, which clawlite does not speak"
+_OLD_HINT = (
+    "look in its docs for the address of its Streamable HTTP, often /mcp in place of /sse; or name "
+    "as stdio:// server a program that speaks for it, such as mcp-proxy or mcp-remote"
+)
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 
@@ -124,6 +135,8 @@ class HTTPClient(MCPClient):
         self._session = None
         self._moves = 0
         self._is_settled = False  # the tools were known once
+        # the GET that looks for the old transport, until when, and what is told if it is not that
+        self._look, self._look_ms, self._refusal = None, 0, None
         # no call is sent before this time; -1: the GET was answered, so none waits any more
         self._hold_ms = 0
         super().__init__(codecs, version, now_ms, is_handshake, asks)
@@ -131,7 +144,12 @@ class HTTPClient(MCPClient):
     # -- what goes out
 
     def requests(self, now_ms: int) -> list:
-        """Return [(key, method, target, [(name, value)], body or None), ...] to be sent now."""
+        """Return [(key, method, target, [(name, value)], body or None), ...] to be sent now.
+        Raises ``Broken``: the server has not begun in time to answer what looks for the old
+        transport.
+        """
+        if self._look is not None and now_ms >= self._look_ms:
+            self._refuse([])
         if self._queue and self._queue[0].get("method") == "initialize":
             self._drop_all()
         starting = []
@@ -166,11 +184,18 @@ class HTTPClient(MCPClient):
             found.append((self._last_key, verb, self.url[3], self._headers(one), body))
         return found
 
+    @property
+    def is_looking(self) -> bool:
+        """Whether it looks for the old transport: ``PROBE_MS`` are enough for that."""
+        return self._look is not None
+
     def due_ms(self):
         """Return the monotonic ms at which ``tick`` and ``requests`` must be called even if nothing
         has come, or None.
         """
         times = [due[0] for due in self._later]
+        if self._look is not None:
+            times.append(self._look_ms)
         if self._hold_ms > 0 and self._queue:
             times.append(self._hold_ms)
         due_ms = super().due_ms()
@@ -350,6 +375,10 @@ class HTTPClient(MCPClient):
             event = one.events.next_event()
             while event is not None and key in self._open:
                 name, text = event
+                if one is self._look:
+                    if name == "endpoint":
+                        raise Broken(_OLD, _OLD_HINT)
+                    self._refuse(done)
                 one.resumes = 0
                 if one.message is None and one.number is None:
                     self._listen_from, self._pause_ms = one.events.last, PAUSE_MS
@@ -383,6 +412,8 @@ class HTTPClient(MCPClient):
     def _whole(self, key, one: _Exchange, now_ms: int, done: list):
         """Take a complete answer that is no stream of events."""
         self._close(key)
+        if one is self._look:
+            self._refuse(done)
         status, body, method = one.status, bytes(one.body).strip(), None
         if one.message is not None:
             method = one.message.get("method")
@@ -421,7 +452,7 @@ class HTTPClient(MCPClient):
         elif one.message is None and one.number in self._waiting:
             self._fail(one, "its answer was cut off, and its rest is HTTP %d" % status, done)
         else:
-            self._refused(one, body, done)
+            self._refused(one, body, now_ms, done)
 
     def _hears_nothing(self, one: _Exchange):
         """The server gives no stream to listen to.  Where it gave one before, nobody has heard what
@@ -430,7 +461,7 @@ class HTTPClient(MCPClient):
         self._listens = False
         self.is_stale = self.is_stale or one.last is not None
 
-    def _refused(self, one: _Exchange, body: bytes, done: list):
+    def _refused(self, one: _Exchange, body: bytes, now_ms: int, done: list):
         """Take an answer with a status that is no success; some have a JSON-RPC error in them."""
         self._renewed.discard(one.number)
         error = None
@@ -447,7 +478,18 @@ class HTTPClient(MCPClient):
                 )
                 said += "or [mcp.NAME.oauth2])"
             error = {"code": -32603, "message": said}
+            if self.state == INITIALIZE and one.status in _NO_ROUTE:
+                self._refusal, self._look = error, _Exchange(one.number, None)
+                self._look_ms = now_ms + PROBE_MS
+                self._later.append((now_ms, self._look))
+                return
         self._text(one, self._dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode(), done)
+
+    def _refuse(self, done: list):
+        """Tell why ``initialize`` was refused: the server does not speak the old transport."""
+        one, self._look = self._look, None
+        error = self._dumps({"jsonrpc": "2.0", "id": None, "error": self._refusal})
+        self._text(one, error.encode(), done)  # raises ``Broken``
 
     def _moved(self, one: _Exchange, done: list):
         place = one.headers.get("location", "")
@@ -475,6 +517,8 @@ class HTTPClient(MCPClient):
     def _cut(self, key, one: _Exchange, why: str, now_ms: int, done: list):
         """The connection has ended before the answer."""
         self._close(key)
+        if one is self._look:
+            self._refuse(done)
         last = one.events.last if one.events else one.last
         if self._waiting.get(one.number) == LISTEN:
             del self._waiting[one.number]
@@ -525,5 +569,5 @@ class HTTPClient(MCPClient):
         for key in list(self._open):
             self._close(key)
         self._later = []
-        self._session = None
+        self._look = self._session = None
         self._is_settled = False

@@ -3,6 +3,7 @@
 import json
 import os
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
@@ -12,11 +13,13 @@ import time
 from clawlite import __version__
 from clawlite.core.base.errors import ClawError, ParseError
 from clawlite.core.mcp.mcp_client import DISCOVER, READY, MCPClient
+from clawlite.core.mcp.script_line import MAX_LINE, interpreter, no_interpreter
 from clawlite.host.base.problems import QuotingError, quoted
 from clawlite.host.base.toml_text import depth_of
 
 TIMEOUT_S = 30  # from the start of a server to the end of its list
 _SAID = 2000  # characters of stderr that are shown
+_TRY = "try it by hand, and see its arguments in clawlite.toml: [mcp.NAME] args"
 _DEEPEST = 256  # levels of what a server sends
 
 
@@ -49,9 +52,10 @@ def _listed(argv: list[str], env: dict[str, str], is_handshake: bool):
             )
         except OSError as e:
             ours.close()
+            why, hint = _missing(argv[0], base["PATH"]) or (e.strerror, "install it here too")
             raise ClawError(
-                f"the MCP server {argv[0]} cannot be started: {e.strerror}",
-                "install it here too: a build asks it for its tools",
+                f"the MCP server {argv[0]} cannot be started: {why}",
+                f"{hint}: a build asks it for its tools",
             ) from None
         finally:
             theirs.close()
@@ -64,12 +68,24 @@ def _listed(argv: list[str], env: dict[str, str], is_handshake: bool):
             if client.state == DISCOVER and not is_handshake:
                 return None
             process.wait()
-            raise _failed(argv, "it ended", errors, client.odd_line) from None
+            why, hint = _missing(argv[0], base["PATH"]) or ("it ended", _TRY)
+            raise _failed(argv, why, errors, client.odd_line, hint) from None
         except ClawError as e:
             raise _failed(argv, e.message, errors, client.odd_line) from None
         finally:
             ours.close()
             _end(process)
+
+
+def _missing(script: str, path: str) -> tuple[str, str] | None:
+    """Return (message, hint) when *script* begins with an interpreter that is not here."""
+    try:
+        with open(script, "rb") as file:
+            program, name = interpreter(file.read(MAX_LINE))
+    except OSError:
+        return None
+    is_there = shutil.which(name, path=path) if name else os.path.exists(program)
+    return no_interpreter(script, program, name) if program and not is_there else None
 
 
 class _Ended(Exception):
@@ -121,7 +137,7 @@ def notes_of(client: MCPClient) -> list[str]:
     return notes
 
 
-def _failed(argv: list[str], why: str, errors, odd_line: str) -> ClawError:
+def _failed(argv: list[str], why: str, errors, odd_line: str, hint: str = "") -> ClawError:
     size = errors.seek(0, os.SEEK_END)
     errors.seek(max(size - _SAID, 0))
     said = errors.read().decode("utf-8", "replace").strip()
@@ -129,7 +145,7 @@ def _failed(argv: list[str], why: str, errors, odd_line: str) -> ClawError:
         why += f"; what it writes to stdout is no message of MCP: {odd_line}"
     return QuotingError(
         f"the MCP server {argv[0]}: {why}" + (", and said:" if said else ""),
-        "try it by hand, and see its arguments in clawlite.toml: [mcp.NAME] args",
+        hint or _TRY,
         said.splitlines(),
     )
 

@@ -60,7 +60,8 @@ def tools_at(url: str, headers: list[tuple[str, str]], authorities: list) -> tup
     except ClawError as e:
         raise ClawError(
             f"the MCP server {url}: {e.message}",
-            "is it up, and is the address right? clawlite.toml, [[credentials]] gives it a key",
+            e.hint
+            or "is it up, and is the address right? clawlite.toml, [[credentials]] gives it a key",
         ) from None
     return client.tools, not client.is_stateless, notes_of(client)
 
@@ -69,10 +70,11 @@ def _exchange(client: HTTPClient, opener, headers: list, wanted: tuple, until: f
     """Make one request, and give *client* what comes of it until it needs no more."""
     key = wanted[0]
     probes = client.state == DISCOVER
+    is_short = probes or client.is_looking
     left = max(until - time.monotonic(), 0.001)
     try:
         with _open(
-            client, opener, headers, wanted, min(left, PROBE_MS / 1000) if probes else left
+            client, opener, headers, wanted, min(left, PROBE_MS / 1000) if is_short else left
         ) as answer:
             fields = {name.lower(): value for name, value in answer.headers.items()}
             client.event(key, ("head", answer.status, fields), now_ms())

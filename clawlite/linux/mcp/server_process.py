@@ -7,6 +7,7 @@ Both have: stream (a socket that does not block), errors() -> the end of what it
 has_ended() -> bool, end() (the process is gone when it returns, or its sandbox ends it).
 """
 
+import errno
 import os
 import signal
 import socket
@@ -64,6 +65,12 @@ class PlainServer:
     """
 
     def __init__(self, argv: list, env: dict, cwd: str):
+        from clawlite.linux.sandbox.interpreter import missing_interpreter
+
+        path = env.get("PATH", os.defpath)
+        said = missing_interpreter(argv[0], path)
+        if said is not None:
+            raise ClawError(*said)
         self.stream, theirs = socket.socketpair()
         self._errors, their_errors = os.pipe()
         self._said = b""
@@ -81,10 +88,11 @@ class PlainServer:
             self.stream.close()
             errors, self._errors = self._errors, -1
             os.close(errors)
-            raise ClawError(
+            said = missing_interpreter(argv[0], path, e.errno == errno.ENOENT) or (
                 "%s: %s" % (argv[0], e.strerror),
                 "install it there, or name its path in the mcp_source of its tools",
-            ) from None
+            )
+            raise ClawError(*said) from None
         finally:
             theirs.close()
             os.close(their_errors)

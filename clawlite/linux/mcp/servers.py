@@ -670,6 +670,14 @@ def not_started(data: bytes):
 def _pin_mismatch(server: _Server, tool: str):
     """Return the error for a tool that is not what was pinned, or None."""
     definition = server.client.tools.get(tool)
+    if definition is None and not server.client.asks:
+        return _not_run(
+            "the MCP server %s does not offer its tool %s here, where it can ask no person; when "
+            "this agent was built, it could" % (server.name, tool),
+            "call it where somebody answers: clawlite run on a terminal, a client or an operator "
+            "that takes questions, a channel with an admin; if it is missing there too, clawlite "
+            "build --refresh shows what has changed",
+        )
     if definition is None:
         what = "the MCP server %s has no tool %s any more" % (server.name, tool)
     else:

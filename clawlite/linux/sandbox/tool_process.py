@@ -8,6 +8,7 @@ question comes as a descriptor of memory.
 
 import _socket
 import array
+import errno
 import marshal
 import os
 import signal
@@ -19,6 +20,7 @@ from clawlite.linux.files.real_path import PathChanged, open_real
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.maker import maker_run
 from clawlite.linux.sandbox import plan as plans
+from clawlite.linux.sandbox.interpreter import missing_interpreter
 
 PART = 32768  # bytes of one message
 _LISTENED, _REFUSED = range(2)  # filters for files: with a listener, and for when there can be none
@@ -297,15 +299,18 @@ def _confine(plan: dict, filters, rules):
 
 
 def _execute(plan: dict, argv: list, env: dict):
-    try:
-        os.execvpe(argv[0], argv, env)
-    except OSError as e:
-        raise _not_let_in(
-            plan,
-            "no program",
-            "%s: %s" % (argv[0], e.strerror),
-            "name a program in /usr or in a mounted folder",
-        ) from None
+    path = env.get("PATH", os.defpath)
+    said = missing_interpreter(argv[0], path)
+    if said is None:
+        try:
+            os.execvpe(argv[0], argv, env)
+        except OSError as e:
+            said = missing_interpreter(argv[0], path, e.errno in (errno.ENOENT, errno.EACCES))
+            said = said or (
+                "%s: %s" % (argv[0], e.strerror),
+                "name a program in /usr or in a mounted folder",
+            )
+    raise _not_let_in(plan, "no program", *said)
 
 
 # -- functions

@@ -262,6 +262,28 @@ def test_a_program_that_is_not_there(tmp_path):
         build.build(str(agent))
 
 
+@pytest.mark.parametrize(
+    "first, asks_for",
+    [
+        ("#!/no/such/python3", "/no/such/python3"),
+        ("#!/usr/bin/env no-such-node", "no-such-node in PATH"),
+        ("#!/usr/bin/python3\r", r"/usr/bin/python3\r (the line ends as on Windows)"),
+    ],
+)
+def test_a_script_whose_interpreter_is_not_here(tmp_path, first, asks_for):
+    script = tmp_path / "server"
+    script.write_bytes(first.encode() + b"\nprint()\n")
+    script.chmod(0o755)
+    tools = [mcp_agents.tool("echo", program=str(script))]
+    with pytest.raises(ClawError) as caught:
+        build.build(str(mcp_agents.write(tmp_path, tools=tools)))
+    said = "the first line of %s (#!) asks for %s, which cannot be started here" % (
+        script,
+        asks_for,
+    )
+    assert said in caught.value.message and "install it" in caught.value.hint
+
+
 def test_a_tool_that_the_server_does_not_have(tmp_path):
     found = problem(mcp_agents.write(tmp_path, tools=[mcp_agents.tool("echo", "ecko")]))
     assert "tools[0].inline.mcp_source.tool_name: the MCP server t has no tool" in found.text()

@@ -27,10 +27,10 @@ def question(message="Which city?", **fields) -> dict:
     return {"message": message, "requestedSchema": schema}
 
 
-def asking(tmp_path, *forms, more="", level="none") -> str:
+def asking(tmp_path, *forms, more="", level="none", what=()) -> str:
     """Return the image of an agent whose tool echo asks *forms*, and gives the answers."""
     agent = mcp_agents.write(
-        tmp_path, ("asks",), level, tools=[mcp_agents.tool("echo", "echo")], more=more
+        tmp_path, ("asks", *what), level, tools=[mcp_agents.tool("echo", "echo")], more=more
     )
     (tmp_path / "marks/asks").write_text(json.dumps(forms))
     return build_beside(str(agent))
@@ -292,6 +292,18 @@ def test_an_operator_that_does_not_say_so_is_not_asked(tmp_path):
         assert json.loads(text_of(answer))[0]["code"] == -32601
 
 
+def test_a_tool_that_there_is_only_where_a_person_can_be_asked(tmp_path):
+    """The server has not changed, and another build would not help."""
+    image = asking(tmp_path, question(name={"type": "string"}), what=("shy",))
+    with Operator(tmp_path, image, takes=False) as one:
+        error = one.call("echo", {"text": "a"})["error"]
+        assert "t does not offer its tool echo here, where it can ask no person" in error["message"]
+        assert "call it where somebody answers" in error["data"]["hint"]
+        assert "any more" not in error["message"] and error["data"]["ran"] is False
+    with Operator(tmp_path, image) as one:
+        assert one.call("echo", {"text": "a"})["params"]["message"] == "Which city?"
+
+
 def test_a_server_that_does_not_stop_asking(tmp_path):
     forms = [question("Sure %d?" % number) for number in range(10)]
     with Operator(tmp_path, asking(tmp_path, *forms)) as one:
@@ -412,6 +424,9 @@ def test_server_everything(tmp_path):
         one.answer({"name": "Ada"})
         text = text_of(one.agent.message())
         assert "provided the requested information" in text
+    with Operator(tmp_path, image, takes=False) as one:  # it does not offer this tool then
+        answer = one.call("ask", {}, 2)
+        assert "where it can ask no person" in answer["error"]["message"], answer
     with at_terminal(tmp_path, image) as agent:
         agent.expect("> ")
         agent.line("hi")

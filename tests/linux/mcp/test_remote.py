@@ -288,6 +288,36 @@ def test_a_server_that_speaks_neither_era(tmp_path):
         assert not (agent / "clawlite.lock").exists()
 
 
+OLD = "it speaks HTTP+SSE, the transport of MCP 2024-11-05"
+
+
+def test_a_server_of_the_old_transport_is_named_when_the_agent_is_built(tmp_path, published_old):
+    with pytest.raises(ClawError) as caught:
+        build(str(mcp_agents.remote(tmp_path, published_old)))
+    assert OLD in caught.value.message and published_old in caught.value.message
+    assert "/mcp in place of /sse" in caught.value.hint and "stdio://" in caught.value.hint
+
+
+def test_a_server_that_speaks_the_old_transport_now_is_named(tmp_path):
+    with Remote() as server:
+        with running(tmp_path, mcp_agents.remote(tmp_path, server.url)) as one:
+            server.what = ("old",)
+            error = called(one, "echo")[1]
+            assert OLD in error["message"] and error["data"]["ran"] is False
+            assert "/mcp in place of /sse" in error["data"]["hint"]
+            server.what = ()
+            eventually(lambda: called(one, "echo", number=7)[0] == "a")
+
+
+@pytest.mark.parametrize("what, methods", [("closed", ["GET"]), ("mute", ["GET"]), ("page", [])])
+def test_a_refusal_that_is_not_of_the_old_transport_stays_as_it_is(tmp_path, what, methods):
+    """A GET tells the two apart; what does not answer it, or otherwise, is what it was."""
+    with Remote(what) as server:
+        with pytest.raises(ClawError, match="it answers initialize with an error: HTTP 40[35]"):
+            build(str(mcp_agents.remote(tmp_path, server.url)))
+        assert [verb for verb, *_ in server.asked if verb != "POST"] == methods
+
+
 def test_nobody_there(tmp_path):
     with Remote() as server:
         pass

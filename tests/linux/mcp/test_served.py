@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import sys
 import tomllib
 
 import mcp_agents
@@ -329,6 +330,41 @@ def test_a_program_that_the_sandbox_does_not_show(tmp_path):
     ).initialize() as running:
         error = called(running, "echo")[1]
         assert "No such file" in error["message"] and "in a mounted folder" in error["message"]
+
+
+@pytest.mark.parametrize(
+    "first, asks_for",
+    [
+        ("#!BIN/my-python", "BIN/my-python"),
+        ("#! BIN/my-python -B", "BIN/my-python"),
+        ("#!/usr/bin/env my-python", "my-python in PATH"),
+        ("#!/usr/bin/env -S A=b my-python -B", "my-python in PATH"),
+    ],
+)
+def test_a_script_whose_interpreter_is_not_there(tmp_path, first, asks_for, level, monkeypatch):
+    """The maker has it, in a folder that the sandbox does not show or the device does not have."""
+    bin, marks = tmp_path / "bin", tmp_path / "marks"
+    bin.mkdir()
+    (bin / "my-python").symlink_to(sys.executable)
+    script = marks / "server"
+    tools = [mcp_agents.tool("echo", program=str(script))]
+    agent = mcp_agents.write(tmp_path, tools=tools, args=[str(marks)], level=level)
+    run = "import runpy\nrunpy.run_path(%r, run_name='__main__')\n" % str(mcp_agents.SERVER)
+    script.write_text(first.replace("BIN", str(bin)) + "\n" + run)
+    script.chmod(0o755)
+    with monkeypatch.context() as context:
+        context.setenv("PATH", "%s:%s" % (bin, os.environ["PATH"]))
+        image = build_beside(str(agent))
+    if level == "none":
+        bin.rename(tmp_path / "elsewhere")
+    with Agent(linux("serve", image, "--stdio"), tmp_path).initialize() as one:
+        error = called(one, "echo")[1]
+    asks_for = asks_for.replace("BIN", str(bin))
+    said = "the first line of %s (#!) asks for %s, which cannot be started" % (script, asks_for)
+    assert said in error["message"], error
+    told = error["message"] + str(error["data"])
+    assert "mount its folder where there is a sandbox" in told, error
+    assert "stdio:///PATH/OF/my-python#NAME" in told, error
 
 
 def test_nothing_is_left_of_an_agent_that_is_killed(tmp_path, level):

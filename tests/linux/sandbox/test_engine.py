@@ -73,6 +73,22 @@ def test_a_program_that_could_not_begin_is_no_result(player, argv, cwd):
     assert "No such file" in error.message and (cwd or argv[0]) in error.message
 
 
+@pytest.mark.parametrize(
+    "first, asks_for",
+    [
+        ("#!/no/such/python", "/no/such/python"),
+        ("#!/usr/bin/env no-such-node", "no-such-node in PATH"),
+        ("#!/bin/sh\r", r"/bin/sh\r (the line ends as on Windows)"),
+    ],
+)
+def test_a_script_whose_interpreter_is_not_there(player, first, asks_for):
+    made = player.run(profile(), _shell("cat > script; chmod +x script", stdin=first.encode()))
+    assert made[1]["exit_code"] == 0
+    good, error = player.run(profile(), Command(["./script"]))
+    assert not good and error.code == -32010 and error.data["ran"] is False, error
+    assert "of ./script (#!) asks for %s, which" % asks_for in error.message
+
+
 def test_a_signal_is_128_and_its_number(player):
     assert player.run(profile(), _shell("kill -9 $$"))[1]["exit_code"] == 137
 
