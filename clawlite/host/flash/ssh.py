@@ -9,6 +9,7 @@
    whole.
 2. The system's own ``ssh`` does the talking, with the user's own settings, keys and known hosts;
    one connection a flash.
+3. Every wait has a deadline: when it has passed, ssh is ended, and with it whatever waits for it.
 """
 
 import json
@@ -16,6 +17,8 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import threading
+from contextlib import contextmanager
 from pathlib import Path
 
 import clawlite.core
@@ -35,6 +38,20 @@ _OTHER = {"a": "b", "b": "a", None: "a"}
 _MOST_REPLY = 4 << 20  # bytes: a slot may have 4,096 files
 _PIECE = 16384  # bytes between two steps of the progress bar
 _NOISE = 65536  # bytes that a login may print before the far end speaks
+# seconds: a login of a Pi Zero takes some 10; who types a password is given the time for it
+_GREET_S, _GREET_PERSON_S = 25, 300
+_ANSWER_S = 120  # on an old card, a sync of its cache may take a minute
+_LONG_S = {"start": ssh_remote.START_S, "restart": 2 * ssh_remote.RESTART_S}  # beside _ANSWER_S
+# What runs first over there, on any Python 3: what follows it would be a syntax error on an old one.
+_FIRST = b"""import sys
+if sys.version_info < %r:
+    sys.stdout.write(%r)
+    sys.stdout.write('{"ok": {"python": [%%d, %%d], "model": null}}\\n' %% tuple(sys.version_info[:2]))
+    sys.stdout.flush()
+    sys.stdin.buffer.read()
+else:
+    exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))
+""" % (PYTHON, ssh_remote.GREETING.decode())
 _FAR = "python3 -I -S -c " + shlex.quote(
     "import sys;exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))"
 )
@@ -106,11 +123,13 @@ class Remote:
         self.name, self.boards, self.next = host, [], ""
         self._ssh = self._errors = None
         self._agent, self._said, self._look = "", None, {}
+        self._late = 0  # seconds after which ssh was ended, for want of an answer
 
     def __enter__(self):
         self._errors = tempfile.TemporaryFile()
         # nobody is there to be asked
-        batch = () if sys.stdin.isatty() and sys.stderr.isatty() else ("-o", "BatchMode=yes")
+        is_person = sys.stdin.isatty() and sys.stderr.isatty()
+        batch = () if is_person else ("-o", "BatchMode=yes")
         try:
             self._ssh = subprocess.Popen(
                 ["ssh", *_OPTIONS, *batch, "--", self.name, _FAR],
@@ -124,13 +143,13 @@ class Remote:
                 f"ssh: {e.strerror}", "install an ssh client: sudo apt install openssh-client"
             ) from None
         try:
-            self._greet()
+            self._greet(_GREET_PERSON_S if is_person else _GREET_S)
             facts = self._ask("facts")
             if tuple(facts["python"]) < PYTHON:
                 raise Failed(
                     f"{self.name}: Python {facts['python'][0]}.{facts['python'][1]}, "
                     f"expected {PYTHON[0]}.{PYTHON[1]} or later",
-                    "put Raspberry Pi OS Bookworm or later on it",
+                    "put a system with it there, such as Raspberry Pi OS Bookworm or Ubuntu 24.04",
                 )
             self.boards = [board_of(facts["model"])]
         except BaseException:
@@ -153,17 +172,37 @@ class Remote:
 
     # -- the line
 
-    def _greet(self):
+    @contextmanager
+    def _deadline(self, seconds: float):
+        """End ssh when what is inside takes more than *seconds*: a wait for it ends with it."""
+
+        def end():
+            self._late = seconds
+            self._ssh.kill()
+
+        clock = threading.Timer(seconds, end)
+        clock.daemon = True
+        clock.start()
+        try:
+            yield
+        finally:
+            clock.cancel()
+
+    def _greet(self, seconds: float):
+        """Send the far end its program and wait until it says that it runs.  What the login prints
+        before that may end without a line end.
+        """
         source = Path(ssh_remote.__file__).read_bytes()
-        self._send(b"%d\n%s" % (len(source), source))
-        seen = 0
-        while seen < _NOISE:
-            line = self._ssh.stdout.readline(_NOISE)
-            if line == ssh_remote.GREETING:
-                return
-            if not line:
-                raise self._lost()
-            seen += len(line)
+        self._send(b"%d\n%s%d\n%s" % (len(_FIRST), _FIRST, len(source), source))
+        seen = bytearray()
+        with self._deadline(seconds):
+            while len(seen) < _NOISE:
+                byte = self._ssh.stdout.read(1)  # it is buffered
+                if not byte:
+                    raise self._lost()
+                seen += byte
+                if seen.endswith(ssh_remote.GREETING):
+                    return
         raise Failed(
             f"{self.name}: its login prints too much",
             "make its shell quiet for logins without a terminal",
@@ -171,13 +210,19 @@ class Remote:
 
     def _send(self, data: bytes):
         try:
-            self._ssh.stdin.write(data)
-            self._ssh.stdin.flush()
+            with self._deadline(_ANSWER_S):
+                self._ssh.stdin.write(data)
+                self._ssh.stdin.flush()
         except OSError:
             raise self._lost() from None
 
     def _lost(self) -> ClawError:
         """Return the error for a connection that ended, with ssh's message about it."""
+        if self._late:
+            return NotReached(
+                f"{self.name}: no answer for {self._late} s; what ran before is untouched",
+                f"does this end at once: ssh {self.name} true - then flash again",
+            )
         try:
             code = self._ssh.wait(5)
         except subprocess.TimeoutExpired:
@@ -197,11 +242,13 @@ class Remote:
 
     def _ask(self, *request):
         self._send(json.dumps(request).encode() + b"\n")
-        return self._reply(_FORMS.get(request[0], _is_any))
+        verb = request[0]
+        return self._reply(_FORMS.get(verb, _is_any), _ANSWER_S + _LONG_S.get(verb, 0))
 
-    def _reply(self, is_right):
+    def _reply(self, is_right, seconds: float = _ANSWER_S):
         """Return the value of the next reply; *is_right*: function(value) -> whether it is one."""
-        line = self._ssh.stdout.readline(_MOST_REPLY)
+        with self._deadline(seconds):
+            line = self._ssh.stdout.readline(_MOST_REPLY)
         if not line.endswith(b"\n"):
             raise self._lost() if len(line) < _MOST_REPLY else self._strange()
         try:
@@ -231,7 +278,7 @@ class Remote:
         """
         self._send(json.dumps(["bench", len(archive), words]).encode() + b"\n" + archive)
         while True:
-            reply = self._reply(_is_of_bench)
+            reply = self._reply(_is_of_bench, _ANSWER_S + ssh_remote.BENCH_S)
             if not isinstance(reply, str):
                 return reply
             said(reply)

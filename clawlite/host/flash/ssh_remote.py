@@ -26,8 +26,9 @@ import threading
 GREETING = b"clawlite there 1\n"
 OURS = ("a", "b", "current", "current.new")
 MOST_FILES = 4096  # in one slot
-_START_S = 60  # a Pi Zero takes some 5 s for a first start
-_BENCH_S = 3600  # a Pi Zero takes minutes for all suites
+START_S = 60  # a Pi Zero takes some 5 s for a first start
+RESTART_S = 120  # systemd itself gives up a stop after 90
+BENCH_S = 3600  # a Pi Zero takes minutes for all suites
 _SAID = 4000  # characters of an agent's output that are kept
 
 
@@ -176,7 +177,7 @@ class Remote:
                 start_new_session=True,
             )
             try:
-                said = agent.communicate(timeout=_START_S)[0]
+                said = agent.communicate(timeout=START_S)[0]
                 code = agent.returncode
             except subprocess.TimeoutExpired:
                 code = None
@@ -209,7 +210,7 @@ class Remote:
             main = os.path.join(folder, "clawlite", "__main__.py")
             code = self._lines_of([sys.executable, "-I", "-S", main, *words], errors)
             if code is None:
-                return [None, "they took more than %d s" % _BENCH_S]
+                return [None, "they took more than %d s" % BENCH_S]
             errors.seek(0)
             return [code, errors.read().decode("utf-8", "replace")[-_SAID:]]
 
@@ -220,7 +221,7 @@ class Remote:
         running = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True
         )
-        clock = threading.Timer(_BENCH_S, running.kill)
+        clock = threading.Timer(BENCH_S, running.kill)
         clock.start()
         try:
             with running:  # waits for its end
@@ -262,6 +263,7 @@ class Remote:
                     stdin=subprocess.DEVNULL,
                     capture_output=True,
                     text=True,
+                    timeout=RESTART_S,
                 )
 
             try:
@@ -275,6 +277,8 @@ class Remote:
                     ]
             except OSError:  # no systemd here
                 return None
+            except subprocess.TimeoutExpired:
+                return [scope, "systemctl did not end within %d s" % RESTART_S]
         return None
 
 

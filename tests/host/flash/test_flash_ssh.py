@@ -5,6 +5,7 @@ and what stays when it breaks off.
 import json
 import os
 import subprocess
+import sys
 
 import pytest
 from agents import clawlite
@@ -12,7 +13,7 @@ from slot_board import TOOLS, project
 from ssh_server import Server, command, needs_sshd
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.flash import flash, ssh
+from clawlite.host.flash import flash, ssh, ssh_remote
 
 pytestmark = needs_sshd
 
@@ -196,8 +197,16 @@ def test_somebodys_own_folder_is_left_alone(there, tmp_path):
     assert [path.name for path in there.iterdir()] == ["diary.txt"]
 
 
-def test_a_login_that_talks_is_no_hindrance(there, server, tmp_path):
-    (server.home / ".bashrc").write_text("echo welcome; echo to this Pi\n")
+@pytest.mark.parametrize(
+    "login",
+    [
+        "echo welcome; echo to this Pi",
+        r"printf '\033]0;pi@claw\007'",  # a terminal's title: no line end
+        f"printf '%s' '{ssh_remote.GREETING.decode().strip()}'",
+    ],
+)
+def test_a_login_that_talks_is_no_hindrance(there, server, tmp_path, login):
+    (server.home / ".bashrc").write_text(login + "\n")
     assert flashed(project(tmp_path / "one", "1.0.0", TOOLS))["written"]
 
 
@@ -252,6 +261,19 @@ def test_a_machine_without_a_python_that_will_do(there, server, tmp_path, monkey
     monkeypatch.setattr(ssh, "PYTHON", (4, 0))
     with pytest.raises(ClawError, match="expected 4.0 or later"):
         flashed(image)
+
+
+def test_an_old_python_is_named_though_it_cannot_read_the_program(there, server, tmp_path):
+    """Its stand-in takes what the parser of Python 3.8 takes, and says that it is one."""
+    (server.bin / "old.py").write_text(
+        "import ast, sys\n"
+        "given = sys.stdin.buffer.read(int(sys.stdin.buffer.readline()))\n"
+        "sys.version_info = (3, 8, 10, 'final', 0)\n"
+        "exec(compile(ast.parse(given, feature_version=(3, 8)), 'given', 'exec'))\n"
+    )
+    command(server.bin, "python3", f"exec {sys.executable} -I -S {server.bin}/old.py")
+    with pytest.raises(ClawError, match=r"Python 3\.8, expected 3\.11 or later"):
+        flashed(project(tmp_path / "one", "1.0.0", TOOLS))
 
 
 def test_two_targets_are_one_too_many(tmp_path):

@@ -116,3 +116,55 @@ def test_a_slot_that_leads_away_is_not_written(tmp_path, place):
     there.write("b/g", 4)  # the link itself is replaced
     assert (home / "b/g").read_text() == "data" and not Path(home / "b/g").is_symlink()
     assert (other / "f.py").read_text() == "VICTIM"
+
+
+@pytest.fixture
+def silent(tmp_path, monkeypatch):
+    """Return function(program) -> ``ssh.Remote``: an ``ssh`` that runs this Python and then waits
+    for ever; no wait for it takes more than a moment.
+    """
+
+    def make(program: str):
+        fake = tmp_path / "ssh"
+        fake.write_text(
+            f"#!{sys.executable}\nimport signal, sys\n{program}\n"
+            "sys.stdout.flush()\nwhile True: signal.pause()\n"
+        )
+        fake.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        for name in ("_GREET_S", "_GREET_PERSON_S", "_ANSWER_S"):
+            monkeypatch.setattr(ssh, name, 0.5)
+        monkeypatch.setattr(ssh, "_LONG_S", {})
+        return ssh.Remote("pi")
+
+    return make
+
+
+_SAY = "sys.stdout.buffer.write(%r)"
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["", "print('welcome', end='')", _SAY % ssh_remote.GREETING],
+    ids=["silent", "a login that does not end", "no answer"],
+)
+def test_a_far_end_that_says_nothing_is_given_up(silent, program):
+    with pytest.raises(ssh.NotReached, match=r"no answer for 0\.5 s"), silent(program):
+        pass
+
+
+def test_a_far_end_that_reads_nothing_is_given_up(silent):
+    program = _SAY % (ssh_remote.GREETING + line(FACTS))
+    with silent(program) as there:
+        with pytest.raises(ssh.NotReached, match="no answer"):
+            there.do(("write", "a/f", b"x" * (4 << 20)), lambda went: None)
+
+
+def test_a_service_that_does_not_restart_is_given_up(tmp_path, monkeypatch):
+    fake = tmp_path / "systemctl"
+    fake.write_text("#!/bin/sh\n[ $3 = is-active ] && exit 0\nexec sleep 1000\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(ssh_remote, "RESTART_S", 0.5)
+    said = ssh_remote.Remote(io.BytesIO(), None).restart("x.service")
+    assert said[0] == "--user" and "did not end" in said[1]
