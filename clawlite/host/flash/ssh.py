@@ -42,11 +42,12 @@ _NOISE = 65536  # bytes that a login may print before the far end speaks
 _GREET_S, _GREET_PERSON_S = 25, 300
 _ANSWER_S = 120  # on an old card, a sync of its cache may take a minute
 _LONG_S = {"start": ssh_remote.START_S, "restart": 2 * ssh_remote.RESTART_S}  # beside _ANSWER_S
-# What runs first over there, on any Python 3: what follows it would be a syntax error on an old one.
+# Runs first over there, on any Python 3: what follows would be a syntax error on an old one.
 _FIRST = b"""import sys
 if sys.version_info < %r:
     sys.stdout.write(%r)
-    sys.stdout.write('{"ok": {"python": [%%d, %%d], "model": null}}\\n' %% tuple(sys.version_info[:2]))
+    found = tuple(sys.version_info[:2])
+    sys.stdout.write('{"ok": {"python": [%%d, %%d], "model": null}}\\n' %% found)
     sys.stdout.flush()
     sys.stdin.buffer.read()
 else:

@@ -5,12 +5,14 @@ the choice of the port that a command uses.
    show which program has a port open, the port is opened to find out.
 2. A command never chooses between two boards.  A port without USB ids (a Pi's own UART) is used
    only when it is named.
-3. ``id`` stays the same when a board is unplugged and comes back as another device.
+3. ``id`` stays the same when a board is unplugged and comes back as another device.  Boards that
+   have one serial number between them are told apart by their sockets.
 """
 
 import functools
 import os
 import time
+from collections import Counter
 from pathlib import Path
 
 from clawlite.core.base.errors import ClawError
@@ -22,6 +24,8 @@ USB_DEVICES = Path("/sys/bus/usb/devices")
 PROC = Path("/proc/self/fd")
 # Boards that wait for firmware.
 BOOTLOADERS = {"2E8A:0003": "RP2040", "2E8A:000F": "RP2350", "303A:0002": "ESP32-S2"}
+# Serial numbers that a maker gave to each chip alike: they tell no board from another.
+_NO_SERIALS = {"10C4": {"0001"}}  # CP210x of Silicon Labs, unless somebody has set another
 SHARED = "gateway:"  # begins the id of a console that a gateway shares
 _WATCH_S = 0.5
 
@@ -42,7 +46,7 @@ def ports() -> list[dict]:
     """Return every serial port, USB bootloader and virtual board, by port.
 
     Keys: port (None: a bootloader without one), boards (names of the profiles with these USB ids),
-    usb ("VID:PID" or None), serial, state ("free", "busy", "bootloader", "not permitted"), holders
+    usb ("VID:PID" or None), serial, path (of the USB socket, or None), state ("free", "busy", "bootloader", "not permitted"), holders
     ([{pid, name}]), id, virtual."""
     known = profiles()
     # not one that is just ending
@@ -52,8 +56,26 @@ def ports() -> list[dict]:
     found += [
         port for port in _bootloaders(USB_DEVICES) if (port["usb"], port["serial"]) not in seen
     ]
+    _tell_twins_apart(found)
     _see_state(found)
     return sorted(found, key=lambda port: (port["port"] is None, port["port"] or "", port["id"]))
+
+
+def _tell_twins_apart(found: list):
+    """Give each board its socket as part of its id, where several have the same."""
+    twins = Counter(entry["id"] for entry in found)
+    for entry in found:
+        if twins[entry["id"]] > 1:
+            entry["id"] += f" at {entry['path'] or entry['port']}"
+
+
+def _is_called(entry: dict, id: str) -> bool:
+    """Return whether *id* is that of *entry*, or was before a board like it came or went."""
+    base = entry["id"]
+    at = f" at {entry['path'] or entry['port']}"
+    if entry["usb"] and entry["serial"]:
+        base = base.removesuffix(at)
+    return id in (entry["id"], base, base + at)
 
 
 @functools.cache
@@ -93,11 +115,21 @@ def choose(port: str = None) -> dict:
 
 
 def _named(port: str, found: list) -> dict:
-    for entry in found:
-        if entry["port"] and (
-            port == entry["id"] or os.path.realpath(port) == os.path.realpath(entry["port"])
-        ):
-            return {**entry, "port": port if os.path.exists(port) else entry["port"]}
+    named = os.path.realpath(port)
+    meant = [
+        entry
+        for entry in found
+        if entry["port"] and (_is_called(entry, port) or named == os.path.realpath(entry["port"]))
+    ]
+    if len(meant) > 1:
+        raise NoPort(
+            f"more than one board has the id {port}: "
+            + ", ".join(f"{entry['port']} ({entry['id']})" for entry in meant),
+            "choose one of these with --port",
+            {"ports": meant},
+        )
+    for entry in meant:
+        return {**entry, "port": port if os.path.exists(port) else entry["port"]}
     if port.startswith(SHARED):
         shared = [entry["id"] for entry in found if entry["id"].startswith(SHARED)]
         raise NoPort(
@@ -114,13 +146,17 @@ def _named(port: str, found: list) -> dict:
 
 
 def find(id: str):
-    """Return the path of the port with this ``id``, or None while it is away."""
+    """Return the path of the port with this ``id``, or None while it is away, or while more than
+    one board may be meant.
+    """
     if os.path.exists(id):
         return id
-    for entry in ports():
-        if entry["id"] == id and entry["state"] != "bootloader":
-            return entry["port"]
-    return None
+    meant = [
+        entry["port"]
+        for entry in ports()
+        if _is_called(entry, id) and entry["state"] != "bootloader"
+    ]
+    return meant[0] if len(meant) == 1 else None
 
 
 def next_step(found: list) -> str:
@@ -203,15 +239,18 @@ def _may_open(entry: dict) -> dict:
     return entry
 
 
-def _entry(port, names, usb, serial, id, owner=None) -> dict:
-    """Return the record of a port; *owner*: the process of a virtual board, which has it open by
-    design.
+def _entry(port, names, usb, serial, id, owner=None, path=None) -> dict:
+    """Return the record of a port.
+
+    owner  the process of a virtual board, which has it open by design
+    path   of the USB socket
     """
     return {
         "port": port,
         "boards": names,
         "usb": usb,
         "serial": serial,
+        "path": path,
         "state": "bootloader" if usb in BOOTLOADERS else "free",
         "holders": [owner] if owner else [],
         "id": id,
@@ -261,8 +300,13 @@ def _attached(info, known: dict) -> dict:
     usb = f"{info.vid:04X}:{info.pid:04X}"
     # boards without a serial number of their own are told apart by the socket that they are plugged
     # into
-    where = info.serial_number or f"at {info.location or info.device}"
-    return _entry(info.device, known.get(usb, []), usb, info.serial_number, f"usb:{usb}:{where}")
+    own = info.serial_number
+    if not own or own in _NO_SERIALS.get(usb[:4], ()):
+        where = f"at {info.location or info.device}"
+    else:
+        where = own
+    names = known.get(usb, [])
+    return _entry(info.device, names, usb, own, f"usb:{usb}:{where}", path=info.location)
 
 
 def _bootloaders(folder: Path) -> list[dict]:
@@ -282,6 +326,13 @@ def _bootloaders(folder: Path) -> list[dict]:
         if usb in BOOTLOADERS:
             serial = read(device, "serial")
             found.append(
-                _entry(None, [], usb, serial, f"usb:{usb}:{serial or 'at ' + device.name}")
+                _entry(
+                    None,
+                    [],
+                    usb,
+                    serial,
+                    f"usb:{usb}:{serial or 'at ' + device.name}",
+                    path=device.name,
+                )
             )
     return found

@@ -45,6 +45,10 @@ _UNSYNCED = (
     "Redis lets the system decide when data is written to disk (appendfsync no): "
     "acknowledged data may be lost in a power cut - set appendfsync everysec or always"
 )
+_EVICTS = (
+    "Redis is set up as a cache (maxmemory-policy %s): when its memory is full it removes the "
+    "swarm's tasks without a word - set maxmemory-policy noeviction"
+)
 _UNSEEN = (
     "the login may not read when Redis writes its data to disk: see that appendfsync is "
     "everysec or "
@@ -177,6 +181,10 @@ class RedisEngine(Engine):
         return bool(first) and _place(first[0][0].decode()) <= _place(self.since)
 
     def _tell_what_may_be_lost(self, reader):
+        # volatile-* evicts keys with an expiry alone, and no key of a swarm has one
+        policy = str(reader.info("memory").get("maxmemory_policy", "noeviction"))
+        if policy != "noeviction" and not policy.startswith("volatile-"):
+            self._put(NOTE, _EVICTS % policy[:40])
         if not reader.info("persistence").get("aof_enabled"):
             self._put(NOTE, _LOST)
             return

@@ -59,6 +59,7 @@ def test_a_board_is_known_by_its_usb_ids(machine, terminal):
         "usb": "2E8A:0005",
         "serial": "E6614103E72B2A2F",
         "state": "free",
+        "path": None,
         "holders": [],
         "id": "usb:2E8A:0005:E6614103E72B2A2F",
         "virtual": False,
@@ -81,6 +82,42 @@ def test_boards_without_a_serial_number_are_told_apart_by_their_socket(machine, 
         "usb:1A86:7523:at 1-2",
         "usb:1A86:7523:at 1-3",
     ]
+
+
+def test_a_number_that_each_chip_has_is_none(machine, terminal):
+    """A CP210x leaves its factory as number 0001; the id is the same with and without a twin."""
+    machine += [info(terminal, 0x10C4, 0xEA60, "0001", "1-2")]
+    (before,) = ports.ports()
+    machine += [info(terminal + "x", 0x10C4, 0xEA60, "0001", "1-3")]
+    assert [port["id"] for port in ports.ports()] == [
+        before["id"],
+        "usb:10C4:EA60:at 1-3",
+    ] and before["id"] == "usb:10C4:EA60:at 1-2"
+    assert [port["path"] for port in ports.ports()] == ["1-2", "1-3"]
+
+
+@pytest.mark.parametrize("sockets", [("1-2", "1-3"), (None, None)])
+def test_boards_that_share_a_serial_number_are_never_taken_for_each_other(
+    machine, terminal, sockets
+):
+    one = info(terminal, 0x1A86, 0x55D4, "123", sockets[0])
+    twin = info(terminal + "x", 0x1A86, 0x55D4, "123", sockets[1])
+    machine.append(one)
+    (alone,) = ports.ports()
+    assert alone["id"] == "usb:1A86:55D4:123"
+    machine.append(twin)
+    ids = [port["id"] for port in ports.ports()]
+    assert ids == [
+        f"usb:1A86:55D4:123 at {at}"
+        for at in (sockets[0] or terminal, sockets[1] or terminal + "x")
+    ]
+    with pytest.raises(ports.NoPort, match="more than one board has the id") as caught:
+        ports.choose(alone["id"])
+    assert caught.value.exit_code == 3 and ids[0] in caught.value.message
+    assert ports.find(alone["id"]) is None
+    assert ports.choose(ids[0])["port"] == ports.find(ids[0]) == terminal
+    machine.remove(one)  # it resets: the line waits for it, not for the other
+    assert ports.find(ids[0]) is None and ports.find(ids[1]) == terminal + "x"
 
 
 def test_nothing_is_chosen_between_two_boards(machine, terminal):
@@ -272,6 +309,7 @@ def test_the_command_shows_virtual_boards(tmp_path):
                 "boards": ["sim"],
                 "usb": None,
                 "serial": None,
+                "path": None,
                 "state": "free",
                 "holders": [],
                 "id": f"sim:{tmp_path}/tty",

@@ -126,6 +126,31 @@ def test_what_is_kept_in_memory_alone_is_told_to_be_lost(made):
     assert world.refused and "appendonly yes" in world.refused[0]
 
 
+@pytest.mark.parametrize(
+    "policy, is_told",
+    [
+        ("allkeys-lru", True),
+        ("allkeys-lfu", True),
+        ("allkeys-random", True),
+        ("volatile-lru", False),  # no key of a swarm has an expiry
+        ("volatile-ttl", False),
+        ("noeviction", False),
+    ],
+)
+def test_an_engine_that_may_evict_tasks_is_told(made, policy, is_told):
+    world = made("--maxmemory", "64mb", "--maxmemory-policy", policy)
+    world.bus("lead", 0)
+    said = [policy in one and "maxmemory-policy noeviction" in one for one in world.refused]
+    assert said == [True] * is_told
+
+
+def test_an_engine_that_may_evict_and_stores_nothing_is_told_both(made):
+    world = made("--maxmemory-policy", "allkeys-lru", more=())
+    world.bus("lead", 0)
+    assert ["noeviction" in one for one in world.refused] == [True, False]
+    assert "appendonly yes" in world.refused[1]
+
+
 @pytest.mark.parametrize("often", ["no", "everysec", "always"])
 def test_a_disk_that_is_not_synced_is_told(made, often):
     world = made("--appendfsync", often)
