@@ -10,6 +10,7 @@ its commits.
 from clawlite.core.base.errors import StoreError
 from clawlite.core.image.memories import DOES, SEARCHED, TRUNCATE
 from clawlite.linux.memory.entry import COLUMNS, ROW_CONTENT, ROW_METADATA, check, checksum
+from clawlite.linux.memory.search import indexed_text
 
 WINDOW = 1000  # entries that a compaction leaves where the store names no number
 SUMMARY_BYTES = 24000  # of the entries that one summary is made of
@@ -149,5 +150,7 @@ class Compaction:
         *written, _ = self._db.row("SELECT %s FROM entries WHERE id=?" % COLUMNS, (last,))
         self._db.run("UPDATE entries SET crc=? WHERE id=?", (checksum(written), last))
         if last <= place.indexed and place.has_words:
-            self._db.run("INSERT INTO words(rowid, content) VALUES(?, ?)", (last, summary))
+            self._db.run(
+                "INSERT INTO words(rowid, content) VALUES(?, ?)", (last, indexed_text(summary))
+            )
         return self._places.count(place, floor, store)

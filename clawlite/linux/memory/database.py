@@ -5,8 +5,8 @@
               time, order and age, and a row costs one page of the log
     places    one row per part of a store (global, of an identity, of a channel), with the last
               entry whose words are indexed
-    words     FTS5 over entries.content, written in batches (search.py); it has the entries that a
-              word is in, but not the positions
+    words     FTS5 over the words of entries.content (search.py), written in batches; it has the
+              entries that a word is in, but not the positions
     vectors   normalised, float32
     sealed    stores whose entries are encrypted (encryption.py)
     damaged   entries that differ from their checksums, unchanged (entry.py)
@@ -43,8 +43,10 @@ MIGRATIONS = (
     """CREATE TABLE sealed(store TEXT PRIMARY KEY, mark BLOB NOT NULL);""",
     """ALTER TABLE entries ADD COLUMN crc INTEGER;
     CREATE TABLE damaged(id INTEGER, at, key, content, is_json, metadata, request, crc);""",
+    "",
 )
 CHECKED = 4  # from this version on, each entry has a checksum
+DIVIDED = 5  # from this version on, the index has the words of search.py
 # beginning of SQLite's name of an error -> (meaning, hint)
 _WORDS = {
     "SQLITE_FULL": ("the disk is full", "make room where this agent keeps its state"),
@@ -265,13 +267,17 @@ class Database:
         """Run the new migrations in one transaction.  Another process may have run them first."""
         self.run("BEGIN IMMEDIATE")
         version = self.row("PRAGMA user_version")[0]
-        for script in MIGRATIONS[version:]:
+        for script in filter(None, MIGRATIONS[version:]):
             for statement in script.split(";\n"):
                 self.run(statement)
         if 0 < version < CHECKED:
             from clawlite.linux.memory.entry import fill
 
             fill(self)
+        if 0 < version < DIVIDED:
+            from clawlite.linux.memory.search import reindex
+
+            reindex(self)
         self.run("PRAGMA user_version=%d" % len(MIGRATIONS))
         self.run("COMMIT")
         sync_folder(self.folder)

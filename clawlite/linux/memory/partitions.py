@@ -15,6 +15,7 @@
 from clawlite.core.base.errors import StoreError
 from clawlite.core.image.memories import DOES, FILES, SINGLE
 from clawlite.linux.memory.entry import BITS, COLUMNS, check, checksum, name
+from clawlite.linux.memory.search import indexed_text
 
 MAX_PLACES = 4096  # of one store
 # so long a request is remembered (and its entries, when they are no longer wanted)
@@ -240,11 +241,11 @@ class Partitions:
     def index(self, place):
         """Put the words of what is not indexed into the index."""
         if place.has_words:
-            self._db.run(
-                "INSERT INTO words(rowid, content) SELECT id, content FROM entries WHERE "
-                "id BETWEEN ? AND ?",
+            rows = self._db.run(
+                "SELECT id, content FROM entries WHERE id BETWEEN ? AND ?",
                 (place.indexed + 1, place.last),
-            )
+            ).fetchall()
+            self._db.many("INSERT INTO words(rowid, content) VALUES(?, ?)", _for_index(rows))
         self._db.run("UPDATE places SET indexed=? WHERE number=?", (place.last, place.number))
         place.indexed = place.last
 
@@ -266,5 +267,9 @@ class Partitions:
         if place.has_words:
             self._db.many(
                 "INSERT INTO words(words, rowid, content) VALUES('delete', ?, ?)",
-                [row for row in rows if row[0] <= place.indexed],
+                _for_index([row for row in rows if row[0] <= place.indexed]),
             )
+
+
+def _for_index(rows: list) -> list:
+    return [(id, indexed_text(content or "")) for id, content in rows]

@@ -7,12 +7,17 @@
    takes 30 ms for 100,000 of them, and two words that are never together 5 (docs/adr/0040, 4).
 3. Vectors are compared one by one: by sqlite-vec where it is installed, else here, the newest
    ``MAX_VECTORS`` of a place (0.1 s of 384 numbers each, on a laptop).
+4. ``words`` alone says what a word is; the index gets its words with spaces between them, those
+   that are not ASCII in hexadecimal, as FTS5 has older tables of letters than Python.  Scripts
+   that put no spaces between words (Chinese, Japanese, Thai, ...) and Korean, which joins particles
+   to them, are divided into pairs of neighbouring letters, and an emoji is a word.
 """
 
 from array import array
+from bisect import bisect
 from math import hypot, log
 from operator import mul
-from unicodedata import combining, normalize
+from unicodedata import category, combining, normalize
 
 from clawlite.core.base.errors import QueryFailed
 from clawlite.core.image.memories import FTS, LINEAR, VECTOR
@@ -21,6 +26,7 @@ from clawlite.linux.memory.entry import BOX_CONTENT, COLUMNS, ROW_CONTENT, ROW_I
 
 _CONTENT = 1  # position in an entry that is searched
 MAX_WORDS = 12  # of a query
+MAX_PAIRS = 24  # of one with letters of such scripts, where a word is about two pairs
 MAX_RARE = 3  # words by which entries are found; the others count in the score
 MOST_OF_ALL, MOST_OF_ONE = 50, 40  # candidates that have all of these, or one word
 MAX_CANDIDATES = 80  # that are enough
@@ -34,14 +40,103 @@ _PLAIN = bytes([ord(chr(c).lower()) if chr(c).isalnum() else 32 for c in range(1
 _COMMON = 0.1  # weight of a word that every entry has
 
 
-def words(text: str) -> list:
+# First letters of what is divided into pairs, and what follows the last one: Thai and Lao; Burmese;
+# Khmer; Tai; jamo; kana, bopomofo, Han; Yi; Hangul; Han again.
+_DENSE = (
+    "\u0e00\u0f00" "\u1000\u10a0" "\u1780\u1800" "\u1950\u19e0" "\u1100\u1200" "\u2e80\ua4d0"
+    "\ua960\ua980" "\uac00\ud800" "\uf900\ufb00" "\U00016fe0\U00018d80" "\U0001aff0\U0001b170"
+    "\U00020000\U00040000"
+)  # fmt: skip
+_DENSE = "".join(sorted(_DENSE))
+_FIRST_DENSE = _DENSE[0]
+_VOICED = "\u3099\u309a"  # marks that make another letter in Japanese
+
+
+def words(text: str, is_query: bool = False) -> list:
     """Return the words of *text* as the index has them: runs of letters and digits, without case
-    and marks.
+    and marks; pairs and single letters of dense scripts, of a query only pairs where there are any;
+    emoji.
     """
     if text.isascii():
         return text.encode().translate(_PLAIN).decode().split()
-    plain = "".join([c for c in normalize("NFKD", text.lower()) if not combining(c)])
-    return "".join([c if c.isalnum() else " " for c in plain]).split()
+    plain = normalize("NFKD", text.lower())
+    # composed again: Hangul syllables are letters, and their parts are none
+    plain = normalize("NFC", "".join([c for c in plain if not combining(c) or c in _VOICED]))
+    if _is_spaced(plain):
+        return "".join([c if c.isalnum() else " " for c in plain]).split()
+    return _divided(plain, is_query)
+
+
+def indexed_text(text: str) -> str:
+    """Return what FTS5 is given for *text*: it finds the same words in it as ``words``."""
+    return text if text.isascii() else " ".join(map(_term, words(text)))
+
+
+def _term(word: str) -> str:
+    """Return *word* as the index has it."""
+    return word if word.isascii() else word.encode().hex()
+
+
+def reindex(db):
+    """Give the index the words that ``words`` finds in the texts of an earlier version, which it
+    was given as they are.  Cost: all entries are read, those that are not ASCII are indexed.
+    """
+    ids = db.run(
+        "SELECT id FROM entries NOT INDEXED WHERE typeof(content)='text' AND "
+        "length(content)<length(CAST(content AS BLOB)) AND id IN (SELECT id FROM words_docsize)"
+    ).fetchall()
+    for (id,) in ids:
+        (data,) = db.row("SELECT CAST(content AS BLOB) FROM entries WHERE id=?", (id,))
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:  # a disk has changed it; it is set aside when it is read
+            continue
+        db.run("INSERT INTO words(words, rowid, content) VALUES('delete', ?, ?)", (id, text))
+        db.run("INSERT INTO words(rowid, content) VALUES(?, ?)", (id, indexed_text(text)))
+
+
+def _is_spaced(text: str) -> bool:
+    """Return whether *text* has neither dense scripts nor emoji."""
+    return not text or max(text) < _FIRST_DENSE
+
+
+def _divided(plain: str, is_query: bool) -> list:
+    found, word, run = [], "", ""
+    for c in plain + " ":
+        is_letter = c.isalnum()
+        if is_letter and bisect(_DENSE, c) & 1:
+            run += c
+            continue
+        if run and category(c)[0] == "M":
+            continue  # a vowel or a tone, which belongs to the letter
+        if run:
+            found += [word] * bool(word) + _pairs(run, is_query)
+            word = run = ""
+        if is_letter:
+            word += c
+            continue
+        if word:
+            found.append(word)
+            word = ""
+        if _is_emoji(c):
+            found.append(c)
+    return found
+
+
+def _pairs(run: str, is_query: bool) -> list:
+    pairs = [run[at : at + 2] for at in range(len(run) - 1)]
+    return pairs if is_query and pairs else [*run, *pairs]
+
+
+def _is_emoji(c: str) -> bool:
+    """Return whether *c* is a picture, and no arrow, line or block of a table."""
+    return c >= "\u2300" and not "\u2500" <= c < "\u25a0" and category(c) == "So"
+
+
+def _wanted(text: str) -> list:
+    """Return the words of a query, each once."""
+    most = MAX_WORDS if _is_spaced(text) else MAX_PAIRS
+    return list(dict.fromkeys(words(text, True)))[:most]
 
 
 def search(db, place, floor: int, store, box, query: tuple) -> tuple:
@@ -77,7 +172,7 @@ def _best(found: tuple) -> tuple:
 
 
 def _by_text(db, place, floor: int, box, text: str) -> list:
-    wanted = list(dict.fromkeys(words(text)))[:MAX_WORDS]
+    wanted = _wanted(text)
     if not wanted:
         return []
     total = max(1, place.last - floor + 1)
@@ -93,7 +188,7 @@ def _by_text(db, place, floor: int, box, text: str) -> list:
         if ids
         else []
     )
-    rare = sorted(wanted, key=counts.get)[:MAX_RARE]
+    plain = sorted([word for word in wanted if word.isascii()], key=counts.get)[:MAX_RARE]
     tail = (
         max(floor, place.indexed + 1, place.last - MAX_TAIL + 1)
         if place.has_words
@@ -107,7 +202,7 @@ def _by_text(db, place, floor: int, box, text: str) -> list:
         if box:
             check(row, db.path)
         id, content = (row[ROW_ID], box.unpack(row[ROW_CONTENT])[BOX_CONTENT]) if box else row
-        if content and _may_have(content, rare):
+        if content and _may_have(content, plain):
             rows.append((id, content))
     return _ranked(rows, wanted, counts, total)
 
@@ -116,7 +211,7 @@ def scored(rows: list, text: str) -> list:
     """Return [(id, score), ...] of *rows* [(id, content)] that have words of *text*, the best
     first; each word weighs the same.
     """
-    wanted = list(dict.fromkeys(words(text)))[:MAX_WORDS]
+    wanted = _wanted(text)
     return (
         _ranked(
             [row for row in rows if _may_have(row[_CONTENT], wanted)],
@@ -171,7 +266,7 @@ def _together(db, place, floor: int, every: list) -> list:
     """
     (count,) = db.row(
         "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)",
-        ('"%s"' % every[0], MAX_LOOKED + 1),
+        ('"%s"' % _term(every[0]), MAX_LOOKED + 1),
     )
     if count <= MAX_LOOKED:
         return _newest(db, place, floor, every, MOST_OF_ALL)
@@ -184,7 +279,7 @@ def _together(db, place, floor: int, every: list) -> list:
 
 def _newest(db, place, floor: int, every: list, most: int) -> list:
     """Return the ids of the newest indexed entries that have *every* word."""
-    match = " AND ".join(['"%s"' % word for word in every])
+    match = " AND ".join(['"%s"' % _term(word) for word in every])
     rows = db.run(
         "SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY "
         "rowid DESC LIMIT ?",
@@ -194,7 +289,9 @@ def _newest(db, place, floor: int, every: list, most: int) -> list:
 
 
 def _may_have(content: str, wanted: list) -> bool:
-    """Return False for a text that has none of the words, as far as that is told at once."""
+    """Return False for a text that has none of the words, as far as that is told at once; of an
+    ASCII text those that are ASCII count.
+    """
     if not content.isascii():
         return True
     lower = content.lower()

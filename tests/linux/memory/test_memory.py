@@ -223,7 +223,7 @@ def test_a_file_of_a_newer_version_is_left_alone(image, home):
         reply = one.put("talk", "hello", 1)
         assert (
             reply["error"]["code"] == -32030
-            and "newer version (99, this one knows 4)" in reply["error"]["message"]
+            and "newer version (99, this one knows 5)" in reply["error"]["message"]
             and answers(one)
         )
     assert database(home).read_bytes() == before
