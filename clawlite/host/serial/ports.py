@@ -46,8 +46,8 @@ def ports() -> list[dict]:
     """Return every serial port, USB bootloader and virtual board, by port.
 
     Keys: port (None: a bootloader without one), boards (names of the profiles with these USB ids),
-    usb ("VID:PID" or None), serial, path (of the USB socket, or None), state ("free", "busy", "bootloader", "not permitted"), holders
-    ([{pid, name}]), id, virtual."""
+    usb ("VID:PID" or None), serial, path (of its USB socket, or None), state ("free", "busy",
+    "bootloader", "not permitted"), holders ([{pid, name}]), id, virtual."""
     known = profiles()
     # not one that is just ending
     found = [_virtual(facts) for facts in sim.running() if os.path.exists(facts["port"])]
