@@ -25,7 +25,8 @@ from clawlite.linux.channels.inbox import REMEMBERED, ROOM, Item, digest_of
 from clawlite.linux.channels.overlap import QUEUE
 from clawlite.linux.secrets.secrets import resolve, stores
 
-KEEPALIVE_S = 60
+# The processor wakes three times in it: at half of it, at its end for a ping, and for the answer.
+KEEPALIVE_S = 100
 AGAIN_S = (1, 120)  # pause between attempts to connect: doubled each time
 OVERHEAD = 4096  # bytes of a message beside its payload: topic and properties
 MAX_CORRELATION = 256  # bytes that a reply carries back
@@ -55,6 +56,22 @@ class Message:
             self.topic = message.topic
         except UnicodeDecodeError:
             self.topic = None
+
+
+def _patient(paho):
+    """Return paho's client, which waits in its thread for half a keepalive at once.
+
+    By itself it waits for one second, although a message, something to send and its end wake it;
+    all else that it looks at then is the keepalive, which the broker may shorten.  A message that
+    comes just before the keepalive is over puts the ping off by one wait, and a broker ends a
+    connection after one and a half keepalives: so a wait is half of one.
+    """
+
+    class Client(paho.Client):
+        def _loop(self, timeout=1.0):
+            return super()._loop(self.keepalive / 2 or timeout)
+
+    return Client
 
 
 class Mqtt:
@@ -107,7 +124,7 @@ class Mqtt:
         from paho.mqtt.properties import Properties
 
         self._paho, self._properties = paho, lambda: Properties(PacketTypes.PUBLISH)
-        client = paho.Client(
+        client = _patient(paho)(
             paho.CallbackAPIVersion.VERSION2, name, protocol=paho.MQTTv5, manual_ack=True
         )
         client.reconnect_delay_set(*AGAIN_S)

@@ -21,6 +21,7 @@ from providers.project import provider
 
 from clawlite.core.base.errors import PolicyDenied
 from clawlite.host.compiler import compiler
+from clawlite.linux.channels import mqtt
 from clawlite.linux.channels.dead_letters import DeadLetters
 from clawlite.linux.channels.inbox import MOST_TRIES
 
@@ -795,3 +796,27 @@ def world_state(folder) -> dict:
 def log(folder) -> str:
     files = list((folder / "home").rglob("log.jsonl"))
     return files[0].read_text() if files else ""
+
+
+@pytest.mark.parametrize("most_s", [None, 20])
+def test_an_idle_connection_wakes_only_for_its_keepalive(line, tmp_path, monkeypatch, most_s):
+    """The broker ends a connection that is silent for one and a half of it, and may shorten it."""
+    from paho.mqtt import client as paho
+
+    waits, loop = [], paho.Client._loop
+
+    def noted(client, timeout=1.0):
+        if type(client) is not paho.Client:  # as the peer's is
+            waits.append(timeout)
+        return loop(client, timeout)
+
+    monkeypatch.setattr(paho.Client, "_loop", noted)
+    lines = ["allow_anonymous true"] + [f"max_keepalive {most_s}"] * bool(most_s)
+    jobs = line(JOBS, broker=Broker(tmp_path / "broker", *lines))
+    jobs.peer.tell("t/jobs", "echo hello")
+    jobs.until_said(1)
+    wait_s = (most_s or mqtt.KEEPALIVE_S) / 2
+    jobs.world.until(lambda: waits[-1] == wait_s)
+    jobs.peer.tell("t/jobs", "echo still there")
+    jobs.until_said(2)
+    assert mqtt.KEEPALIVE_S >= 90  # three wakes in it are two a minute
