@@ -18,6 +18,7 @@ import os
 import sys
 import threading
 from collections import deque
+from typing import Any
 
 from clawlite.core.base.text import decode_utf8
 from clawlite.linux.channels.delivery import Delivery
@@ -58,7 +59,7 @@ class Message:
             self.topic = None
 
 
-def _patient(paho):
+def _patient(paho: Any):
     """Return paho's client, which waits in its thread for half a keepalive at once.
 
     By itself it waits for one second, although a message, something to send and its end wake it;
@@ -67,8 +68,8 @@ def _patient(paho):
     connection after one and a half keepalives: so a wait is half of one.
     """
 
-    class Client(paho.Client):
-        def _loop(self, timeout=1.0):
+    class Client(paho.Client):  # type: ignore[misc, name-defined]
+        def _loop(self, timeout: float = 1.0):
             return super()._loop(self.keepalive / 2 or timeout)
 
     return Client
