@@ -68,7 +68,7 @@ def _patient(paho: Any):
     connection after one and a half keepalives: so a wait is half of one.
     """
 
-    class Client(paho.Client):  # type: ignore[misc, name-defined]
+    class Client(paho.Client):
         def _loop(self, timeout: float = 1.0):
             return super()._loop(self.keepalive / 2 or timeout)
 
