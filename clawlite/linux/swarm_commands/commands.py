@@ -49,7 +49,8 @@ together
 acl     print the rights of the swarm's logins for its engine; write passwords in place of PASSWORD;
         name the boards of a gateway whose clawlite.toml names one user: that login speaks for all
         (mqtt: mosquitto; nats-mqtt: the MQTT listener of a NATS server)
-MANIFEST or IMAGE is any agent of the swarm, built before."""  # noqa: E501
+MANIFEST or IMAGE is any agent of the swarm, built before, or the folder that holds their folders;
+without it, the current folder."""  # noqa: E501
 VERBS = (
     "up",
     "run",
@@ -121,7 +122,7 @@ def main(args: list) -> int:
                 return print_failure(
                     "board: expected one MANIFEST or IMAGE, and no --json - " + _SEE_HELP
                 )
-            return MQTTBoard(image_of(words[0] if words else ".")).run()
+            return MQTTBoard(_image_in_swarm(words[0] if words else ".", True)).run()
         if verb == "acl":
             from clawlite.linux.swarm_commands.acl import ONE_OF, acl
 
@@ -145,7 +146,7 @@ def main(args: list) -> int:
 
             if as_json or len(words) > 1:
                 return print_failure("remote: expected one manifest or image - " + _SEE_HELP)
-            return Remotes(image_of(words[0] if words else ".")).run()
+            return Remotes(_image_in_swarm(words[0] if words else ".")).run()
         if verb == "together":
             if not words:
                 return print_failure("together: expected the FOLDER of each agent - " + _SEE_HELP)
@@ -174,7 +175,7 @@ def _run_together(swarm: Swarm, names: list, task_options: tuple) -> int:
     from clawlite.linux.swarm_commands.run_task import run_task
     from clawlite.linux.swarm_commands.together import Together, images_of, swarm_of
 
-    folder = os.path.dirname(os.path.abspath(image_of(names[0] if names else ".")))
+    folder = os.path.dirname(os.path.abspath(_image_in_swarm(names[0] if names else ".")))
     paths = [image_of(one) for one in _agents_in(os.path.dirname(folder))]
     paths = [path for path in paths if getattr(swarm_of(path), "name", "") == swarm.name]
     agents = Together(images_of(paths), 2)
@@ -193,25 +194,59 @@ def _swarm_and_image(names: list) -> tuple:
         raise ClawError(
             "expected one manifest or image, got %s" % " ".join(names), "name one of them"
         )
-    name = names[0] if names else "."
-    path = image_of(name)
-    agents = [] if os.path.exists(path) else _agents_in(name)
-    if agents:
-        raise ClawError(
-            "%s: expected an agent, found a folder of agents" % name,
-            "name one of them: %s" % ", ".join(agents[:_NAMED]),
-        )
-    image = files.open_image(path)
+    image = files.open_image(_image_in_swarm(names[0] if names else "."))
     if not image.size_of(SWARM):
         raise ClawError("%s is in no swarm" % image.agent.name, "declare one: docs/swarm.md")
     return Swarm(image.section(SWARM)), image
 
 
+def _image_in_swarm(name: str, is_for_board: bool = False) -> str:
+    """Return the path of the image of the agent *name*; where that is a folder of agents (one in
+    which ``swarm up`` works), of one of them that is in a swarm.
+
+    is_for_board  the agent is a board that reaches the broker itself, else any other is as good
+    Raises ``ClawError``: they are in more than one swarm, or more than one is such a board.
+    """
+    path = image_of(name)
+    found = [] if os.path.exists(path) else _members_in(name)
+    boards = [one for one in found if one[1].is_board] if is_for_board else []
+    found = boards or found
+    if not found:
+        return path
+    if len({swarm.name for _, swarm in found}) > 1 or len(boards) > 1:
+        raise ClawError(
+            "%s: the agents in this folder are %s"
+            % (name, "several boards" if len(boards) > 1 else "in more than one swarm"),
+            "name an agent: %s"
+            % ", ".join("%s (swarm %s)" % (one, swarm.name) for one, swarm in found[:_NAMED]),
+        )
+    return image_of(min(found, key=lambda one: one[1].is_board)[0])
+
+
+def _members_in(folder: str) -> list:
+    """Return [(folder, ``Swarm``)] of the agents in *folder* that are built and in a swarm.
+    Raises ``ClawError`` when there is none, and the image of one cannot be read.
+    """
+    found, fault = [], None
+    for agent in _agents_in(folder):
+        try:
+            image = files.open_image(image_of(agent))
+        except ClawError as e:
+            fault = e
+            continue
+        if image.size_of(SWARM):
+            found.append((agent, Swarm(image.section(SWARM))))
+    if fault and not found:
+        raise fault
+    return found
+
+
 def _with_logins(names: list) -> tuple:
     """Return (``Swarm``, {identity: the login that its clawlite.toml names}) of the agents *names*,
-    else of that in the current folder.  Raises ``ClawError``: they are not in one swarm.
+    else of those in the current folder.  Raises ``ClawError``: they are not in one swarm.
     """
-    users, swarms = {}, [_swarm_and_image([name])[0] for name in names or ["."]]
+    names = names or _agents_here()
+    users, swarms = {}, [_swarm_and_image([name])[0] for name in names]
     for swarm in swarms:
         if swarm.name != swarms[0].name:
             raise ClawError(
@@ -222,6 +257,12 @@ def _with_logins(names: list) -> tuple:
             *_, user, _, _ = swarm.engine
             users[swarm.own.identity] = user
     return swarms[0], users
+
+
+def _agents_here() -> list:
+    """Return the agent of the current folder, or the folders of the members of a swarm in it."""
+    members = [] if os.path.exists(image_of(".")) else _members_in(".")
+    return [folder for folder, _ in members] or ["."]
 
 
 def _agents_in(folder: str) -> list:

@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import signal
+from pathlib import Path
 
 import pytest
 from agents import Agent, eventually, linux
@@ -10,6 +12,7 @@ from swarm_team import MEMBERS, SWARM, UUID, delegate, ended, look_on, project, 
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.swarm.swarm import Task
+from clawlite.host.build.build import build_beside
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm_commands import commands
 
@@ -21,6 +24,44 @@ def images(tmp_path):
 
 def listed(tmp_path) -> dict:
     return json.loads(swarm(tmp_path, "status", tmp_path / "lead", "--json")[1])
+
+
+def test_the_folder_where_swarm_up_works_stands_for_the_swarm(tmp_path, images):
+    """Each verb takes the folder of the agents' folders, which is the current one by default."""
+    (tmp_path / "notes").mkdir()  # no agent
+    with start(tmp_path, images[1]):
+        code, said, errors = swarm(tmp_path, "run", "look at 7")
+        assert (code, said, errors) == (0, "Bed 7 is dry.\n", "")
+        rows = json.loads(swarm(tmp_path, "status", "--json")[1])
+        assert rows == listed(tmp_path) and len(rows["tasks"]) == 1
+        task = rows["tasks"][0]["task_id"]
+        assert swarm(tmp_path, "trace", task[:8])[1].startswith(task + "  completed\n")
+        assert swarm(tmp_path, "trace", task[:8], tmp_path)[1].startswith(task)
+        assert swarm(tmp_path, "stop")[0] == 0 and listed(tmp_path)["stopped"]
+        assert swarm(tmp_path, "resume")[0] == 0 and not listed(tmp_path)["stopped"]
+    assert swarm(tmp_path, "dead")[::2] == (0, "No task was given up.\n")
+    assert swarm(tmp_path, "dead", "drop", "ffff")[0] == 1
+
+
+def test_agents_of_two_swarms_in_one_folder_are_told_apart(tmp_path, images):
+    other = tmp_path / "other"
+    shutil.copytree(tmp_path / "hand", other)
+    text = (other / "claw.yaml").read_text().replace("name: team", "name: bees")
+    (other / "claw.yaml").write_text(text)
+    assert build_beside(str(other))
+    code, said, errors = swarm(tmp_path, "status")
+    assert (code, said) == (1, "")
+    assert errors.startswith("clawlite: .: the agents in this folder are in more than one swarm - ")
+    assert "other (swarm bees)" in errors
+    assert swarm(tmp_path, "status", "other")[0] == 0
+
+
+def test_an_image_that_is_damaged_keeps_no_other_agent_of_the_folder_out(tmp_path, images):
+    Path(images[1]).write_bytes(b"x")
+    assert swarm(tmp_path, "status")[0] == 0
+    Path(images[0]).write_bytes(b"x")
+    code, said, errors = swarm(tmp_path, "status")
+    assert (code, said) == (1, "") and "claw.cbor" in errors
 
 
 def test_a_person_gives_a_task_and_gets_its_report(tmp_path, images):
@@ -210,11 +251,6 @@ def _children(pid: int) -> list:
         (["run", "x", "--to"], 1, "--to: expected a value"),
         (["status", "--to", "x"], 2, "unexpected option"),
         (["status", "nowhere"], 1, "nowhere"),
-        (
-            ["status"],
-            1,
-            ".: expected an agent, found a folder of agents - name one of them: hand, lead\n",
-        ),
         (["trace"], 2, "trace: expected the ID of a task"),
         (["trace", "ffff", "lead"], 1, "0 tasks have an id that begins with ffff"),
         (["dead", "drop", "ffff", "lead"], 1, "0 tasks have an id"),
