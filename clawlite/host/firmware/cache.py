@@ -10,8 +10,11 @@ import os
 import pathlib
 import sys
 import zipfile
+from errno import ENOENT
 
 from clawlite import __version__
+from clawlite.core.base.errors import ClawError
+from clawlite.host.base.home import base_folder
 
 MOST = 32  # files that are kept: two for each set of modules that is linked, 0.7 MB
 # function(), called once before such work is done: a person is told what takes so long
@@ -50,9 +53,9 @@ def fetch(key: str):
 
 def keep(key: str, files: dict) -> None:
     """Keep *files*, {name: bytes}, under *key*, whole or not at all."""
-    path = _path(key)
-    new = "%s.%d" % (path, os.getpid())
     try:
+        path = _path(key)
+        new = "%s.%d" % (path, os.getpid())
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         with zipfile.ZipFile(new, "w") as kept:
             for name, data in files.items():
@@ -73,10 +76,10 @@ def folder() -> str:
     """Return the folder of all that is kept for boards, there or not."""
     base = os.environ.get("CLAWLITE_CACHE")
     if not base:
-        base = os.path.join(
-            os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"),
-            "clawlite",
-        )
+        try:
+            base = os.path.join(base_folder("XDG_CACHE_HOME", ".cache"), "clawlite")
+        except ClawError as e:  # without a home nothing is kept, and builds take longer
+            raise FileNotFoundError(ENOENT, e.message) from None
     return os.path.join(base, "firmware")
 
 

@@ -82,9 +82,9 @@ def keep(build: str, found: dict) -> None:
     """Keep the map *found* of *build*; where that cannot be written, tracebacks stay as they
     are.
     """
-    path = _path(build)
-    new = "%s.%d" % (path, os.getpid())
     try:
+        path = _path(build)
+        new = "%s.%d" % (path, os.getpid())
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         with open(new, "w", encoding="utf-8") as file:
             json.dump(found, file)

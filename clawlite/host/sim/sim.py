@@ -17,6 +17,7 @@ import threading
 import tty
 
 from clawlite.core.base.errors import ClawError
+from clawlite.host.base.home import base_folder
 from clawlite.host.base.programs import program
 from clawlite.host.base.without_links import Below
 from clawlite.host.boards import boards
@@ -32,10 +33,10 @@ def registry() -> str:
     """Return the folder with one file a virtual board; a name that no agent's state folder can
     have.
     """
-    base = os.environ.get("XDG_STATE_HOME") or os.path.join(
-        os.path.expanduser("~"), ".local", "state"
-    )
-    return os.path.join(os.environ.get("CLAWLITE_STATE") or os.path.join(base, "clawlite"), ".sims")
+    root = os.environ.get("CLAWLITE_STATE")
+    if not root:
+        root = os.path.join(base_folder("XDG_STATE_HOME", ".local", "state"), "clawlite")
+    return os.path.join(root, ".sims")
 
 
 def running() -> list[dict]:

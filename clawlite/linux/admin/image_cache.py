@@ -19,6 +19,7 @@ import sys
 from clawlite.core.base.dialect import sha256
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.header import MAX_IMAGE
+from clawlite.linux.files.files import base_folder
 from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import dumps, loads
 
@@ -73,7 +74,7 @@ def store(manifest: str, at_use: bool, image: str, facts: list) -> None:
         if len(text) + _HEX + 1 <= MAX_ENTRY:
             digest = sha256(text).hexdigest().encode()
             _write(_path(manifest, at_use), digest + b"\n" + text)
-    except (OSError, ValueError):
+    except (ClawError, OSError, ValueError):  # a ClawError: there is no home folder
         pass
 
 
@@ -87,8 +88,7 @@ def _path(manifest: str, at_use: bool) -> str:
         digest.update(b"%s %d %d\0" % (os.fsencode(name), size, changed_ns))
     base = os.environ.get("CLAWLITE_CACHE")
     if not base:
-        home = os.path.join(os.path.expanduser("~"), ".cache")
-        base = os.path.join(os.environ.get("XDG_CACHE_HOME") or home, "clawlite")
+        base = os.path.join(base_folder("XDG_CACHE_HOME", ".cache"), "clawlite")
     return os.path.join(base, "images", digest.hexdigest())
 
 

@@ -223,7 +223,7 @@ def plan(name: str, options: dict, root: bool) -> units.Service:
         if os.access(starter, os.X_OK)
         else [sys.executable, "-I", "-S", main_file, "run", where]
     )
-    base = state or os.path.join(home or os.path.expanduser("~"), ".local", "state", "clawlite")
+    base = state or os.path.join(home or files.home_folder(), ".local", "state", "clawlite")
     tty = (options.get("--tty") or [None])[-1]
     if tty is not None and not (tty.startswith("/dev/") and os.path.normpath(tty) == tty):
         raise ClawError(
@@ -433,8 +433,7 @@ def relay_lines(name: str, paths=None) -> int:
 
 
 def user_folder() -> str:
-    base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    return os.path.join(base, "systemd", "user")
+    return os.path.join(files.base_folder("XDG_CONFIG_HOME", ".config"), "systemd", "user")
 
 
 def _demand_systemd() -> None:

@@ -44,6 +44,15 @@ def disk(here, least: int = LEAST_BYTES) -> list:
 
 def state(here) -> list:
     """The state folder: this user can write to it, and others cannot look into it."""
+    if here.lacks_home:
+        return [
+            (
+                "state",
+                WRONG,
+                "the user with the number %d has no home folder, so no agent starts" % here.uid,
+                "export CLAWLITE_STATE=/var/tmp/clawlite-%d" % here.uid,
+            )
+        ]
     folder = _nearest(here.state)
     if not os.path.isdir(folder):
         mend = (

@@ -4,6 +4,7 @@ import os
 import time
 
 OK, WRONG, NOTE, NONE = "ok", "wrong", "note", "none"
+NO_HOME = "/nonexistent"  # as Debian's list of users says it
 
 
 class Machine:
@@ -47,18 +48,27 @@ class Machine:
     @property
     def state(self) -> str:
         """The folder that agents' state lies in (files.state_folder)."""
-        base = self.environ.get("XDG_STATE_HOME") or os.path.join(
-            self.environ.get("HOME") or self._home(), ".local", "state"
-        )
+        base = self.environ.get("XDG_STATE_HOME", "")
+        if not os.path.isabs(base):
+            base = os.path.join(self._home(), ".local", "state")
         return self.environ.get("CLAWLITE_STATE") or os.path.join(base, "clawlite")
+
+    @property
+    def lacks_home(self) -> bool:
+        """Whether the state has no place, because this user has no home folder."""
+        return self.state.startswith(NO_HOME + "/")
 
     def _home(self) -> str:
         import pwd
 
+        home = self.environ.get("HOME", "")
+        if os.path.isabs(home):
+            return home
         try:
-            return pwd.getpwuid(self.uid).pw_dir
+            home = pwd.getpwuid(self.uid).pw_dir
         except KeyError:
-            return "~"  # as os.path.expanduser leaves it
+            pass
+        return home if os.path.isabs(home) else NO_HOME
 
     def may(self, path: str, bits: int) -> bool:
         """Return whether this user may do *bits* (4 read, 2 write, 1 search) with the file at

@@ -89,16 +89,59 @@ def is_image(path: str) -> bool:
         return False
 
 
+def home_folder() -> str:
+    """Return the home folder of this user: $HOME, else what the list of users names.
+
+    Raises ``ClawError`` when neither is an absolute path (a cron job, ``docker run --user 1234``):
+    a relative one would be another folder, and so another agent, wherever it is started.
+    """
+    home = os.environ.get("HOME", "")
+    if os.path.isabs(home):
+        return home
+    import pwd
+
+    try:
+        home = pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        home = ""
+    if os.path.isabs(home):
+        return home
+    raise ClawError(
+        "the user with the number %d has no home folder: HOME is not set, and the list of users "
+        "(/etc/passwd) names none" % os.getuid(),
+        "set HOME, or name a folder for the state of agents: export CLAWLITE_STATE=/var/lib/claw",
+    )
+
+
+def expand_home(path: str) -> str:
+    """Return *path* with the home folder in the place of a ``~`` or ``~USER`` at its beginning.
+
+    Raises ``ClawError`` when there is no such home.
+    """
+    head, slash, rest = path.partition("/")
+    if head == "~":
+        return os.path.join(home_folder(), rest)
+    found = os.path.expanduser(path)
+    if head[:1] == "~" and not os.path.isabs(found):
+        raise ClawError("%s: there is no user %s" % (path, head[1:]), "write the path from / on")
+    return found
+
+
+def base_folder(variable: str, *default: str) -> str:
+    """Return the folder that *variable* names (XDG Base Directory: a relative path counts as none),
+    else *default* below the home folder.
+    """
+    named = os.environ.get(variable, "")
+    return named if os.path.isabs(named) else os.path.join(home_folder(), *default)
+
+
 def state_folder(agent: str) -> str:
     """Return the state folder of *agent* (its name is kebab-case: no separator is in it); it may
     not exist yet.
     """
     root = os.environ.get("CLAWLITE_STATE")
     if not root:
-        base = os.environ.get("XDG_STATE_HOME") or os.path.join(
-            os.path.expanduser("~"), ".local", "state"
-        )
-        root = os.path.join(base, "clawlite")
+        root = os.path.join(base_folder("XDG_STATE_HOME", ".local", "state"), "clawlite")
     return os.path.join(root, agent)
 
 

@@ -8,7 +8,7 @@ import stat
 from clawlite.core.image.image import MEMORY
 from clawlite.core.policy.policy import is_within, normalise, virtual
 from clawlite.linux.files import real_path
-from clawlite.linux.files.files import SWARMS
+from clawlite.linux.files.files import SWARMS, expand_home
 
 # the user and group of files that tools may write, where the agent runs as root
 NOBODY = 65534
@@ -65,9 +65,7 @@ def _shared(image):
 
 
 def _store_folder(store, state: str) -> str:
-    path = (
-        normalise(os.path.expanduser(store.path), "/") if store is not None and store.path else None
-    )
+    path = normalise(expand_home(store.path), "/") if store is not None and store.path else None
     return os.path.join(state, "workspace") if path is None or is_within(path, state) else path
 
 

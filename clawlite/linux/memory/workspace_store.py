@@ -18,6 +18,7 @@ from stat import S_ISREG
 
 from clawlite.core.base.errors import InvalidParams, StoreError
 from clawlite.linux.files import quota
+from clawlite.linux.files.files import expand_home
 from clawlite.linux.files.record_log import lasting_folder
 
 MAX_DEPTH = 16  # steps of a key
@@ -86,7 +87,7 @@ class Files:
         if self._own and self._own[0] == store.name:
             return self._own[1]
         base = (
-            os.path.expanduser(store.path)
+            expand_home(store.path)
             if store.path
             else os.path.join(self._folder, _folder_name(store.name))
         )
