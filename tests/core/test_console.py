@@ -400,3 +400,13 @@ def test_memory_says_what_is_kept():
         "2 turns",
         2 * (8 + len(said.encode())),
     )
+
+
+def test_several_lines_that_were_pasted_are_a_message():
+    """Not even a command that begins them is one; a line end behind a command changes nothing."""
+    for text in ("/quit\nand more", "/status\n/quit", "/etc/hosts\n/etc/passwd"):
+        effects = player().step(2, "line", text)
+        assert "There is no command" not in str(effects)
+        assert not [effect for effect in effects if effect[0] == "exit"]
+        assert "I have no rule for that" in str(words(effects)), effects
+    assert [e for e in player().step(2, "line", "/quit\n") if e[0] == "exit"]

@@ -179,11 +179,15 @@ class Console:
                     from clawlite.core.agent.skillturn import typed
 
                     asked = typed(self.agent.image, text)
-                if text.split()[0] == "/quit":
+                if asked:
+                    pass
+                elif "\n" in text:  # several lines that were pasted are a message
+                    is_command = False
+                elif text.split()[0] == "/quit":
                     self._closing = True
                 elif text.split()[0] == _RENEW:
                     asked = _RENEW
-                elif not asked:
+                else:
                     from clawlite.core.protocol.commands import run
 
                     for said in run(text, self.agent, self.history):

@@ -153,6 +153,7 @@ class Edited:
         self._editor = editor(MAX_LINE, _columns())
         self._waits = False  # the board's prompt is shown
         termios.tcsetattr(0, termios.TCSANOW, mine)
+        write(self._editor.mark_pastes)
 
     def take(self, data: bytes) -> list:
         if not data:  # it hung up
@@ -180,7 +181,9 @@ class Edited:
                 self._waits = self._waits and kind == RECORD
                 if kind == TOO_LONG:
                     self.note(_TOO_LONG % int(data))
-                found += [(LINE, data + b"\n")] if kind == TEXT else board_input(event)
+                # a board's line ends with its line feed: pasted lines become one
+                line = data.replace(b"\n", b" ") + b"\n"
+                found += [(LINE, line)] if kind == TEXT else board_input(event)
             elif self._editor.at_end:
                 self._editor.at_end = False
                 found.append((KEY, b"\x04"))
@@ -220,7 +223,7 @@ class Edited:
     def close(self):
         self._editor.close()
         try:
-            write(self._editor.output())
+            write(self._editor.output() + self._editor.leave_pastes)
         except OSError:  # it hung up
             pass
         try:

@@ -12,6 +12,8 @@ kernel's editing is off.
 4. A question (``ask``) gets a line of its own: what was typed before it is put aside, and comes
    back after it.
 5. Bytes that are no UTF-8 are kept as they are: the reader of the line refuses it and says so.
+6. What is pasted is text, whatever is in it: its line ends are part of the line, and Enter alone
+   sends it ("bracketed paste": a terminal marks both ends of it once ``mark_pastes`` was sent).
 """
 
 from _codecs import utf_8_decode
@@ -21,6 +23,8 @@ from clawlite.linux.terminal.terminal_row import Row
 
 HISTORY = 500  # lines
 REMEMBERED = 4096  # characters of a line that is remembered
+# around a paste (xterm's control sequences, "Bracketed Paste Mode")
+_PASTE_BEGIN, _PASTE_END = "[200~", "\x1b[201~"
 _MARK = "\x1e"
 _SEQUENCE = 32  # characters of an escape sequence, at most
 _KEYS = {  # control characters, and the ends of escape sequences
@@ -62,6 +66,8 @@ class Editor:
     """
 
     edits = True
+    # sent to the terminal when the editing begins, and at its end
+    mark_pastes, leave_pastes = b"\x1b[?2004h", b"\x1b[?2004l"
 
     def __init__(self, limit: int, columns: int = 80):
         self.limit = limit
@@ -75,6 +81,7 @@ class Editor:
         self._lost = 0  # bytes of a line that became too long
         self._sequence = None  # what has come of an escape sequence
         self._in_record = False
+        self._paste = None  # ``_Paste`` while one is under way
         # the last character was a carriage return: a line feed after it adds nothing
         self._return = False
         self._prompt = None  # None: nobody waits for a line
@@ -103,6 +110,9 @@ class Editor:
         bytes are wanted.
         """
         while self._next < len(self._input) and not self.at_end:
+            if self._paste:
+                self._take_paste()
+                continue
             event = self._record() if self._in_record else self._character()
             if event:
                 return event
@@ -151,6 +161,9 @@ class Editor:
             self._sequence = sequence
             return True
         self._sequence = None
+        if sequence == _PASTE_BEGIN:
+            self._paste = _Paste(self.limit)
+            return True
         # parameters of a key with a letter are its modifiers; "[[" begins a function key, Escape
         # and a letter is Alt
         key = (
@@ -167,8 +180,22 @@ class Editor:
         end = start + 1
         while end < len(self._input) and not _is_control(self._input[end]):
             end += 1
-        piece = self._input[start:end]
         self._next = end
+        self._insert(self._input[start:end])
+
+    def _take_paste(self):
+        """Take what has come of a paste, up to its end."""
+        rest = self._paste.feed(self._input[self._next :])
+        self._next = len(self._input) if rest is None else len(self._input) - len(rest)
+        if rest is not None:
+            paste, self._paste = self._paste, None
+            if paste.lost:
+                self._lost += paste.lost
+                self._set("")
+            else:
+                self._insert(paste.text())
+
+    def _insert(self, piece: str):
         size = len(piece.encode("utf-8", "surrogateescape"))
         if self._lost or size > self.limit - len(self._text.encode("utf-8", "surrogateescape")):
             self._lost += size + len(self._text.encode("utf-8", "surrogateescape"))
@@ -293,6 +320,7 @@ class Editor:
     def interrupt(self):
         """Ctrl-C: leave what is typed where it stands, and forget it."""
         self._sequence, self._in_record, self._records = None, False, Framer(self.limit)
+        self._paste = None
         self._leave_row()
         self._forget()
         if self._aside:
@@ -338,6 +366,46 @@ class Editor:
         if self._open:
             self.row.out += b"\n"
             self._open = False
+
+
+class _Paste:
+    """A paste under way.
+
+    limit  bytes that are kept of it;  lost: bytes of one that is longer, else 0
+    """
+
+    def __init__(self, limit: int):
+        self._limit = limit
+        self._pieces, self._size = [], 0
+        self._end = ""  # what may be the beginning of its end
+        self.lost = 0
+
+    def feed(self, data: str):
+        """Take *data*; return what comes after the end of the paste, or None before that."""
+        data = self._end + data
+        at = data.find(_PASTE_END)
+        if at >= 0:
+            self._keep(data[:at])
+            return data[at + len(_PASTE_END) :]
+        held = len(_PASTE_END) - 1
+        while held and not data.endswith(_PASTE_END[:held]):
+            held -= 1
+        self._end = data[len(data) - held :]
+        self._keep(data[: len(data) - held])
+        return None
+
+    def _keep(self, piece: str):
+        self._size += len(piece.encode("utf-8", "surrogateescape"))
+        self._pieces.append(piece)
+        if self._size > self._limit:
+            self._pieces, self.lost = [], self._size
+
+    def text(self) -> str:
+        """Return it with line feeds as line ends, and without other control characters."""
+        text = "".join(self._pieces).replace("\r\n", "\n").replace("\r", "\n")
+        if text.isprintable():
+            return text
+        return "".join([c for c in text if c == "\n" or not _is_control(c)])
 
 
 def _is_control(c: str) -> bool:

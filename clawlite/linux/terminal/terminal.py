@@ -8,6 +8,7 @@ them.
 3. Modes are set only by a program in the foreground: in the background whoever sets them is stopped
    (SIGTTOU).
 4. No call here waits for the terminal: TCSANOW, and what is shown goes through the wire.
+5. While lines are edited, the terminal marks what is pasted (line_editor.py).
 """
 
 import fcntl
@@ -41,6 +42,8 @@ class Terminal(Editor):
         # modes as they were, as they are while lines are edited
         self._kept = self._set_modes = None
         self._is_edited = False
+        # of this object alone: a signal's handler writes to it
+        self._switch = _open_again()
         self._earlier = True  # what comes was typed before, in the kernel's own editing
         self._resumed = self._resized = False
         self._handlers = [
@@ -73,9 +76,19 @@ class Terminal(Editor):
         except termios.error:  # it hung up
             return
         self._is_edited = True
+        self._tell(self.mark_pastes)
+
+    def _tell(self, sequence: bytes):
+        """Send *sequence* to the terminal; one that takes nothing now is left as it is."""
+        if self._switch is not None:
+            try:
+                os.write(self._switch, sequence)
+            except OSError:
+                pass
 
     def _restore(self):
         if self._is_edited and _in_foreground():
+            self._tell(self.leave_pastes)
             try:
                 termios.tcsetattr(0, termios.TCSANOW, self._kept)
             except termios.error:
@@ -139,6 +152,17 @@ class Terminal(Editor):
         for number, handler in handlers:
             signal.signal(number, handler)
         self._restore()  # a Ctrl-Z may have come between
+        switch, self._switch = self._switch, None
+        if switch is not None:
+            os.close(switch)
+
+
+def _open_again():
+    """Return a descriptor of the terminal that never blocks, or None where it cannot be had."""
+    try:
+        return os.open("/proc/self/fd/0", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:
+        return None
 
 
 def _columns() -> int:

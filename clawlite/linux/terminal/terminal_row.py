@@ -7,6 +7,7 @@ sequence.  Sequences: CUB, CUF, EL (ECMA-48), which every terminal knows that ha
 "dumb"."""
 
 _WIDE = "WF"
+_LINE_END = "\u21b5"  # within a text of several lines that is being edited
 # these and U+202A..202E, U+2066..2069 turn a line's direction and could disguise it
 _TURNS = "\u200e\u200f\u061c"
 
@@ -40,6 +41,8 @@ def plain(text: str) -> str:
 def _visible(c: str) -> str:
     if c == "\t":
         return " "
+    if c == "\n":
+        return _LINE_END
     if (
         c < " "
         or "\x7f" <= c < "\xa0"
@@ -109,10 +112,13 @@ class Row:
         """Leave all of *prompt* and *text* there, on as many rows as it needs, and go to the
         next.
         """
-        row = plain(prompt) + plain(text)
+        first, *lines = text.split("\n")
+        row = plain(prompt) + plain(first)
         if not row.startswith(self._row):
             self.erase()
         self._write(row, None)
+        for line in lines:
+            self.out += b"\n" + plain(line).encode("utf-8", "replace")
         self.out += b"\n"
         self.forget()
 

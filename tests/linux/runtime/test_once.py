@@ -334,8 +334,10 @@ def test_a_question_of_a_turn_that_waited_at_kill_9_is_told(world):
         agent.expect("[y/N] ")
         kill(agent)
     with world.run(terminal=True) as agent:
-        assert agent.expect("> ").startswith(
-            "asked() waited for approval when this agent ended: it was not run.\n"
+        assert (
+            agent.expect("> ")
+            .replace("\x1b[?2004h", "")
+            .startswith("asked() waited for approval when this agent ended: it was not run.\n")
         )
         agent.line("asked")
         agent.expect("[y/N] ")

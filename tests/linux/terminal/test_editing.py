@@ -40,6 +40,38 @@ def test_a_line_is_edited_and_recalled(bench):
         assert agent.wait() == 0 and agent.errors() == ""
 
 
+PASTE = b"\x1b[200~%s\x1b[201~"
+
+
+def test_what_is_pasted_is_one_message(bench):
+    """Its line ends send nothing, and a command in it is none; the terminal is asked to mark both
+    ends of it, until the agent leaves.
+    """
+    with bench("run", terminal=True) as agent:
+        agent.expect("\x1b[?2004h")
+        agent.expect("> ")
+        agent.send(PASTE % b"echo a\r/quit\rb" + b"\r")
+        agent.expect("You said: a")
+        agent.expect("> ")
+        agent.send(PASTE % b"/quit\n/status")
+        agent.send(b"\r")
+        agent.expect("I have no rule for that")
+        agent.line("/quit")  # a person's own
+        assert agent.wait() == 0 and agent.errors() == ""
+        assert agent.seen.count(b"\x1b[?2004h") == agent.seen.count(b"\x1b[?2004l") == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP])
+def test_a_terminal_is_left_without_marks_around_pastes(bench, number):
+    with bench("run", terminal=True) as agent:
+        agent.expect("> ")
+        agent.signal_at_rest(number)
+        agent.expect("\x1b[?2004l")
+        if number == signal.SIGTSTP:
+            agent.signal(signal.SIGCONT)
+            agent.expect("\x1b[?2004h")
+
+
 def test_output_does_not_garble_what_is_typed(bench, marks):
     with bench("run", terminal=True) as agent:
         agent.expect("> ")
@@ -153,7 +185,7 @@ def test_ctrl_d_ends_only_on_an_empty_line(bench):
         agent.send(b"echo ab" + LEFT + b"\x04c\n")
         agent.expect("You said: ac\n> ")
         agent.end()
-        assert agent.wait() == 0 and agent.unread == "\n"
+        assert agent.wait() == 0 and agent.unread.replace("\x1b[?2004l", "") == "\n"
 
 
 def test_what_was_typed_before_the_agent_was_ready(bench):

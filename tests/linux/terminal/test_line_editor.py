@@ -154,7 +154,7 @@ def test_what_is_typed_is_echoed_byte_for_byte():
         (["a\tb"], "a\tb"),
         (["grüße 🌱", b"\x7f\x7f", HOME, RIGHT, "日本"], "g日本rüße"),
         (["a", b"\x00\x07\x0f\x12\x14\x16\x19\x1c\x1d\x1f", "b"], "ab"),
-        (["a", b"\x1b[1;5C\x1b[15~\x1b[200~\x1b[Z\x1b[[A\x1bOP\x1bb", "c"], "ac"),
+        (["a", b"\x1b[1;5C\x1b[15~\x1b[201~\x1b[Z\x1b[[A\x1bOP\x1bb", "c"], "ac"),
         (["ab", b"\x1b[1;2D", "c"], "acb"),
         (["a\x1b", "\x1b[D", "b"], "ba"),
         ([b"a\x1b\xc3\xa4"], "aä"),
@@ -245,6 +245,68 @@ def test_what_is_no_utf_8_is_left_to_the_reader():
     assert it.row == "> a\ufffd\ufffd\ufffd\ufffd\ufffd"
     it.type(b"\x7f", "\n")
     assert it.lines == [b"a\xff\xfe\xed\xa0"]
+
+
+def lines(data: bytes) -> list:
+    """Return the events of *data*, which comes at once."""
+    editor = Editor(1000)
+    editor.feed(data)
+    return list(iter(editor.next_event, None))
+
+
+def pasted(data: bytes) -> bytes:
+    return b"\x1b[200~" + data + b"\x1b[201~"
+
+
+def test_what_is_pasted_is_one_line_with_its_line_ends():
+    for ends in (b"\n", b"\r", b"\r\n"):
+        text = ends.join([b"sum this up:", b"one", b"/quit", b"three"])
+        assert lines(pasted(text) + b"\r") == [(TEXT, b"sum this up:\none\n/quit\nthree")]
+    # typed text stands before and after it, and keys work beside it
+    assert lines(b"a" + pasted(b"b\nc") + b"d" + LEFT + b"\x7f\r") == [(TEXT, b"ab\nd")]
+
+
+def test_a_paste_comes_in_any_portion():
+    data = b"x" + pasted("é\n\x1b[201 no end\nz".encode()) + b"\rnext\r"
+    whole = lines(data)
+    assert whole == [(TEXT, "xé\n[201 no end\nz".encode()), (TEXT, b"next")]
+    editor, found = Editor(1000), []
+    for byte in data:
+        editor.feed(bytes([byte]))
+        found += iter(editor.next_event, None)
+    assert found == whole
+
+
+def test_control_characters_of_a_paste_do_nothing():
+    """Neither a record's mark, nor a key, nor the end of input is obeyed in there."""
+    data = b'\x1e{"a":1}\n\x04\x15\x03\x1b[A\x7fb\tc'
+    assert lines(pasted(data) + b"\r") == [(TEXT, b'{"a":1}\n[Ab\tc')]
+
+
+def test_a_paste_that_is_too_long_is_told_at_its_enter():
+    for size, kind in ((9, TEXT), (10, TEXT), (11, TOO_LONG)):
+        editor = Editor(10)
+        editor.feed(pasted(b"x\n" * (size // 2) + b"y" * (size % 2)) + b"\r")
+        assert editor.next_event()[0] == kind
+
+
+def test_ctrl_c_ends_a_paste_whose_end_was_lost():
+    editor = Editor(100)
+    editor.feed(b"\x1b[200~one\ntwo")
+    assert editor.next_event() is None
+    editor.interrupt()
+    editor.feed(b"three\r")
+    assert editor.next_event() == (TEXT, b"three")
+
+
+def test_a_text_of_several_lines_is_one_row_until_it_is_sent():
+    it = Typist()
+    it.type(pasted(b"one\ntwo"))
+    assert it.glass.text() == ["> one\u21b5two"]
+    it.type("\r")
+    assert it.glass.text() == ["> one", "two", ">"] and it.lines == [b"one\ntwo"]
+    it.type(UP)
+    assert it.row == "> one\u21b5two"
 
 
 # -- records
