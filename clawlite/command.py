@@ -7,6 +7,7 @@ and then becomes the runtime (exec), so that no agent ever carries the compiler 
 nothing has changed since the last time, the image beside the manifest is run at once
 (linux/admin/image_cache.py)."""
 
+import os
 import sys
 
 DEVICE_VERBS = ("run", "ask", "serve")
@@ -15,6 +16,10 @@ PLAIN_VERBS = ("inspect", "tools", "conformance", "bench")  # of host/cli/standa
 
 def main() -> int:
     """Run the command line; return the exit code."""
+    if os.getpid() == 1:  # of a container
+        from clawlite.linux.io.first_process import stand_aside
+
+        stand_aside()
     if sys.stderr is None:  # closed: what is said there would go to stdout
         from clawlite.linux.io.stdio import open_closed
 
@@ -35,7 +40,6 @@ def _unwritten(e: OSError) -> int:
     disk is full; and in a folder that was removed.  Raises *e* for anything else.
     """
     import errno
-    import os
     import select
 
     poll = select.poll()
@@ -243,8 +247,6 @@ def _agent(verb: str, args: list) -> int:
         from clawlite.host.cli.ui import print_error
     except ImportError as e:
         return _missing(e)
-    import os
-
     from clawlite.core.base.errors import ClawError
 
     try:
