@@ -40,6 +40,7 @@ TIMEOUT_MS = 30000  # of a whole call that has no end of its own
 CONNECT_MS = 10000
 MAX_HEADERS = 50
 MAX_HEADER_BYTES = 8192  # of all names and values
+MAX_SENT = 262144  # characters of a body that a caller sends
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _MOVED = (301, 302, 303, 307, 308)
 # Those that say how long a message is, or for whom on the way; an encoded answer would be no text.
@@ -55,6 +56,9 @@ _NOT_THEIRS = (
     "expect",
     "accept-encoding",
 )
+_WITH_BODY = ("POST", "PUT", "PATCH", "DELETE")
+# headers that speak of a body, and go when it does (Fetch standard, "request-body-header name")
+_OF_BODY = ("content-type", "content-encoding", "content-language", "content-location")
 _HARMLESS = ("accept", "accept-language", "user-agent")  # go along to another server
 # RFC 9110, 5.6.2
 _TOKEN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~")
@@ -329,24 +333,6 @@ class Fetcher:
                     else "it redirects, and redirects of an endpoint are not followed",
                 )
             )
-        before = fetch.url
-        after = parse_url(fetch_page.redirect_url(before, fetch.answer["location"]))
-        self._connections.close((number, fetch.redirects))
-        if before[:3] != after[:3]:
-            kept = [header for header in fetch.headers if header[0].lower() in _HARMLESS]
-            if (
-                before[0] == "https"
-                and after[_SCHEME] == "http"
-                and (fetch.told or len(kept) < len(fetch.headers))
-            ):
-                raise refusal(
-                    fetch.rules,
-                    after[_HOST],
-                    "redirect",
-                    "a redirect leads from https to http, and the request has credentials",
-                    "ask without headers of your own",
-                )
-            fetch.headers, fetch.injections = kept, ()
         if (
             fetch.status == 303
             and fetch.method != "HEAD"
@@ -354,6 +340,13 @@ class Fetcher:
             and fetch.method == "POST"
         ):
             fetch.method = "GET"  # Fetch standard, "HTTP-redirect fetch", 12
+            fetch.sent = None
+            fetch.headers = [one for one in fetch.headers if one[0].lower() not in _OF_BODY]
+        before = fetch.url
+        after = parse_url(fetch_page.redirect_url(before, fetch.answer["location"]))
+        self._connections.close((number, fetch.redirects))
+        if before[:3] != after[:3]:
+            _leave(fetch, before, after)
         fetch.redirects += 1
         fetch.url = after
         self._open(number, fetch)
@@ -366,7 +359,8 @@ def _fetch(profile, arguments: dict, injections, limit: int, due_ms: int) -> _Fe
             "web-fetch: method: expected one of %s" % ", ".join(METHODS), "", {"tool": "web-fetch"}
         )
     headers = _own_headers(arguments.get("headers") or {})
-    return _Fetch(
+    sent = _own_body(method, arguments.get("body"), headers)
+    fetch = _Fetch(
         "web-fetch",
         profile,
         parse_url(arguments["url"]),
@@ -377,6 +371,62 @@ def _fetch(profile, arguments: dict, injections, limit: int, due_ms: int) -> _Fe
         due_ms,
         fetch_page.result_text,
     )
+    fetch.sent = sent
+    return fetch
+
+
+def _leave(fetch: _Fetch, before: tuple, after: tuple):
+    """Take away what must not go along when a redirect leads to another server; raises
+    ``SandboxDenied`` where it would go over plain http.
+    """
+    harmless = _HARMLESS if fetch.sent is None else _HARMLESS + _OF_BODY
+    kept = [header for header in fetch.headers if header[0].lower() in harmless]
+    if (
+        before[_SCHEME] == "https"
+        and after[_SCHEME] == "http"
+        and (fetch.told or fetch.sent or len(kept) < len(fetch.headers))
+    ):
+        raise refusal(
+            fetch.rules,
+            after[_HOST],
+            "redirect",
+            "a redirect leads from https to http, and the request has %s"
+            % ("a body" if fetch.sent else "credentials"),
+            "send it to the address that the server uses now"
+            if fetch.sent
+            else "ask without headers of your own",
+        )
+    fetch.headers, fetch.injections = kept, ()
+
+
+def _own_body(method: str, body, headers: list):
+    """Return the bytes of the caller's *body*, or None; add a Content-Type where *headers* have
+    none.  Raises ``InvalidParams``.
+    """
+    if body is None:
+        return None
+    if method not in _WITH_BODY or not isinstance(body, str) or len(body) > MAX_SENT:
+        raise InvalidParams(
+            "web-fetch: body: expected a text of at most %d characters, with the method %s"
+            % (MAX_SENT, ", ".join(_WITH_BODY)),
+            "",
+            {"tool": "web-fetch"},
+        )
+    if not any(name.lower() == "content-type" for name, _ in headers):
+        headers.append(("Content-Type", _type_of(body)))
+    return body.encode("utf-8", "replace")
+
+
+def _type_of(body: str) -> str:
+    from clawlite.linux.io.jsontext import loads
+
+    if body.lstrip()[:1] in ("{", "["):
+        try:
+            loads(body.encode())
+            return "application/json"
+        except (ClawError, ValueError):  # it only looks like JSON
+            pass
+    return "text/plain; charset=utf-8"
 
 
 def _search(search, profile, arguments: dict, due_ms: int) -> _Fetch:

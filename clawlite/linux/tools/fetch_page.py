@@ -39,6 +39,42 @@ _CHARSETS = (
     "macintosh",
     "tis-620",
 )
+# What pages mean by a name where it is more than Python's codec of that name (WHATWG Encoding, 4.2)
+_MEANT = {
+    "us-ascii": "cp1252",
+    "ascii": "cp1252",
+    "iso-8859-1": "cp1252",
+    "iso8859-1": "cp1252",
+    "latin1": "cp1252",
+    "latin-1": "cp1252",
+    "iso-8859-9": "cp1254",
+    "shift_jis": "cp932",
+    "shift-jis": "cp932",
+    "x-sjis": "cp932",
+    "sjis": "cp932",
+    "windows-31j": "cp932",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "x-gbk": "gb18030",
+    "euc-kr": "cp949",
+    "ks_c_5601-1987": "cp949",
+    "big5": "big5hkscs",
+    "tis-620": "cp874",
+    "windows-874": "cp874",
+    "ibm866": "cp866",
+    "cp866": "cp866",
+    "x-mac-cyrillic": "mac_cyrillic",
+    "x-x-big5": "big5hkscs",
+    "x-euc-jp": "euc_jp",
+}
+_BYTE_ORDER_MARKS = (
+    (b"\xef\xbb\xbf", "utf-8"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
+_PRESCAN = (
+    4096  # bytes in which a page's own word for its charset is looked for (HTML asks for 1024)
+)
 
 
 def check_head(headers: dict) -> None:
@@ -82,25 +118,25 @@ def result_text(fetch, size) -> str:
 
 
 def text(headers: dict, body, is_cut: bool = False) -> str:
-    """Return *body* as text, by the charset of the Content-Type, else UTF-8, else (of text/...)
-    windows-1252.
+    """Return *body* as text: by its byte order mark, else by the charset of the Content-Type, else
+    by that of its XML declaration or ``<meta>``, else as UTF-8, else (of text/...) as windows-1252.
 
     is_cut  its last character may be incomplete, and is dropped then
-    Raises ``ClawError``.
+    Raises ``ClawError``.  Source  HTML standard, 13.2.3.2
     """
-    kind = _kind(headers)
-    charset = _charset(headers)
-    if charset and not charset.startswith(_CHARSETS):
-        raise ClawError("the answer's text is in %.40r, which is not supported" % charset)
+    kind, named = _kind(headers), _charset(headers)
+    charset = ""
+    if kind.startswith("text/") or kind.endswith(("xml", "json")) or not kind or named:
+        charset = next((name for mark, name in _BYTE_ORDER_MARKS if body.startswith(mark)), "")
+    if not charset and named:
+        charset = _codec(named)
+        if not charset:
+            raise ClawError("the answer's text is in %.40r, which is not supported" % named)
+    charset = charset or _own_charset(kind, bytes(body[:_PRESCAN]))
     if b"\0" in body and not charset.startswith("utf-16"):
         raise _binary(kind, len(body))
     if charset and not charset.startswith(("utf-8", "utf8")):
-        try:
-            return body.decode(charset, "replace")
-        except LookupError:
-            raise ClawError(
-                "the answer's text is in %.40r, which is not supported" % charset
-            ) from None
+        return body.decode(charset, "replace")
     try:
         return body.decode("utf-8-sig")
     except UnicodeDecodeError as e:
@@ -109,6 +145,55 @@ def text(headers: dict, body, is_cut: bool = False) -> str:
     if not charset and not kind.startswith("text/"):
         raise _binary(kind, len(body))
     return body.decode("utf-8-sig" if charset else "windows-1252", "replace")
+
+
+def _codec(charset: str) -> str:
+    """Return Python's codec for the name *charset* of a text encoding, "" for one that it has not
+    or that is none of pages.
+    """
+    from codecs import lookup
+
+    name = _MEANT.get(charset, charset if charset.startswith(_CHARSETS) else "")
+    try:
+        return name and lookup(name).name
+    except LookupError:
+        return ""
+
+
+def _own_charset(kind: str, head: bytes) -> str:
+    """Return the codec that the page which begins with *head* names by itself, or ""."""
+    import re
+
+    if kind and "html" not in kind and not kind.endswith("xml"):
+        return ""
+    if head.startswith((b"<\0?\0", b"\0<\0?")):
+        return "utf-16-le" if head[:1] == b"<" else "utf-16-be"
+    found = re.match(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']([\w.:-]+)["']""", head)
+    names = [found.group(1)] if found else []
+    if "xml" not in kind or "html" in kind:
+        head = re.sub(rb"<!--.*?-->", b"", head, flags=re.DOTALL)
+        names += map(_charset_of_meta, re.findall(rb"<meta[\s/][^>]*>?", head, re.IGNORECASE))
+    for name in names:
+        codec = _codec(name.strip().lower().decode("ascii", "replace"))
+        if codec.startswith("utf-16"):  # its own bytes were no ASCII
+            return "utf-8"
+        if codec:
+            return codec
+    return ""
+
+
+def _charset_of_meta(tag: bytes) -> bytes:
+    """Return the charset that a ``<meta>`` *tag* names, or b""."""
+    import re
+
+    pairs = re.findall(rb"""([\w-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""", tag)
+    values = {name.lower(): value.strip(b"\"'") for name, value in reversed(pairs)}
+    if values.get(b"charset"):
+        return values[b"charset"]
+    if values.get(b"http-equiv", b"").strip().lower() != b"content-type":
+        return b""
+    found = re.search(rb"""charset\s*=\s*["']?([^\s"';]+)""", values.get(b"content", b""), re.I)
+    return found.group(1) if found else b""
 
 
 def redirect_url(url: tuple, location: str) -> str:

@@ -150,6 +150,78 @@ def test_charsets(loop):
             assert loop.text("http://127.0.0.1:%d/" % port).partition("\n\n")[2] == text
 
 
+@pytest.mark.parametrize(
+    "body, kind, text",
+    [
+        ('<meta charset="Shift_JIS"><p>\u6674\u308c', "text/html", "shift_jis"),
+        ("<META CharSet=windows-1251><p>\u0434", "text/html", "cp1251"),
+        (
+            "<meta content='text/html; charset=\"koi8-r\"' http-equiv=content-type>\u0434",
+            "text/html",
+            "koi8-r",
+        ),
+        ("<meta\nname=x><meta charset = 'gb2312' /><p>\u6674", "text/html", "gb18030"),
+        ("<meta charset=iso-2022-jp><p>\u6674", "", "iso-2022-jp"),
+        ('<?xml version="1.0" encoding="ISO-8859-5"?><a>\u0434</a>', "text/xml", "iso8859-5"),
+        ("<?xml version='1.0' encoding='koi8-r'?><a>\u0434</a>", "application/rss+xml", "koi8-r"),
+        ("<?xml version='1.0' encoding='UTF-16'?><a>\u0434</a>", "application/xml", "utf-16-le"),
+        ("\ufeff<p>\u0434", "text/html; charset=windows-1251", "utf-8"),
+        ("\ufeff{}\u0434", "text/plain", "utf-16-le"),
+        ("\ufeff{}\u0434", "text/plain", "utf-16-be"),
+        # where nothing of it counts
+        ("<meta charset=koi8-r><p>\u0434", "text/html; charset=utf-8", "utf-8"),
+        ("<!-- <meta charset=koi8-r> --><p>\u0434", "text/html", "utf-8"),
+        ("<meta name=d content='charset=koi8-r'><p>\u0434", "text/html", "utf-8"),
+        ("<meta charset=utf-16><p>\u0434", "text/html", "utf-8"),
+        ("<meta charset=klingon><p>\u0434", "text/html", "utf-8"),
+        ("<meta charset=rot13><p>\u0434", "text/html", "utf-8"),
+        ("<meta charset=koi8-r>\u0434", "text/plain", "utf-8"),
+        ("<meta charset=koi8-r>\u0434", "application/json", "utf-8"),
+    ],
+)
+def test_what_a_page_says_of_its_own_charset(loop, body, kind, text):
+    with serving(site(page(body.encode(text), kind))) as port:
+        found = loop.text("http://127.0.0.1:%d/" % port).partition("\n\n")[2]
+    assert found == body.removeprefix("\ufeff")
+
+
+def test_a_body_is_sent(loop):
+    seen = []
+    with serving(site(page(b"told"), seen)) as port:
+        url = "http://127.0.0.1:%d/hook" % port
+        for method, headers, body, kind in (
+            ("POST", {}, "Dinner is ready \u2615", "text/plain; charset=utf-8"),
+            ("POST", {}, '{"content": "x"}', "application/json"),
+            ("PUT", {}, " [1]", "application/json"),
+            ("PATCH", {}, "{no json", "text/plain; charset=utf-8"),
+            ("POST", {"content-type": "text/markdown"}, "{}", "text/markdown"),
+            ("DELETE", {}, "", "text/plain; charset=utf-8"),
+        ):
+            assert loop.text(url, method=method, headers=headers, body=body).endswith("told")
+            lines = seen[-1].split("\r\n")
+            assert lines[0] == method + " /hook HTTP/1.1"
+            assert "content-length: %d" % len(body.encode()) in [one.lower() for one in lines]
+            assert [one for one in lines if one.lower() == "content-type: " + kind], lines
+        sent = len(seen)
+        for method in ("GET", "HEAD", "OPTIONS"):
+            assert "body: expected a text" in loop.error(
+                url, method=method, body="x", kind=InvalidParams
+            )
+        loop.error(url, method="POST", body="x" * (module.MAX_SENT + 1), kind=InvalidParams)
+        assert loop.text(url, method="POST", body="x" * module.MAX_SENT)
+    assert len(seen) == sent + 1
+
+
+@pytest.mark.parametrize("status, goes", [(301, False), (303, False), (307, True), (308, True)])
+def test_a_body_after_a_redirect(loop, status, goes):
+    seen = []
+    with serving(site({"/": moved(status, "/b"), "/b": page(b"")}, seen)) as port:
+        loop.text("http://127.0.0.1:%d/" % port, method="POST", body="word")
+    first, second = (request.lower() for request in seen)
+    assert "content-length: 4\r\n" in first and "content-type: text/plain" in first
+    assert ("content-length: 4\r\n" in second, "content-type:" in second) == (goes, goes)
+
+
 def test_what_is_no_text(loop):
     for body, kind, words in (
         (b"\x89PNG\r\n\x1a\n", "image/png", "the answer is no text (image/png, 8 bytes)"),
@@ -438,6 +510,16 @@ def test_from_https_to_http(loop, tls):
             injections=[("localhost", "Authorization", lambda: "Bearer s")],
         )
         assert "from https to http" in message and len(seen) == 1
+
+
+def test_a_body_does_not_go_from_https_to_http(loop, tls):
+    seen = []
+    with (
+        serving(site(page(b"plain"), seen)) as plain,
+        tls.serving(site(moved(307, "http://127.0.0.1:%d/" % plain)), "localhost") as port,
+    ):
+        message = loop.denied("https://localhost:%d/" % port, method="POST", body="word")
+        assert "the request has a body" in message and not seen
 
 
 # -- credentials of the runtime
