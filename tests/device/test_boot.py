@@ -90,7 +90,7 @@ def test_the_only_image_is_tried_at_each_reset(board):
 
 def test_a_tool_that_cannot_be_loaded_leaves_its_slot_at_once(board):
     board.boot()
-    board.flash("2.0.0", TOOLS + "import nothing_of_the_kind\n")
+    board.flash("2.0.0", TOOLS + '__import__("nothing_of_the_kind")\n')
     said = board.boot()
     assert (
         "clawlite: slot b: tools.py cannot be loaded: ImportError: no module named "
