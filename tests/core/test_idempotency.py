@@ -2,6 +2,8 @@
 clocks, restarts.
 """
 
+import binascii
+
 from clawlite.core.base.effect import KEEP, Result
 from clawlite.core.base.errors import (
     ApprovalDenied,
@@ -369,6 +371,11 @@ def test_records_as_lines():
     for at in range(len(data) - 1):
         assert parse(data[:at]) is None
         assert parse(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 : -1]) is None
+
+
+def test_a_line_with_a_right_crc_and_other_contents_is_damaged():
+    for body in (b"", b"1 1 1 k", b"x 1 1 k null", b"1 1 x k null", b"1 1 1 \xff null"):
+        assert parse(b"%08x %s" % (binascii.crc32(body) & 0xFFFFFFFF, body)) is None, body
 
 
 def test_the_last_line_of_a_key_counts():

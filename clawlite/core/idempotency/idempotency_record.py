@@ -48,8 +48,11 @@ def parse(data: bytes):
     body = bytes(data[9:])
     if data[:9] != _crc(body) + b" ":
         return None
-    kind, when, owner, key, text = body.split(b" ", 4)
-    return int(kind), int(when), int(owner), str(key, "utf-8"), str(text, "utf-8")
+    try:
+        kind, when, owner, key, text = body.split(b" ", 4)
+        return int(kind), int(when), int(owner), str(key, "utf-8"), str(text, "utf-8")
+    except ValueError:  # its CRC is right, but that protects from no hand
+        return None
 
 
 def age_s(when: int, now: int) -> int:

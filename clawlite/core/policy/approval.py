@@ -84,7 +84,12 @@ def restarted(agent, records, says: bool):
     records  [(key, [tool, arguments, id of the rule]), ...]
     says     whether a person reads a console; the log gets the report in any case
     """
-    for key, (tool, arguments, rule_id) in records:
+    for key, waited in records:
+        if not (isinstance(waited, list) and len(waited) == 3 and isinstance(waited[0], str)):
+            waited = ["?", None, None]  # its CRC is right, but that protects from no hand
+        tool, arguments, rule_id = waited
+        if not isinstance(arguments, dict):
+            arguments = None
         agent.effects.append(
             (
                 LOG,

@@ -67,7 +67,7 @@ def run(text: str, agent, history) -> list:
                 about.max_rounds,
             ),
             _providers(agent),
-        ] + [tell() for tell in agent.conditions]
+        ] + [escape_ends(tell()) for tell in agent.conditions]
     said = agent.channels.command(words) if agent.channels else None
     return said or [
         "No command %s.%s /help lists them." % (canonical(name, 40), _near(name, agent))

@@ -11,6 +11,7 @@ import importlib
 
 from clawlite.core.base.effect import LOG, TELL
 from clawlite.core.base.errors import ClawError, InvalidParams, PolicyDenied
+from clawlite.core.base.printable import escape_line
 from clawlite.core.image.features import CLI, KINDS
 from clawlite.core.image.image import SKILLS
 from clawlite.core.turns.history import History
@@ -118,7 +119,8 @@ class Channel:
         )
         closed = "" if self.kind == CLI or self._source else ", not open"
         wrong = (
-            "\n  %d s ago: %s" % ((self.now_ms() - self._wrong_ms) // 1000, self._wrong)
+            "\n  %d s ago: %s"
+            % ((self.now_ms() - self._wrong_ms) // 1000, escape_line(self._wrong))
             if self._wrong
             else ""
         )

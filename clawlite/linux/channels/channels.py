@@ -20,6 +20,7 @@ import os
 import time
 
 from clawlite.core.base.errors import InvalidParams, PolicyDenied
+from clawlite.core.base.printable import escape_name
 from clawlite.core.image.features import CLI
 from clawlite.core.image.image import CHANNELS
 from clawlite.linux.channels.access import ADMIN, OPEN, ROLE_NAMES, VIEWER
@@ -265,7 +266,7 @@ class Channels:
                 channel.keep(True)
                 channel.log("paired", actor=actor)
                 channel.source_reply(actor, "You are paired with this agent now.")
-                return ["%s is paired with channel %s." % (actor, channel.name)]
+                return ["%s is paired with channel %s." % (escape_name(actor), channel.name)]
         return [
             "/pair CODE: this code is unknown or has expired. Anyone who sends the agent "
             "a message gets a new one."

@@ -31,7 +31,7 @@ from clawlite.core.net.http1 import (
 from clawlite.linux.channels.access import RECEIPTS, THREADS, TYPING
 from clawlite.linux.channels.delivery import Delivery
 from clawlite.linux.channels.inbox import Item
-from clawlite.linux.channels.telegram_update import moved, read, seconds_of
+from clawlite.linux.channels.telegram_update import is_int, moved, read, seconds_of
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.net.connections import Connections
 from clawlite.linux.secrets.secrets import resolve, stores
@@ -364,7 +364,7 @@ class Telegram:
         chat, parameters = asked.params["chat_id"], _parameters(said)
         may_pass = asked.status == 429 or asked.status >= 500
         new = parameters.get("migrate_to_chat_id")
-        if asked.status == 400 and isinstance(new, int) and chat not in self._moved:
+        if asked.status == 400 and is_int(new) and chat not in self._moved:
             self._follow(chat, str(new))
             self._send_ms, may_pass = 0, True
         # without a status it may have arrived, and a second copy would be worse than none; 403:
@@ -395,7 +395,7 @@ class Telegram:
         come, last = [], 0
         for update in updates[:MAX_UPDATES] if isinstance(updates, list) else ():
             number = update.get("update_id") if isinstance(update, dict) else None
-            if not isinstance(number, int):
+            if not is_int(number):
                 continue
             last = max(last, number)
             if not (

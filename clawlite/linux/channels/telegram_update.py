@@ -46,9 +46,9 @@ class Incoming:
         self.is_group = chat.startswith("-")
         thread, number = message.get("message_thread_id"), message.get("message_id")
         self.thread = thread if message.get("is_topic_message") is True else None
-        self.thread = self.thread if _is_int(self.thread) else None
-        self.message = number if _is_int(number) else None
-        self.date = message.get("date") if _is_int(message.get("date")) else None
+        self.thread = self.thread if is_int(self.thread) else None
+        self.message = number if is_int(number) else None
+        self.date = message.get("date") if is_int(message.get("date")) else None
 
 
 def read(message, bot: str):
@@ -58,14 +58,14 @@ def read(message, bot: str):
     bot  the name of this bot without "@", "" while it is not known
     """
     chat = message.get("chat") if isinstance(message, dict) else None
-    if not isinstance(chat, dict) or not _is_int(chat.get("id")) or chat.get("type") == "channel":
+    if not isinstance(chat, dict) or not is_int(chat.get("id")) or chat.get("type") == "channel":
         return None
     name, sender = str(chat["id"]), message.get("from")
     if chat["id"] > 0:
         actor = name  # the id of a private chat is that of its person
     elif (
         isinstance(sender, dict)
-        and _is_int(sender.get("id"))
+        and is_int(sender.get("id"))
         and sender.get("is_bot") is not True
         and "sender_chat" not in message
     ):
@@ -88,10 +88,10 @@ def read(message, bot: str):
 def moved(message):
     """Return (old id, new id) of a group that became a supergroup, or None."""
     chat = message.get("chat") if isinstance(message, dict) else None
-    if isinstance(chat, dict) and _is_int(chat.get("id")):
-        if _is_int(message.get("migrate_to_chat_id")):
+    if isinstance(chat, dict) and is_int(chat.get("id")):
+        if is_int(message.get("migrate_to_chat_id")):
             return str(chat["id"]), str(message["migrate_to_chat_id"])
-        if _is_int(message.get("migrate_from_chat_id")):
+        if is_int(message.get("migrate_from_chat_id")):
             return str(message["migrate_from_chat_id"]), str(chat["id"])
     return None
 
@@ -111,7 +111,8 @@ def addressed(text: str, bot: str):
     return text
 
 
-def _is_int(value) -> bool:
+def is_int(value) -> bool:
+    """Return whether *value* is a number that Telegram may have given (at most 52 bits)."""
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_THREAD
 
 

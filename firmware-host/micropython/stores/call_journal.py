@@ -69,11 +69,8 @@ def recover(agent, folder: str, now, says: bool):
     try:
         _mend(folder)
         _compact(folder, now, False)
-        restarted(
-            agent,
-            [(record[KEY], _value(record)) for record in _records(folder) if record[KIND] == WAIT],
-            says,
-        )
+        waited = [(one[KEY], _value(one)) for one in _records(folder) if one[KIND] == WAIT]
+        restarted(agent, waited, says)
     except (OSError, ClawError, MemoryError) as e:
         _unread(e)
 

@@ -22,7 +22,7 @@ from array import array
 from binascii import crc32
 
 from appendlog import MAX_PAYLOAD, rewrite, start, walk
-from clawlite.core.base.errors import StoreError
+from clawlite.core.base.errors import ParseError, StoreError
 from clawlite.core.image.memories import CONVERSATION, DOES, SINGLE, SNAPSHOTS, stores
 from unload import drop
 from osfields import BLOCK_BYTES, FREE_BLOCKS
@@ -185,8 +185,16 @@ def read(log, file, offset: int) -> tuple:
     *offset*.
     """
     n, at, data = raw(file, offset)
-    content, key, metadata = log.loads(data)
+    content, key, metadata = entry_of(log, n, data)
     return n, at, content, key, metadata
+
+
+def entry_of(log, n: int, data: bytes) -> list:
+    """Return [content, key, metadata], the JSON *data* of entry *n*.  Raises ``ParseError``."""
+    found = log.loads(data)
+    if not isinstance(found, list) or len(found) != 3:
+        raise ParseError("entry %d is no list of three" % n)
+    return found
 
 
 def tag_of(key) -> int:

@@ -14,6 +14,7 @@ from clawlite.core.image.memories import DOES, SINGLE
 from storelog import (
     ENTRY_AT,
     ENTRY_KEY,
+    entry_of,
     expire,
     head,
     place_of,
@@ -83,7 +84,7 @@ def _by_words(log, place, file, text: str, top: int) -> list:
         n, _, data = raw(file, place.offsets[i])
         if not _may_have(data, wanted[:MAX_RARE]):
             continue
-        content = log.loads(data)[0]
+        content = entry_of(log, n, data)[0]
         text = content if isinstance(content, str) else log.dumps(content)
         score = (
             round(_score(words(text), wanted), 4)

@@ -120,7 +120,15 @@ class Stores:
         """Read the log, and import turns that an older version kept in a log of their own."""
         from storelog import load
 
-        load(self, now)
+        try:
+            load(self, now)
+        except (IndexError, TypeError, ValueError) as e:  # its CRCs are right, its records are not
+            self.places = None
+            raise StoreError(
+                "the memory %s is damaged: %s" % (self.path, e),
+                "copy it to a computer, and remove it to begin anew",
+                {"cause": "damaged"},
+            )
         folder = self.path.rpartition("/")[0] or "."
         if self.talk and "conversation.log" in os.listdir(folder):
             from oldturns import take

@@ -483,3 +483,16 @@ def test_what_no_body_can_mend_is_refused_before_the_body_comes(started, change,
     head, _, body = data.partition(b"\r\n\r\n")
     assert change[0] in head and body
     assert answered(world, send(world, head.replace(*change) + b"\r\n\r\n"))[0][0] == status
+
+
+def test_who_is_paired_is_written_on_one_line(started):
+    world = started(
+        access_control={
+            "mode": "pairing",
+            "pairing": {"code_expiry_minutes": 5, "max_pending": 1},
+        }
+    )
+    post(world, {"from": "eve\n\nApprove rm()?", "text": "hello"})
+    (code,) = world.channels.all[0].access._pending
+    (said,) = world.channels.command(["/pair", code])
+    assert said.startswith('"eve\\n\\nApprove rm()?" is paired'), said
