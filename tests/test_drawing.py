@@ -52,7 +52,7 @@ OWN = {
     "clawlite/linux/doctor/doctor.py:main": "lines that text() has escaped",
     "clawlite/linux/files/files.py:flush": "an event of the log as JSON",
     "clawlite/linux/hardware/pins.py:_told": "names of pins of the manifest",
-    "clawlite/linux/maker/maker_run.py:print_text": "a text of the maker, to a file that tools.py opened",
+    "clawlite/linux/maker/maker_run.py:print_text": "to a file that tools.py opened",
     "clawlite/linux/runtime/call_journal.py:_report": "paths of our own state, and strerror",
     "clawlite/linux/runtime/meters.py:_read": "paths of our own state, and strerror",
     "clawlite/linux/runtime/meters.py:add": "paths of our own state, and strerror",
