@@ -18,6 +18,7 @@ MAX_HEAD = 8192
 MAX_IMAGE = 16777216
 _CHUNK = 1024
 _DIRECTORY = 4  # of the head
+_SCHEMAS = 26  # the section of core/mcp/tool_definitions.py
 _UNSIGNED, _SIGNED = 40, 73  # bytes behind the body: crc, digest, and null or a signature
 _CUT = "the file is cut or damaged; build or flash it again"
 
@@ -128,10 +129,11 @@ def _fits(value, shape) -> bool:
     return type(value) is shape
 
 
-def parse(read, size: int) -> tuple:
+def parse(read, size: int, keep: int) -> tuple:
     """Return (head, {section: (offset, length)}, where the seal begins).
 
     read  ``read(offset, length) -> bytes``, shorter at the end of the file
+    keep  as ``Image`` has it; 0, a board: it holds no place of what only MCP clients are told
     Raises ``ImageError`` when the file is no image, of another format, cut, or damaged.  Cost: the
     file read once."""
     if size > MAX_IMAGE:
@@ -155,7 +157,8 @@ def parse(read, size: int) -> tuple:
     head = shaped(decode(read(pos, length)), _HEAD, "the head")
     where = {}
     for section, part in head[_DIRECTORY]:
-        where[section] = (body, part)
+        if keep or section != _SCHEMAS:
+            where[section] = (body, part)
         if part > left:
             raise ImageError(
                 "image: section %d has %d bytes, the body has %d left" % (section, part, left)

@@ -178,7 +178,7 @@ class Image:
         self.workspace = None  # the folder behind /workspace, where a shell has one
         # function(image, tool) -> None, called once for each tool that is kept
         self.prepare = None
-        head, self._where, self.seal_at = parse(read, size)
+        head, self._where, self.seal_at = parse(read, size, keep)
         self.compiler, self.requires, self.sources, self.companions, _ = head
         # identifies the manifest: the log names it, so that rule numbers can be looked up
         self.id = str(hexlify(self.sources[:4]), "utf-8")

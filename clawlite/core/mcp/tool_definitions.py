@@ -1,10 +1,12 @@
 """The definitions of an agent's tools for an MCP client, made from the image.
 
-An image has a schema as its maker wrote it only when it is sent to a remote provider.  Otherwise
-the schema is made from the check program (core/formats/schema.py).  It admits the same values, but
-lacks patterns, which are compiled to automata, and descriptions of single arguments.
+An image has a schema as its maker wrote it where it is sent to a remote provider.  Otherwise the
+schema is made from the check program (core/formats/schema.py).  It admits the same values, but
+lacks patterns, which are compiled to automata, and descriptions of single arguments.  Where that is
+a difference, the section SCHEMAS has the schema as it was written.  Nothing else reads it.
 """
 
+from clawlite.core.image.header import shaped
 from clawlite.core.image.image import (
     HANDLER_KIND,
     DESTRUCTIVE,
@@ -15,6 +17,10 @@ from clawlite.core.image.image import (
     WIRE,
 )
 
+# here and not beside the others in core/image/image.py: no board pays for it
+SCHEMAS = 26
+_PREFIX = -3  # of a provider's row: [offset, length, end] in WIRE, with tools
+_ROWS = [(str, str, str)]  # name, input schema, output schema as JSON; "": what was made will do
 HINTS = (
     ("readOnlyHint", READ_ONLY),
     ("destructiveHint", DESTRUCTIVE),
@@ -54,12 +60,20 @@ def definitions(image, raw_decode) -> list:
 
     raw_decode  function(text, offset) -> (value, end), of JSON
     """
-    written = sent(image, raw_decode)
-    return [definition(image, image.tool(name), written) for name in image.names]
+    written, outputs = sent(image, raw_decode), {}
+    for name, given, gives in shaped(image.section(SCHEMAS) or [], _ROWS, "schemas"):
+        if given:
+            written[name] = raw_decode(given, 0)[0]
+        if gives:
+            outputs[name] = raw_decode(gives, 0)[0]
+    return [_definition(image, image.tool(name), written, outputs) for name in image.names]
 
 
-def definition(image, tool, written: dict) -> dict:
-    """Return the definition of *tool* for a client; *written*: {name: input schema as written}."""
+def _definition(image, tool, written: dict, outputs: dict) -> dict:
+    """Return the definition of *tool* for a client.
+
+    written, outputs  {name: input schema as written}, {name: output schema as written}
+    """
     schema = written.get(tool.name) or schema_of(tool.schema)
     if schema.get("type") != "object":  # MCP accepts no other
         schema = dict(schema, type="object")
@@ -71,7 +85,7 @@ def definition(image, tool, written: dict) -> dict:
         "annotations": {hint: True for hint, flag in HINTS if tool.flags & flag},
     }
     if tool.output is not None:
-        output = schema_of(tool.output)
+        output = outputs.get(tool.name) or schema_of(tool.output)
         if output.get("type") == "object":
             found["outputSchema"] = output
     return found
@@ -99,7 +113,7 @@ def sent(image, raw_decode) -> dict:
     found = {}
     for number in image.agent.providers:
         if number > 1:
-            offset, length = image.provider(number - 2)[-2]
+            offset, length, _ = image.provider(number - 2)[_PREFIX]
             text = str(image.part(WIRE, offset, length), "utf-8")
             at = text.find('"tools":')
             for tool in raw_decode(text, at + 8)[0] if at >= 0 else ():

@@ -24,6 +24,7 @@ from clawlite.core.image.image import (
     RULE_ROOT,
     SUPERVISED,
 )
+from clawlite.core.mcp.tool_definitions import sent
 from clawlite.core.policy.policy import ALLOW, APPROVE, DENY
 from clawlite.core.policy.policy_preview import preview
 from clawlite.host.base.kinds import LIMITS
@@ -216,28 +217,14 @@ def _sent(image) -> dict:
 
     Raises ``ImageError`` when the image was not written by our compiler.
     """
-    found = {}
     try:
-        for number in image.agent.providers:
-            if number > 1:
-                found.update(_tools_sent(image, number - 2))
+        found = sent(image, json.JSONDecoder().raw_decode)
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
         raise ImageError(
             "image: what it sends to a provider has another shape than this runtime knows",
             "build it again with this version of clawlite",
         ) from None
-    return found
-
-
-def _tools_sent(image, row: int) -> dict:
-    offset, length = image.provider(row)[-2]
-    text = image.part(layout.WIRE, offset, length).decode()
-    at = text.find('"tools":')
-    tools = json.JSONDecoder().raw_decode(text, at + len('"tools":'))[0] if at >= 0 else []
-    found = [tool.get("function", tool) for tool in tools]
-    return {
-        tool["name"]: (tool.get("parameters") or tool.get("input_schema"), None) for tool in found
-    }
+    return {name: (schema, None) for name, schema in found.items()}
 
 
 def text(found: list[dict]) -> str:

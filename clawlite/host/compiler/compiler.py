@@ -14,10 +14,12 @@ from clawlite import __version__
 from clawlite.core.image import image as layout
 from clawlite.core.image.pins import KINDS as PIN_KINDS
 from clawlite.core.image.pins import PULL_DOWN, PULL_UP
+from clawlite.core.mcp.tool_definitions import SCHEMAS
 from clawlite.core.mcp.tool_provider import is_provided
 from clawlite.core.net.service_call import MAX_RESULT, TIMEOUT_MS
 from clawlite.core.turns.builtin import HANDLERS
 from clawlite.host.channels import channels
+from clawlite.host.compiler import schemas
 from clawlite.host.documents import registry
 from clawlite.host.image.image_file import AUTONOMY, SECTION_NAMES, encode, table, write
 from clawlite.host.manifest import conformance, lint_errors, unsupported
@@ -151,14 +153,21 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         _shown(manifest, tools, entries),
         _system,
     )
-    data = write(
-        sections,
+    head = (
         f"clawlite {__version__}",
         requires(manifest),
         _digest(manifest.sources),
         _companions(manifest),
         key,
     )
+    data = write(sections, *head)
+    if tools:
+        written = {
+            skills.called(tool): (tool.spec.input_schema or {}, tool.spec.output_schema)
+            for tool in tools
+        }
+        sections[SCHEMAS] = schemas.section(written, data)
+        data = data if sections[SCHEMAS] is None else write(sections, *head)
     return Built(data, _sizes(data))
 
 
@@ -466,5 +475,5 @@ def _companions(manifest) -> list:
 
 
 def _sizes(data: bytes) -> list:
-    opened = layout.Image(lambda offset, length: data[offset : offset + length], len(data))
+    opened = layout.Image(lambda offset, length: data[offset : offset + length], len(data), 1)
     return [(SECTION_NAMES[number], opened.size_of(number)) for number in opened.sections()]

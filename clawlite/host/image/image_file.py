@@ -12,6 +12,7 @@ from clawlite.core.image import image as layout
 from clawlite.core.image.header import FORMAT, MAGIC
 from clawlite.core.image.image import AUTOMATA, PROSE, PROVIDERS, RECORDS, RULES, WIRE
 from clawlite.core.image.image_signature import sign
+from clawlite.core.mcp.tool_definitions import SCHEMAS
 
 # sections that hold bytes of their own layout; the others are one CBOR item
 RAW = (RECORDS, RULES, AUTOMATA, PROSE, PROVIDERS, WIRE)
@@ -43,6 +44,7 @@ SECTION_NAMES = {
     layout.SWARM: "swarm",
     layout.SERVICES: "services",
     layout.STOPPED_WITH: "swarm whose stop holds",
+    SCHEMAS: "schemas for MCP clients",
 }
 
 

@@ -12,6 +12,7 @@ from cddl_verifier import validate
 
 from clawlite.core.image import features, header
 from clawlite.core.image import image as layout
+from clawlite.core.mcp.tool_definitions import SCHEMAS
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
 
@@ -28,7 +29,7 @@ def check(rule: str, data: bytes):
 
 def opened(path):
     data = path.read_bytes()
-    return data, layout.Image(lambda offset, length: data[offset : offset + length], len(data))
+    return data, layout.Image(lambda offset, length: data[offset : offset + length], len(data), 1)
 
 
 def rows(section: bytes) -> list[bytes]:
@@ -52,6 +53,7 @@ def test_every_part_of_an_image_fits_its_rule(path):
         (layout.REFLEX, "reflex"),
         (layout.REPLAY, "replay"),
         (layout.PINS, "pins"),
+        (SCHEMAS, "schemas"),
     ):
         if number in image.sections():
             check(rule, part(number))

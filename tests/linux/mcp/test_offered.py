@@ -9,6 +9,11 @@ import mcp_offer
 import pytest
 from agents import Agent, eventually, linux
 
+from clawlite.core.image.image import Image
+from clawlite.core.mcp.tool_definitions import SCHEMAS, definitions
+from clawlite.host.build.build import build_beside
+from clawlite.host.image import inspection
+
 
 @pytest.fixture(params=sorted(mcp_clients.SDKS))
 def client(request):
@@ -40,6 +45,95 @@ def test_tools_are_those_of_the_image(client, image, tmp_path):
     assert named["join"]["outputSchema"] == mcp_offer.TEXT
     assert named["join"]["annotations"] == {"readOnlyHint": True}
     assert named["pour"]["annotations"] == {"destructiveHint": True}, "nothing is made looser"
+
+
+RICH = {
+    "type": "object",
+    "description": "Where to pour",
+    "properties": {
+        "bed": {"type": "string", "pattern": "^[a-z]{1,9}$", "description": "the bed's name, é"},
+        "times": {
+            "type": "array",
+            "items": {"type": "integer", "title": "hour"},
+            "examples": [[6]],
+        },
+        "deep": {"$ref": "#/$defs/deep"},
+    },
+    "patternProperties": {"^x-": {"type": "string", "format": "date"}},
+    "required": ["bed"],
+    "$defs": {"deep": {"type": "object", "properties": {"of": {"$ref": "#/$defs/deep"}}}},
+}
+GIVES = {"type": "object", "properties": {"text": {"type": "string", "description": "said"}}}
+PLAIN = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+REMOTE = {
+    "protocol": "openai-compatible",
+    "endpoint": "http://127.0.0.1:9/v1",
+    "model": "m",
+    "auth": {"type": "none"},
+}
+
+
+def offered(tmp_path, what: dict) -> tuple:
+    """Return (image, {name: definition as clients see it}) of an agent with rich schemas."""
+    tools = [
+        mcp_offer._tool("rich", "Rich", RICH, annotations=mcp_offer.READS, output_schema=GIVES),
+        mcp_offer._tool("plain", "Plain", PLAIN, annotations=mcp_offer.READS),
+        mcp_offer._tool("denied", "Nobody may call it", RICH, annotations=mcp_offer.READS),
+    ]
+    rules = [
+        {"id": "no", "action": "deny", "scope": "tool", "match": {"name": "denied"}},
+        *mcp_offer.RULES,
+    ]
+    claw = mcp_offer.manifest(rules)
+    claw["spec"].update(tools=tools, providers=[{"inline": what}], skills=[])
+    (tmp_path / "claw.yaml").write_text(json.dumps(claw))
+    (tmp_path / "tools.py").write_text(CODE)
+    (tmp_path / "reflex.toml").write_text('[[rule]]\nwhen = "hi"\nsay = "ho"\n')
+    (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n')
+    image = inspection.open_image(build_beside(str(tmp_path)))
+    return image, {one["name"]: one for one in definitions(image, json.JSONDecoder().raw_decode)}
+
+
+CODE = '''\
+def rich(bed: str, times: list | None = None, deep: dict | None = None) -> dict:
+    """Rich."""
+    return {}
+
+
+def plain(n: int) -> dict:
+    """Plain."""
+    return {}
+
+
+def denied(bed: str, times: list | None = None, deep: dict | None = None) -> dict:
+    """Nobody may call it."""
+    return {}
+'''
+
+
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_schemas_are_offered_as_they_were_written(tmp_path, is_remote):
+    """Descriptions and patterns, whatever the provider.  The image has no schema twice."""
+    builtin = mcp_offer.manifest([])["spec"]["providers"][0]["inline"]
+    image, named = offered(tmp_path, REMOTE if is_remote else builtin)
+    assert {named[name]["inputSchema"] == RICH for name in ("rich", "denied")} == {True}
+    assert named["rich"]["outputSchema"] == GIVES and named["plain"]["inputSchema"] == PLAIN
+    has = {name: (bool(given), bool(gives)) for name, given, gives in image.section(SCHEMAS)}
+    assert has == {"rich": (not is_remote, True), "denied": (True, False)}, "no model is shown it"
+
+
+def test_a_board_holds_nothing_of_them(tmp_path):
+    offered(tmp_path, mcp_offer.manifest([])["spec"]["providers"][0]["inline"])
+    data = (tmp_path / "claw.cbor").read_bytes()
+    held = [
+        Image(lambda at, length: data[at : at + length], len(data), keep).sections()
+        for keep in (0, 1)
+    ]
+    assert SCHEMAS not in held[0] and held[1] == [*held[0], SCHEMAS]
+
+
+def test_what_the_check_program_says_is_not_written_twice(image):
+    assert SCHEMAS not in inspection.open_image(image).sections()
 
 
 def test_calls(client, image, tmp_path):
