@@ -63,7 +63,9 @@ def _open(paths: list[str]) -> dict[str, list[int]]:
 
 
 def _name(pid: int) -> str:
-    """Return the program's name; the first word of its command line says more than "python3"."""
+    """Return the program's name; the first word of its command line says more than "python3", and
+    of clawlite the command does too: "clawlite gateway".
+    """
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             words = [word.decode(errors="replace") for word in file.read(4096).split(b"\0")]
@@ -71,7 +73,18 @@ def _name(pid: int) -> str:
             name = file.read().strip()
     except OSError:
         return "?"
-    if name.startswith("python") and len(words) > 1:
+    # a script that names its interpreter has its own name, but a command line like the others
+    if name.startswith(("python", "clawlite")) and len(words) > 1:
         script = [word for word in words[1:] if word and (word == "-c" or not word.startswith("-"))]
+        if script[:1] == ["clawlite"]:  # of python -m
+            return " ".join(["clawlite", *_verb(words, "clawlite")])
         name = os.path.basename(script[0]) if script and script[0] != "-c" else name
+        if script and (name == "clawlite" or script[0].endswith("/clawlite/__main__.py")):
+            return " ".join(["clawlite", *_verb(words, script[0])])
     return name
+
+
+def _verb(words: list, program: str) -> list:
+    """Return [the word after *program* on a command line], [] without one."""
+    after = words[words.index(program) + 1 :]
+    return [word for word in after[:1] if word.isalpha()]

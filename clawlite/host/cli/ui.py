@@ -256,6 +256,8 @@ def flashing(found: dict, as_json: bool) -> None:
                 f"  {change:8} {file['path']:24} {file['bytes']:7} bytes  "
                 f"{(file['sha256'] or '')[:12]}"
             )
+    for path in found["damaged"]:
+        print_note(f"{found['target']}: {path} there was damaged, and is written anew.")
     same = sum(file["change"] == "same" for file in found["files"])
     board = f" ({found['board']})" if found["board"] else ""
     print_note(

@@ -13,6 +13,7 @@ import io
 import time
 
 from clawlite.core.base.errors import ClawError
+from clawlite.core.base.printable import printable
 from clawlite.host.firmware.functions import Tracebacks
 from clawlite.host.flash.plan import DATA, FOLDERS, RECORD, SOURCE, TOP, BoardState
 from clawlite.host.serial import ports
@@ -33,6 +34,11 @@ _INTERRUPTS, _APART_S = 3, 0.05
 _REBOOT, _PROMPT = b"soft reboot", b"\r\n>>> "
 _READY = b" is ready. /help lists the commands."  # core/protocol/console.py
 _LEFT = b"clawlite: slot "  # what the board says of a slot that does not boot
+_FIRMWARE = """
+import sys
+print(sys.implementation.name, '.'.join([str(n) for n in sys.implementation.version[:3]]))
+"""
+_OTHERS = {"circuitpython": "CircuitPython"}
 _TOOLS = """
 import os, sys, hashlib
 from binascii import hexlify, crc32, a2b_base64
@@ -136,11 +142,24 @@ class Board:
                 "flash just after a reset, in the boot window, or in safe mode",
             ):
                 self._enter()
+                self._check_firmware()
                 self._port.exec(_TOOLS)
         except BaseException:
             self.__exit__()
             raise
         return self
+
+    def _check_firmware(self):
+        """Raise ``BoardFailed`` for a board that speaks as MicroPython does, and is none."""
+        name, _, version = self._port.exec(_FIRMWARE).decode("utf-8", "replace").partition(" ")
+        if name != "micropython":
+            what = _OTHERS.get(name, printable(name[:40].encode()).decode())
+            raise BoardFailed(
+                f"{self.name}: this board runs {what} {version.strip()[:20]}, "
+                "and clawlite needs MicroPython",
+                "copy what you want to keep from its drive, then put MicroPython on it: clawlite "
+                "flash --firmware FILE",
+            )
 
     def _enter(self):
         """Come to the raw REPL: a board that is just booting, or an agent that is just ending,

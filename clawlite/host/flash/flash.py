@@ -17,6 +17,7 @@ from clawlite.host.flash.plan import PATHS, Contents, Plan, plan
 from clawlite.host.manifest import manifest
 
 OURS = b'# clawlite\'s own, written by "clawlite flash"'
+_LOOKED_AT = 256  # bytes of a main.py
 
 
 def target(port: str = None, folder: str = None, ssh: str = None):
@@ -43,7 +44,13 @@ def target(port: str = None, folder: str = None, ssh: str = None):
     from clawlite.host.flash.board import Board
     from clawlite.host.serial import ports
 
-    return Board(ports.choose(port))
+    entry = ports.choose(port)
+    if entry["id"].startswith(ports.SHARED):
+        raise ports.PortRefused(
+            f"{port}: a gateway has this board's port and shares its console alone",
+            "end the gateway, flash the port that it serves, and start the gateway again",
+        )
+    return Board(entry)
 
 
 def contents(
@@ -103,18 +110,33 @@ def _read(path: str) -> bytes:
         return file.read()
 
 
+def _is_damaged(start: bytes) -> bool:
+    """Return whether a main.py that begins with *start* is what a power cut or a worn flash leaves:
+    nobody's text.
+    """
+    if len(start) < len(OURS) and OURS.startswith(start):  # cut off, or empty
+        return True
+    try:
+        return "\0" in start.decode()
+    except UnicodeDecodeError as e:  # its last letter may be cut off here
+        return len(start) < _LOOKED_AT or e.start < len(start) - 3
+
+
 def prepare(board, want: Contents) -> Plan:
     """Return the plan for *board*, a target.
 
     Raises ``ClawError`` when /main.py there is somebody's own, or there is no room.
     """
     look = board.read_state()
-    if "/main.py" in look.files and not board.read("/main.py", len(OURS)).startswith(OURS):
+    start = board.read("/main.py", _LOOKED_AT) if "/main.py" in look.files else OURS
+    is_damaged = _is_damaged(start)
+    if not is_damaged and not start.startswith(OURS):
         raise ClawError(
             f"{board.name}: its main.py was not made by clawlite and is not overwritten",
             "give it another name, then flash again",
         )
     made = plan(look, want)
+    made.damaged = ["/main.py"] if is_damaged else []
     if look.free is not None and made.bytes_needed > look.free:
         raise ClawError(
             f"{board.name}: {made.bytes_needed} bytes of room are wanted, {look.free} are free",
@@ -158,8 +180,10 @@ def flash(
     tell     function(bytes in all, bytes that went since the last time)
     key_file as in ``contents``
     Keys: target, where ("port", "folder", "ssh"), board, boots, slot, files ([{path, change, bytes,
-    sha256}]), travels (bytes), dry_run, written, said (what the board said until its agent was
-    ready, or None), next (the command that talks to it, or None)."""
+    sha256}]), damaged (paths of files there that are), travels (bytes), dry_run, written, said
+    (what the board said until its agent was ready, or None), next (the command that talks to it, or
+    None).
+    """
     profile = profile or (board.boards[0] if len(board.boards) == 1 else None)
     if board.where == "ssh" and key_file:
         raise ClawError(
@@ -178,6 +202,7 @@ def flash(
         "boots": made.boots,
         "slot": made.slot,
         "files": made.changes,
+        "damaged": made.damaged,
         "travels": made.travels,
         "dry_run": dry_run,
         "written": False,

@@ -78,12 +78,14 @@ class Plan:
              now
     steps    [(what, ...)]: ("mkdir", path), ("write", path, bytes), ("copy", path, bytes, from),
              ("rename", from, to), ("remove", path), ("verify", {path: SHA-256})
+    damaged  paths of files there that a power cut or a worn flash has left
     """
 
     boots: str
     slot: str
     changes: list
     steps: list = field(default_factory=list)
+    damaged: list = field(default_factory=list)
 
     @property
     def travels(self) -> int:

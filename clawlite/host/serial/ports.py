@@ -27,6 +27,7 @@ BOOTLOADERS = {"2E8A:0003": "RP2040", "2E8A:000F": "RP2350", "303A:0002": "ESP32
 # Serial numbers that a maker gave to each chip alike: they tell no board from another.
 _NO_SERIALS = {"10C4": {"0001"}}  # CP210x of Silicon Labs, unless somebody has set another
 SHARED = "gateway:"  # begins the id of a console that a gateway shares
+_GATEWAY = "clawlite gateway"  # as a holder of a port is named
 _WATCH_S = 0.5
 
 
@@ -200,7 +201,14 @@ def port_error(path: str) -> PortRefused:
         return PortRefused(f"{path}: permission denied", _group(path))
     if _is_other(path):
         return PortRefused(f"{path} is no serial port", "see those that are there: clawlite ports")
-    held = ", ".join(f"{name} (pid {pid})" for pid, name in holders([path])[path])
+    owners = holders([path])[path]
+    held = ", ".join(f"{name} (pid {pid})" for pid, name in owners)
+    if any(name == _GATEWAY for _, name in owners):
+        return PortRefused(
+            f"{path}: a gateway serves this board: {held}",
+            "end the gateway, do this, and start it again; the board's console: clawlite ports "
+            "shows the one that it shares",
+        )
     return PortRefused(
         f"{path} is in use{' by ' + held if held else ''}",
         "end that program, or name another port with --port",

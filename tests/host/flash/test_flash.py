@@ -187,6 +187,45 @@ def test_a_main_of_somebody_and_no_room_are_refused_before_anything_is_written(
     assert os.listdir(tmp_path) == ["main.py"]
 
 
+@pytest.mark.parametrize(
+    "left",
+    [
+        b"",
+        b"\0" * 512,
+        b"\xff" * 512,
+        flash.OURS[:20],
+        b"import os\n" + b"\0" * 300,
+        flash.OURS + b"\nimport bootwi",
+    ],
+    ids=["empty", "zeros", "erased", "cut", "half", "cut later"],
+)
+def test_a_damaged_main_is_nobodys_and_is_written_anew(want, tmp_path, left):
+    target = Folder(str(tmp_path))
+    flashed(target, want)
+    good = (tmp_path / "main.py").read_bytes()
+    (tmp_path / "main.py").write_bytes(left)
+    made = flash.prepare(target, want)
+    assert made.damaged == ([] if left.startswith(flash.OURS) else ["/main.py"])
+    flashed(target, want)
+    assert (tmp_path / "main.py").read_bytes() == good
+
+
+def test_a_main_of_somebody_in_any_language_is_not_damaged(want, tmp_path):
+    for text in ("print('ü')", "é" * 300, "# " + "水" * 90, "x" * 255 + "水" * 9):
+        (tmp_path / "main.py").write_text(text)
+        with pytest.raises(ClawError, match="was not made by clawlite"):
+            flash.prepare(Folder(str(tmp_path)), want)
+
+
+def test_a_damaged_main_is_told(tmp_path):
+    project(tmp_path / "agent", "1.0.0")
+    (tmp_path / "board").mkdir()
+    (tmp_path / "board/main.py").write_bytes(b"\0" * 100)
+    done = clawlite("flash", "agent", "--dir", "board", "--yes", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "/main.py there was damaged, and is written anew." in done.stderr
+
+
 # -- the command line, into a folder
 
 
@@ -205,6 +244,7 @@ def test_flash_into_a_folder(tmp_path):
     assert sorted(found) == [
         "board",
         "boots",
+        "damaged",
         "dry_run",
         "files",
         "next",
@@ -503,6 +543,69 @@ def test_which_board_is_never_guessed_and_a_busy_one_is_left_alone(tmp_path, wan
                 CLAWLITE_STATE=tmp_path / "state",
             )
             assert done.returncode == 4 and "is in use by" in done.stderr
+
+
+@needs_micropython
+def test_a_gateway_at_the_port_is_named(tmp_path):
+    project(tmp_path / "agent", "1.0.0")
+    state = {"CLAWLITE_STATE": tmp_path / "state"}
+    with Sim(link=str(tmp_path / "tty")) as board:
+        with Agent(linux("gateway", "--port", board.path), tmp_path / "home", env=state):
+
+            def shares():
+                shown = json.loads(clawlite("ports", "--json", cwd=tmp_path, **state).stdout)
+                return [one["id"] for one in shown if one["id"].startswith("gateway:")]
+
+            (shared,) = eventually(shares)
+            for port, words in (
+                (board.path, ("a gateway serves this board: clawlite gateway (pid ", "end the")),
+                (shared, ("a gateway has this board's port", "end the gateway")),
+            ):
+                done = clawlite("flash", "agent", "--port", port, "--yes", cwd=tmp_path, **state)
+                assert done.returncode == 4 and all(word in done.stderr for word in words), (
+                    done.stderr
+                )
+
+
+class OtherFirmware:
+    """A port whose board speaks the raw REPL, and says that it is something else."""
+
+    def __init__(self, said: bytes):
+        self.said, self.serial = said, self
+        self.in_raw_repl, self.ran = True, []
+
+    def exec(self, code):
+        self.ran.append(code)
+        return self.said
+
+    def write(self, data):
+        pass
+
+    def close(self):
+        pass
+
+    def enter_raw_repl(self, **_):
+        pass
+
+
+@pytest.mark.parametrize(
+    "said, words",
+    [
+        (b"circuitpython 9.2.1\r\n", r"runs CircuitPython 9\.2\.1, and clawlite needs MicroPython"),
+        (b"pycopy 3.6.1\r\n", "runs pycopy 3"),
+        (b"\x1b[2J\r\n", "runs "),
+    ],
+)
+def test_a_board_with_another_firmware_is_named_before_anything_else_runs(monkeypatch, said, words):
+    from mpremote import transport_serial
+
+    port = OtherFirmware(said)
+    monkeypatch.setattr(transport_serial, "SerialTransport", lambda *_: port)
+    with pytest.raises(flash_board.BoardFailed, match=words) as failed:
+        with flash_board.Board({"port": "/dev/x", "boards": [], "virtual": False}):
+            pass
+    assert "clawlite flash --firmware FILE" in failed.value.hint and "\x1b" not in str(failed.value)
+    assert len(port.ran) == 1
 
 
 @needs_micropython

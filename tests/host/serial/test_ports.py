@@ -184,7 +184,7 @@ def test_who_has_a_port_open_is_named(tmp_path, machine):
             eventually(lambda: holders([board.path])[board.path])
             (port,) = ports.ports()
             assert port["state"] == "busy" and port["holders"] == [
-                {"pid": other.process.pid, "name": "clawlite"}
+                {"pid": other.process.pid, "name": "clawlite console"}
             ]
             with pytest.raises(
                 ports.PortRefused,
