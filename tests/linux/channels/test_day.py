@@ -109,7 +109,7 @@ class Day:
                 self.open = (
                     effect[1],
                     loads(effect[5][3] and b"[" + effect[5][3] + b"]"),
-                    int(effect[5][4].split(b":")[1][:-1]),
+                    int(effect[5][4].split(b'"max_tokens":')[1][:-1]),
                 )
                 self.requests += 1
             elif kind == E.RUN:

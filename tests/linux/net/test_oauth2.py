@@ -145,7 +145,7 @@ def test_a_token_that_was_withdrawn_is_replaced_once(world):
         ({"body": b"x" * 20000}, "the answer is longer than 16384 bytes"),
         (
             {"body": {"access_token": "a\r\nb", "token_type": "bearer"}},
-            "its key has characters that no header can carry",
+            "expected access_token and token_type Bearer in its answer",
         ),
     ],
 )

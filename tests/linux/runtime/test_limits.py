@@ -177,8 +177,8 @@ def test_a_tool_that_may_run_twice_is_tried_again(tmp_path, image):
         if e["event"] == "tool.attempt"
     ]
     assert tried == [
-        (1, "error", "OSError: the bus is busy"),
-        (2, "error", "OSError: the bus is busy"),
+        (1, "error", "OSError: the bus is busy (tools.py:23)"),
+        (2, "error", "OSError: the bus is busy (tools.py:23)"),
         (3, "ok", None),
     ]
     (called,) = [e for e in log(tmp_path) if e["event"] == "tool.call" and e["tool"] == "flaky"]

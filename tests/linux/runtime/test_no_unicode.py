@@ -49,8 +49,9 @@ def test_what_a_tool_returns_is_replaced_on_both_levels(world, level):
     ]
     with Server(script) as server:
         world.build(provider(server), tools=TOOLS, more=box(level))
-        for answer in ("One.\n", "Two.\n", "Three.\n"):
-            assert world.ask("go") == (0, answer, "")
+        # the tool of the last one fails
+        for code, answer in ((0, "One.\n"), (0, "Two.\n"), (1, "Three.\n")):
+            assert world.ask("go") == (code, answer, "")
         results = [request.body["messages"][-1]["content"] for request in server.requests[1::2]]
     assert results[0] == "caf\ufffd.txt"
     assert results[1] == '{"names":["a\ufffd","b"]}'

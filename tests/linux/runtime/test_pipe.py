@@ -237,7 +237,7 @@ def test_a_handler_that_leaves_the_interpreter_fails_alone(bench):
     with bench("run") as agent:
         agent.expect(READY)
         agent.line("leave")
-        agent.expect("leave failed: SystemExit: 3\n")
+        agent.expect("leave failed: SystemExit: 3 (tools.py:")
         agent.line("echo on")
         agent.expect("You said: on\n")
         agent.end()

@@ -135,7 +135,7 @@ def inline(**more) -> dict:
         (claw(claw="1.0.0"), "claw", "0.2.x or 0.3.x", '"1.0.0"'),
         (claw(claw=0.3), "claw", "0.2.x or 0.3.x", "0.3"),
         (claw(metadata={"name": "a b"}), "metadata.name", NAME, '"a b"'),
-        (claw(metadata={"name": "a" * 64}), "metadata.name", NAME, '"' + "a" * 59),
+        (claw(metadata={"name": "a" * 64}), "metadata.name", NAME, '"aaaaaaaaaaaaaaaaaa <... 66'),
         (
             claw(metadata={"name": "a", "version": "1"}),
             "metadata.version",
@@ -275,7 +275,12 @@ def inline(**more) -> dict:
             "nothing",
         ),
         (put("world_models"), "spec.world_models[0].inline.paradigm", "one of impl", "nothing"),
-        (spec(**{"tool\u202e\x1b": []}), "spec.tool??", "one of identity, memory", '"tool'),
+        (
+            spec(**{"tool\u202e\x1b": []}),
+            "spec.tool\\u202e\\x1b",
+            "one of identity, memory",
+            '"tool',
+        ),
     ],
 )
 def test_6_a_manifest_beside_an_image_is_checked(bench, manifest, path, expected, found):

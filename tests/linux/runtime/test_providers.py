@@ -76,7 +76,7 @@ MORE = {
     "another api": ({"body": {"object": "list", "data": []}}, "no message of the expected API"),
     "an error in 200": (
         {"body": {"error": {"message": "Out of\ncredits.\x1b[31m"}}},
-        "the provider reported: Out of credits. [31m",
+        "the provider reported: Out of credits.\\x1b[31m",
     ),
     "an empty stream": ({"stream": []}, "sent nothing"),
     "endless arguments": (

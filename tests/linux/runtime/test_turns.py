@@ -323,6 +323,7 @@ def test_a_turn_that_fails_after_a_tool_does_not_run_it_again_in_the_next(world,
         assert texts(server.requests[2], api) == [
             ("user", "Note it."),
             ("tool", "noted once"),
+            ("assistant", "(No answer was given.)"),
             ("user", "And now?"),
         ]
     assert world.ran("note") == ["once"]

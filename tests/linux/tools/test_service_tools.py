@@ -191,5 +191,5 @@ def test_a_person_at_the_console(tmp_path, desk):
     done = clawlite(
         "run", image, cwd=tmp_path, stdin=b"context\nbuy ACME\n", TRADING_API_TOKEN=TOKEN
     )
-    assert '"balance":50000' in done.stdout and '"symbol":"acme"' in done.stdout, done
+    assert '"balance":50000' in done.stdout and '"symbol":"ACME"' in done.stdout, done
     assert TOKEN not in done.stdout + done.stderr
