@@ -228,7 +228,7 @@ def test_a_tool_that_cannot_be_taken_is_left_out(tmp_path):
         assert f'the tool "{name}" of the MCP server t is left out: ' in said and why in said, said
     assert 'the MCP server t: its tool "twice" is left out, because it is listed twice' in said
     assert said.count("the MCP server t: a tool of its list is left out, because it has no") == 2
-    assert check.check(str(agent))["not_built"] == []
+    assert check.check(str(agent))["not_asked"] == []
 
 
 @pytest.mark.parametrize("name", ["texts", "closed", "wrong", "rude"])

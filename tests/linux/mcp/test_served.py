@@ -421,10 +421,13 @@ def test_a_published_server_of_the_newer_era(tmp_path):
     """mcp-server-time, on the official SDK."""
     tools = [
         mcp_agents.tool("convert", "convert_time"),
-        mcp_agents.tool("echo", "get_current_time"),
+        mcp_agents.tool("now", "get_current_time"),
     ]
     args = ["-m", "mcp_server_time", "--local-timezone", "UTC"]
-    with agent_of(tmp_path, tools=tools, args=args, level="process") as agent:
+    folder = mcp_agents.write(tmp_path, tools=tools, args=args, level="process")
+    (folder / "reflex.toml").write_text('[[rule]]\nwhen = "hi"\nsay = "ho"\n')
+    image = build_beside(str(folder))
+    with Agent(linux("serve", image, "--stdio"), tmp_path).initialize() as agent:
         arguments = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
         agent.line(json.dumps(tool_call("convert", arguments, 1)))
         text = agent.message()["result"]["content"][0]["text"]
