@@ -147,9 +147,29 @@ def _address(text: str):
 
 
 def run(command: Command) -> int:
-    """Run a command over an image; return the exit code."""
+    """Run a command over an image; return the exit code.  When the package is replaced meanwhile,
+    that is told once, at the end.
+    """
     # until READY (Shell.start): a collection on the way there finds nothing, for 1 ms
     gc.disable()
+    from clawlite.linux.files import code_file
+    from clawlite.linux.io import replaced
+
+    watch = replaced.Watch()
+    watch.start()
+    try:
+        return _run(command, watch)
+    except replaced.PackageReplaced:
+        return 1
+    finally:
+        is_replaced = watch.is_replaced()
+        watch.stop()
+        if is_replaced:
+            code_file.leave()
+            sys.stderr.write("clawlite: %s\n" % replaced.TEXT)
+
+
+def _run(command: Command, watch) -> int:
     from clawlite.linux.io import signals
     from clawlite.linux.runtime.shell import Shell
 
@@ -172,6 +192,8 @@ def run(command: Command) -> int:
                 shell.console.on_turn = Recording(command.record, shell.console.tell).turn
             if command.http:
                 _listen(shell, command.http)
+            if command.verb != "ask":  # which ends by itself
+                shell.package = watch
             if command.verb == "ask":
                 from clawlite.linux.admin.ask import ask
 

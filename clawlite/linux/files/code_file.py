@@ -62,6 +62,12 @@ def rewrite() -> None:
                 pass
 
 
+def leave() -> None:
+    """Leave the file as it is when this process ends: the sources are not those that it runs."""
+    if _state["finder"]:
+        _state["finder"].path = ""
+
+
 def compiled(source: bytes, path: str, digest: bytes):
     """Return the code of a tools.py.
 

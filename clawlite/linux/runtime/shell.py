@@ -24,6 +24,7 @@ from clawlite.linux.hardware.handlers import running
 from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import dumps, loads, request
 from clawlite.linux.io.logline import line as log_line
+from clawlite.linux.io.replaced import TEXT as REPLACED
 from clawlite.linux.io.stdio import MAX_LINE, now_ms, open_line
 from clawlite.linux.maker.maker_run import place_of
 from clawlite.linux.runtime.fast_path import FastPath
@@ -57,6 +58,9 @@ class Shell:
     session   function(agent, loads, short) -> a session that is used instead of an operator's
     Raises ``ImageError`` when this machine lacks an ability that the image needs, or when its
     tools.py or pins are not as declared."""
+
+    package = None  # ``replaced.Watch``, where the package may be replaced meanwhile
+    _is_replaced = False
 
     def __init__(self, image, folder: str, operator: bool, wake: int, line=None, session=None):
         image.require(LINUX, "this machine")
@@ -301,6 +305,8 @@ class Shell:
             0 if self.agent.effects else None if due is None else max(0, due - now_ms())
         )
         self.screen.heed()
+        if self.package and not self.ending and self.package.is_replaced(now_ms()):
+            self._end_replaced()
         if data:
             self._interrupts = 0
             if self.operator:
@@ -409,11 +415,21 @@ class Shell:
         """End because signal *number* came: an operator's line ends as at the end of its input,
         a console as soon as channels and tasks have nothing under way.
         """
-        self.ending = 128 + number
+        self._end(128 + number)
+
+    def _end_replaced(self):
+        """End because the package was replaced: what is under way may end, nothing else begins."""
+        self.warn(REPLACED)
+        self._is_replaced = True
+        self._end(1)
+
+    def _end(self, code: int):
+        self.ending = code
         for part in (self.channels, *self.members):
             if hasattr(part, "drain"):
                 part.drain()
-        self._leave_ms = now_ms() + (DRAIN_MS if self._is_busy() else LEAVE_MS)
+        is_busy = self._is_replaced or self._is_busy()
+        self._leave_ms = now_ms() + (DRAIN_MS if is_busy else LEAVE_MS)
 
     def _is_busy(self) -> bool:
         """Return whether a turn that a channel or a task has begun goes on, or an answer is being
@@ -424,7 +440,8 @@ class Shell:
 
     def _drains(self) -> bool:
         """Return whether the program still waits, after a signal, for what is under way."""
-        return now_ms() < self._leave_ms and self._is_busy()
+        is_turn = self._is_replaced and self.console and self.console.turn is not None
+        return now_ms() < self._leave_ms and (is_turn or self._is_busy())
 
     def _take_last(self):
         """Read the requests that an operator sent before a signal, so that each is answered.  Calls
