@@ -184,13 +184,22 @@ def suites_of(names: list, is_sim: bool) -> list:
     ]
 
 
-def show(measure, as_json: bool, output: str = None, suites: tuple = (), before: list = ()) -> list:
+def show(
+    measure,
+    as_json: bool,
+    output: str = None,
+    suites: tuple = (),
+    before: list = (),
+    explain=None,
+) -> list:
     """Print the rows that ``measure(took)`` gives as a table, or with *as_json* as JSON lines;
     return those that missed their target.
 
     output  a file that gets JSON lines too
     suites  whose targets are told below the table, measured or not; (): those that gave rows
     before  rows that were measured already: they come first
+    explain  function(rows) -> lines for the owner of a board, in place of targets that were not
+             measured; or None
     What was missed is listed on stderr at the end.  Raises ``ClawError``.
     """
     missed, goals, rows = [], 0, []
@@ -220,7 +229,11 @@ def show(measure, as_json: bool, output: str = None, suites: tuple = (), before:
         if file:
             file.close()
         verdicts = targets.verdicts(rows, suites or {row["suite"] for row in rows})
-        if rows and not as_json:
+        if explain:
+            verdicts = [one for one in verdicts if one["verdict"] != targets.NOT_MEASURED]
+        if rows and explain and not as_json:
+            print("", *explain(rows), sep="\n", flush=True)
+        if rows and not as_json and (verdicts or not explain):
             print("", *targets.verdict_lines(verdicts), sep="\n", flush=True)
         if missed:
             sys.stderr.write(
@@ -286,7 +299,8 @@ def compare(before: str, after: str, as_json: bool) -> list:
     """Print how each case of the file *after* compares with the file *before*, both written with
     ``-o``; return the rows of those that got worse.
 
-    Less is better in every row.  A case is better or worse when its medians differ by more than
+    Less is better in every row.  Rows of two boards, or of two firmwares of a board, are not
+    compared.  A case is better or worse when its medians differ by more than
     3 % and its samples do not overlap; "noise" when they do.  Raises ``ClawError``.
     """
     old, new = _last(before), _last(after)
@@ -344,6 +358,8 @@ def _compared(key: tuple, old, new) -> dict:
         return {**row, "change": None, "verdict": "gone" if new is None else "new"}
     if old["unit"] != new["unit"]:
         return {**row, "change": None, "verdict": f"before in {old['unit']}"}
+    if other := _other(old, new):
+        return {**row, "change": None, "verdict": f"another {other}"}
     difference = new["p50"] - old["p50"]
     change = difference / old["p50"] if old["p50"] else None
     if abs(difference) <= SAME * old["p50"]:
@@ -353,6 +369,19 @@ def _compared(key: tuple, old, new) -> dict:
     else:
         verdict = "worse" if difference > 0 else "better"
     return {**row, "change": change, "verdict": verdict}
+
+
+def _other(old: dict, new: dict) -> str:
+    """Return what makes two rows no like with like: "board", "clock" or "firmware"; "" where
+    nothing does.  Of a computer its name alone counts: its clock and its system always change.
+    """
+    is_board = all(str(row.get("python")).startswith("MicroPython") for row in (old, new))
+    names = (("board", "board"), ("clock_mhz", "clock"), ("firmware", "firmware"))
+    for key, name in names if is_board else names[:1]:
+        was, is_now = old.get(key), new.get(key)
+        if was is not None and is_now is not None and was != is_now:
+            return name
+    return ""
 
 
 def _change(row: dict) -> str:

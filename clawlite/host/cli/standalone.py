@@ -241,10 +241,9 @@ def _measure(found) -> int:
         def measure(took):
             bench.run(suites, found.rounds, took, found.is_long)
 
-    whole = (
-        ()
-        if found.here or found.ssh is not None or found.port is not None
-        else (*bench.SUITES, *bench.ELSEWHERE)
-    )
-    missed = bench.show(measure, found.as_json, found.output, suites or whole, before)
+    explain = device.explain if found.port is not None else None
+    whole = suites or (*bench.SUITES, *bench.ELSEWHERE)
+    if found.here or found.ssh is not None or found.port is not None:
+        whole = ()  # what that device has, and no list of what it lacks
+    missed = bench.show(measure, found.as_json, found.output, whole, before, explain)
     return 1 if missed and not found.no_fail else 0

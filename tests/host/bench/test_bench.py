@@ -329,6 +329,30 @@ def test_two_runs_are_compared(tmp_path):
     assert compared(tmp_path, before, before)[0] == 0
 
 
+@pytest.mark.parametrize(
+    "field, value, python, verdict",
+    [
+        ("board", "Raspberry Pi Pico W with RP2040", "MicroPython 1.29.0", "another board"),
+        ("clock_mhz", 250, "MicroPython 1.29.0", "another clock"),
+        ("firmware", "MicroPython v1.30.0", "MicroPython 1.29.0", "another firmware"),
+        ("note", "other", "MicroPython 1.29.0", "worse"),
+        ("board", "armv7l, 4 cores", "CPython 3.11", "another board"),
+        ("clock_mhz", 250, "CPython 3.11", "worse"),  # that of a computer is never the same
+        ("firmware", "Linux 7", "CPython 3.11", "worse"),
+    ],
+)
+def test_only_like_is_compared_with_like(tmp_path, field, value, python, verdict):
+    made = run.Bench(str(tmp_path), 2)
+    made.board, made.clock_mhz, made.firmware = "Raspberry Pi Pico", 125, "MicroPython v1.29.0"
+    row = made.row("turn", "on MicroPython", "us", [10, 11], python=python)
+    slower = dict(row, min=20, p50=20, max=21, **{field: value})
+    (tmp_path / "before").write_text(json.dumps(row) + "\n")
+    (tmp_path / "after").write_text(json.dumps(slower) + "\n")
+    assert bench._compared(("turn", "c", "pure"), row, slower)["verdict"] == verdict
+    worse = bench.compare(str(tmp_path / "before"), str(tmp_path / "after"), True)
+    assert bool(worse) == (verdict == "worse")
+
+
 def test_a_file_that_has_no_rows_is_refused(tmp_path):
     (tmp_path / "other").write_text("[1]\n")
     for path, said in (("other", "expected rows"), ("missing", "No such file")):

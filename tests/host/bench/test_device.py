@@ -190,6 +190,43 @@ def test_on_a_board(board, tmp_path):
     assert sorted(os.listdir(tmp_path / "flash")) == before
 
 
+def test_the_heap_of_a_board_is_measured_as_its_target_is(tmp_path, monkeypatch):
+    """Without what was in use before our code (tests/words32.mjs)."""
+    found = {"ns": [1000], "uncollected": 1, "ready_us": 5000}
+    found |= {"start": 10240, "ready": 30720, "after": 40960}
+    monkeypatch.setattr(device, "_found", lambda *_: found)
+    facts = {"word": 4, "heap": 131072, "python": "MicroPython 1.29.0"}
+    made = bench_run.Bench(str(tmp_path), 2)
+    made.board, made.clock_mhz = "Raspberry Pi Pico W", 125
+    rows = list(device._rows(made, None, facts, ["turn", "micropython"]))
+    heaps = {row["case"]: row["value"] for row in rows if row["unit"] == "KiB"}
+    assert heaps == {
+        "heap in use, READY, 32-bit words": 20,
+        "heap in use, after 8 calls, 32-bit words": 30,
+    }
+    assert all(row["target"] for row in rows if row["unit"] == "KiB")
+    assert device.explain(rows) == [
+        "On Raspberry Pi Pico W at 125 MHz:",
+        "  a turn that rules answer takes 1 us;",
+        "  the agent is ready 5 ms after its image was opened;",
+        "  the benchmarks' agent (20 tools, 30 rules) has 30 KiB of heap in use.",
+    ]
+    assert device.explain([]) == []
+
+
+@needs_micropython
+@needs_mpy_cross
+def test_a_maker_is_told_what_the_numbers_mean_and_not_what_a_checkout_has(board, tmp_path):
+    done = clawlite(
+        *("bench", "turn", "--port", board.path, "--rounds", "2"),
+        cwd=tmp_path,
+        CLAWLITE_STATE=tmp_path / "state",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "a turn that rules answer takes " in done.stdout
+    assert "not measured" not in done.stdout and "make bench" not in done.stdout
+
+
 @needs_micropython
 @needs_mpy_cross
 def test_a_board_that_is_too_small_says_so_and_keeps_nothing(board, tmp_path, monkeypatch):
