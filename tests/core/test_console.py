@@ -94,6 +94,17 @@ def test_a_question_whose_first_ran_out_is_put():
     assert words(it.step(61100, "line", "n")) == ["<> >"]
 
 
+def test_a_question_stands_below_the_text_of_a_turn_that_ended_meanwhile():
+    """A model's text may look like a question, and the answer would be that to another."""
+    it = player()
+    it.step(1000, "line", "water the plants for 1 seconds")
+    it.step(1500, "line", "y")
+    assert words(it.step(1600, "record", water(2))) == asks(2, 60)
+    said = words(it.step(2600, "tick", None))
+    assert len(said) > 2 and said[-2:] == asks(2, 59), said
+    assert words(it.step(2700, "line", "n")) == ["<> >"]
+
+
 def test_a_person_may_look_before_they_answer():
     it = player()
     assert words(it.step(1000, "line", "water the plants for 1 seconds")) == asks(1, 60)

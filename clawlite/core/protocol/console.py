@@ -254,7 +254,12 @@ class Console:
         ):
             self._told = self.history.turn
             self.on_turn(self._told)
-        self._prompt()
+        asking = self._asking()
+        if asking and asking is self._put:
+            self._put = None  # the turn's text stands below that question, and may look like one
+            self._put_approval(asking, now_ms)
+        else:
+            self._prompt()
         if not beginning:  # else the loop that began it continues: no recursion per line
             self._work(now_ms)
 
