@@ -9,7 +9,10 @@ import sys
 if __package__ in (None, ""):
     sys.path[:0] = [__file__.rpartition("/")[0].rpartition("/")[0] or ".."]
 
-from clawlite.command import main  # noqa: E402
+try:
+    from clawlite.command import main
+except KeyboardInterrupt:  # Ctrl-C while Python still starts
+    sys.exit(130)
 
 if __name__ == "__main__":
     sys.exit(main())

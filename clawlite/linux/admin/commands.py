@@ -207,6 +207,7 @@ def _run(command: Command, watch) -> int:
             return 128 + (signals.terminated() or 2)
         finally:
             signals.release()
+            signals.end_as_asked()
     except ClawError as e:
         return print_failure(e.message + (" - " + e.hint if e.hint else ""))
 

@@ -36,9 +36,10 @@ _HERE = __file__.rpartition("/")[0] + "/"
 
 
 def catch() -> int:
-    """Take SIGINT, SIGTERM and SIGHUP over; return a descriptor that is readable when one has come.
+    """Take SIGINT, SIGTERM, SIGHUP and SIGQUIT (Ctrl-\\) over; return a descriptor that is readable
+    when one has come.
 
-    A SIGHUP that is ignored (nohup) stays ignored.
+    A SIGHUP or SIGQUIT that is ignored (nohup, a script's background) stays ignored.
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -51,8 +52,9 @@ def catch() -> int:
             (signal.SIGALRM, _on_alarm),
         )
     ]
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        old.append((signal.SIGHUP, signal.signal(signal.SIGHUP, _on_signal)))
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            old.append((number, signal.signal(number, _on_signal)))
     state.update(
         interrupts=0,
         terminated=0,
@@ -91,6 +93,13 @@ def terminated() -> int:
     """Return the number of the signal that asked the program to end, or 0."""
     state["unheard"] = False
     return state["terminated"]
+
+
+def end_as_asked():
+    """After a SIGQUIT end by it, as the shell and a core file expect; everything is off by then."""
+    if state["terminated"] == signal.SIGQUIT:
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGQUIT)
 
 
 class interruptible:

@@ -3,8 +3,8 @@ them.
 
 1. The kernel's editing and echo are off (not ICANON, ECHO, IEXTEN, ICRNL); Ctrl-C, Ctrl-Z and
    Ctrl-\\ stay signals.
-2. However the program ends or is suspended, the modes are as they were: ``close``, SIGTSTP and
-   SIGQUIT see to it.
+2. However the program ends or is suspended, the modes are as they were: ``close`` and SIGTSTP see
+   to it.
 3. Modes are set only by a program in the foreground: in the background whoever sets them is stopped
    (SIGTTOU).
 4. No call here waits for the terminal: TCSANOW, and what is shown goes through the wire.
@@ -50,7 +50,6 @@ class Terminal(Editor):
             (number, signal.signal(number, handler))
             for number, handler in (
                 (signal.SIGTSTP, self._on_leave),
-                (signal.SIGQUIT, self._on_leave),
                 (signal.SIGCONT, self._on_continue),
                 (signal.SIGWINCH, self._on_resize),
             )

@@ -6,6 +6,7 @@ import fcntl
 import shlex
 import signal
 import struct
+import sys
 import termios
 
 import pytest
@@ -70,6 +71,32 @@ def test_a_terminal_is_left_without_marks_around_pastes(bench, number):
         if number == signal.SIGTSTP:
             agent.signal(signal.SIGCONT)
             agent.expect("\x1b[?2004h")
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_ctrl_backslash_leaves_the_pump_off(bench, marks, terminal):
+    with bench("run", terminal=terminal) as agent:
+        agent.expect("> " if terminal else "ready")
+        agent.line("pump 60000")
+        eventually((marks / "pump-on").exists)
+        agent.signal(signal.SIGQUIT)
+        assert agent.wait() == -signal.SIGQUIT
+        assert (marks / "pump-off").read_text() == "x" and agent.errors() == ""
+
+
+def test_ctrl_c_while_python_starts_says_nothing(tmp_path):
+    code = (
+        "import runpy, sys\n"
+        "class Pressed:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == %r: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Pressed())\n"
+        "sys.argv = ['clawlite', 'run']\n"
+        "runpy.run_module('clawlite', run_name='__main__')\n"
+    )
+    for name in ("clawlite.command", "clawlite.linux.admin.commands", "clawlite.linux.files"):
+        with Agent([sys.executable, "-c", code % name], tmp_path) as agent:
+            assert agent.wait() == 130 and agent.errors() == "", name
 
 
 def test_output_does_not_garble_what_is_typed(bench, marks):
