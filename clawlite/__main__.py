@@ -7,7 +7,8 @@ import sys
 
 # started as a file: put the package's parent where imports look
 if __package__ in (None, ""):
-    sys.path[:0] = [__file__.rpartition("/")[0].rpartition("/")[0] or ".."]
+    _here = __file__.replace("\\", "/") if sys.platform == "win32" else __file__
+    sys.path[:0] = [_here.rpartition("/")[0].rpartition("/")[0] or ".."]
 
 try:
     from clawlite.command import main

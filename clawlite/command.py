@@ -11,6 +11,8 @@ import os
 import sys
 
 DEVICE_VERBS = ("run", "ask", "serve")
+# an agent runs where Linux, macOS or WSL is
+NOT_ON_WINDOWS = (*DEVICE_VERBS, "mcp", "trace", "audit", "service", "doctor", "swarm", "channels")
 PLAIN_VERBS = ("inspect", "tools", "conformance", "bench")  # of host/cli/standalone.py
 
 
@@ -24,6 +26,8 @@ def main() -> int:
         from clawlite.linux.io.stdio import open_closed
 
         open_closed()
+    if sys.platform == "win32":
+        _write_as_elsewhere()
     try:
         code = _main(sys.argv[1:])
         if sys.stdout is not None:
@@ -35,6 +39,34 @@ def main() -> int:
         return _unwritten(e)
 
 
+def _write_as_elsewhere():
+    """Write UTF-8 with plain line ends, to a pipe or a file, too: Windows would take its own code
+    page, which has not all letters, and its own line ends.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
+    if sys.stdin is not None:
+        sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")
+
+
+def _no_agents(verb: str, args: list) -> int:
+    """Say what to use in the place of *verb* on Windows; return the exit code."""
+    from clawlite.core.base.errors import ClawError
+
+    error = ClawError(
+        "clawlite %s does not run on Windows" % verb,
+        "use WSL (wsl --install) or a Raspberry Pi, or a board: clawlite flash --port COM3, with "
+        "clawlite gateway for its keys and network",
+    )
+    if "--json" in args:
+        import json
+
+        print(json.dumps({"error": error.to_json()}))
+    sys.stderr.write("clawlite: %s - %s\n" % (error.message, error.hint))
+    return 2
+
+
 def _unwritten(e: OSError) -> int:
     """Return the exit code when stdout took not all: its reader has gone (``| head -1``), or its
     disk is full; and in a folder that was removed.  Raises *e* for anything else.
@@ -42,15 +74,18 @@ def _unwritten(e: OSError) -> int:
     import errno
     import select
 
-    poll = select.poll()
-    poll.register(1, 0)
-    is_gone = e.errno == errno.EPIPE and poll.poll(0)
+    # Windows has no poll, and EINVAL for such a pipe
+    is_gone = e.errno == (errno.EPIPE if hasattr(select, "poll") else errno.EINVAL)
+    if is_gone and hasattr(select, "poll"):
+        poll = select.poll()
+        poll.register(1, 0)
+        is_gone = poll.poll(0)
     if e.errno == errno.ENOENT and e.filename is None:
         sys.stderr.write("clawlite: the current folder was removed - go to another one\n")
         return 1
     if not is_gone and (
         e.filename is not None
-        or e.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+        or e.errno not in (errno.ENOSPC, getattr(errno, "EDQUOT", None), errno.EFBIG, errno.EIO)
     ):
         raise e
     # what is left goes nowhere, and says nothing
@@ -73,6 +108,11 @@ def _main(args: list) -> int:
 
         print(TEXT, file=sys.stdout if args else sys.stderr)
         return 0 if args else 2
+    on_board = any(arg.partition("=")[0] in ("--port", "--dir") for arg in args)
+    if sys.platform == "win32" and not {"--help", "-h"} & {*args}:
+        is_elsewhere = on_board and args[0] not in ("serve", "service", "swarm", "doctor")
+        if args[0] == "sim" or args[0] in NOT_ON_WINDOWS and not is_elsewhere:
+            return _no_agents(args[0], args)
     if (
         args
         and args[0] in DEVICE_VERBS
@@ -83,7 +123,6 @@ def _main(args: list) -> int:
         return _device(args[0], args[1:])
     if args[:1] == ["mcp"]:
         return _mcp(args[1:])
-    on_board = any(arg.partition("=")[0] in ("--port", "--dir") for arg in args)
     if args and args[0] == "trace" and not on_board:
         from clawlite.linux.admin.trace import main as trace
 
@@ -214,6 +253,8 @@ def _mcp(args: list) -> int:
 
 
 def _device(verb: str, args: list) -> int:
+    if sys.platform == "win32":  # to say how it is called
+        return _agent(verb, args)
     from clawlite.linux.files import code_file
 
     code_file.use()

@@ -8,17 +8,15 @@ have ``take`` (what was typed -> list of (LINE, KEY or LEAVE, bytes for the boar
 import os
 import select
 import sys
-import termios
 
 from clawlite.core.base.printable import escape_ends
 from clawlite.core.line.frame import RECORD, TEXT, TOO_LONG, Framer
+from clawlite.host.board_console.terminal_mode import has_abilities, open_mode
 
 LINE, KEY, LEAVE, END = "line", "key", "leave", "end"
 MAX_LINE = 8192  # bytes, as a board takes
 KEYS = (b"\x03", b"\x04")
 _LEAVE, _INTERRUPT = 0x1D, 0x03
-# positions in what ``termios.tcgetattr`` returns
-_INPUT, _LOCAL, _CHARACTERS = 0, 3, 6
 _TOO_LONG = f"clawlite: that line has %d bytes, at most {MAX_LINE} fit; it was not sent"
 _QUESTION = "[y/N] "
 
@@ -29,8 +27,7 @@ def open_screen(editor):
     """
     if not (os.isatty(0) and os.isatty(1)):
         return Plain()
-    has_abilities = os.environ.get("TERM", "") not in ("", "dumb")
-    return Edited(editor) if has_abilities else Dumb()
+    return Edited(editor) if has_abilities() else Dumb()
 
 
 def write(data: bytes):
@@ -114,12 +111,8 @@ class Dumb(Plain):
 
     def __init__(self):
         super().__init__()
-        self._kept = termios.tcgetattr(0)
-        mine = [*self._kept[:_CHARACTERS], list(self._kept[_CHARACTERS])]
-        mine[_LOCAL] &= ~termios.ISIG
-        mine[_CHARACTERS][termios.VEOL] = bytes((_LEAVE,))
-        mine[_CHARACTERS][termios.VEOL2] = bytes((_INTERRUPT,))
-        termios.tcsetattr(0, termios.TCSANOW, mine)
+        self._mode = open_mode()
+        self._mode.set_line_ends(_LEAVE, _INTERRUPT)
 
     def take(self, data: bytes) -> list:
         if not data:
@@ -134,7 +127,7 @@ class Dumb(Plain):
         write(data)
 
     def close(self):
-        termios.tcsetattr(0, termios.TCSANOW, self._kept)
+        self._mode.restore()
 
 
 class Edited:
@@ -143,16 +136,10 @@ class Edited:
     is_paced, is_edited = False, True
 
     def __init__(self, editor):
-        self._kept = termios.tcgetattr(0)
-        mine = [*self._kept[:_CHARACTERS], list(self._kept[_CHARACTERS])]
-        mine[_INPUT] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR | termios.IXON)
-        mine[_LOCAL] &= ~(
-            termios.ICANON | termios.ECHO | termios.ECHONL | termios.IEXTEN | termios.ISIG
-        )
-        mine[_CHARACTERS][termios.VMIN], mine[_CHARACTERS][termios.VTIME] = 1, 0
+        self._mode = open_mode()
         self._editor = editor(MAX_LINE, _columns())
         self._waits = False  # the board's prompt is shown
-        termios.tcsetattr(0, termios.TCSANOW, mine)
+        self._mode.set_raw()
         write(self._editor.mark_pastes)
 
     def take(self, data: bytes) -> list:
@@ -226,10 +213,7 @@ class Edited:
             write(self._editor.output() + self._editor.leave_pastes)
         except OSError:  # it hung up
             pass
-        try:
-            termios.tcsetattr(0, termios.TCSANOW, self._kept)
-        except termios.error:
-            pass
+        self._mode.restore()
 
 
 def _columns() -> int:

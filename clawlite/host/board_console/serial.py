@@ -4,12 +4,14 @@ A script's lines go in one by one: the next when the board's prompt is back.  A 
 nothing for a moment after the port was opened is taken to be at its prompt already.  It may be in
 its boot window: the prompt behind its greeting then answers no line."""
 
-import os
 import select
 import signal
+import socket
 import time
+from typing import Any
 
 from clawlite.core.base.printable import printable
+from clawlite.host.board_console.keyboard import open_keyboard
 from clawlite.host.board_console.line import ReliableWire, asks_time, is_uart, the_time
 from clawlite.host.board_console.log import ConsoleLog
 from clawlite.host.board_console.screens import END, KEYS, LEAVE, LINE, open_screen
@@ -17,12 +19,14 @@ from clawlite.host.board_console.text import PROMPT, PROMPTS, RECORD, TEXT, Boar
 from clawlite.host.firmware.functions import Tracebacks
 from clawlite.host.serial import ports
 from clawlite.host.serial.serial_line import BAUD, PortGone, SerialLine
+from clawlite.host.systems.processes import ENDS
 
 # a board that is silent so long after the port was opened does not boot just then
 _OPENED_S = 0.5
 _AWAY_S = 0.25  # how often a board that went away is looked for
 _HELD_S = 0.05  # how long a board is silent after an unknown prompt
 _TIMED_OUT = 124
+_RESIZED = getattr(signal, "SIGWINCH", None)  # Windows has none
 _READY = b" is ready. /help lists the commands.\n"  # the line that an agent prints when it is ready
 _AGENT = PROMPTS[0].encode()  # the prompt at which a hello is not typed into a REPL
 
@@ -103,10 +107,12 @@ class SerialConsole:
         # when a person's line was sent to which the board has not answered yet
         self._asked_s = None
         self._code: int | None = None
+        self._keyboard: Any = None
 
     def run(self) -> int:
         """Serve until the end; return the exit code."""
         wake = _Signals(self._screen.resize)
+        self._keyboard = open_keyboard(self._screen.is_edited)
         try:
             self._screen.refresh()
             while self._code is None:
@@ -116,6 +122,7 @@ class SerialConsole:
             return 1
         finally:
             wake.close()
+            self._keyboard.close()
             if self._wire and self._line.fd is not None:
                 self._line.say(self._wire.close(_now_ms()))
             self._line.close()
@@ -123,24 +130,25 @@ class SerialConsole:
             self._log.close()
 
     def _step(self, wake):
-        poll = select.poll()
-        poll.register(wake.fd, select.POLLIN)
-        if not self._is_over and len(self._lines) < 2:
-            poll.register(0, select.POLLIN)
-        if self._line.fd is not None:
-            poll.register(self._line.fd, self._line.events)
-        ready = poll.poll(self._wait_ms())
+        keys, line = self._keyboard.fd, self._line.fd
+        reads = [wake.fd] + ([] if self._is_over or len(self._lines) >= 2 else [keys])
+        reads += [] if line is None else [line]
+        writes = [line] if line is not None and self._line.wants_write else []
+        wait_ms = self._wait_ms()
+        # select, not poll: Windows has no other, and macOS's poll takes no terminal
+        came, takes, _ = select.select(
+            reads, writes, [], None if wait_ms is None else wait_ms / 1000
+        )
         try:
-            for fd, events in ready:
-                if fd == wake.fd:
-                    self._code = wake.heed()
-                elif fd == 0:
-                    self._take(_typed())
-                elif events & select.POLLOUT:
-                    self._line.flush()
-                elif self._line.fd is not None:
-                    self._came(self._line.read())
-            self._go_on(bool(ready))
+            if wake.fd in came:
+                self._code = wake.heed()
+            if keys in came:
+                self._take(self._typed())
+            if takes and self._line.fd is not None:
+                self._line.flush()
+            if line in came and self._line.fd is not None:
+                self._came(self._line.read())
+            self._go_on(bool(came or takes))
         except PortGone as e:
             self._note(
                 f"{e.message}; waiting for it to come "
@@ -240,6 +248,15 @@ class SerialConsole:
         else:  # nothing else may wake the loop
             self._line.send(self._wire.output())
 
+    def _typed(self) -> bytes:
+        """Return what has come on stdin, b"" at its end.  Raises ``BrokenPipeError`` for a
+        terminal that hung up.
+        """
+        try:
+            return self._keyboard.read()
+        except OSError as e:
+            raise BrokenPipeError(e.errno, e.strerror) from None
+
     # -- as time goes by
 
     def _go_on(self, has_moved: bool):
@@ -307,44 +324,36 @@ def _now_ms() -> int:
     return time.monotonic_ns() // 1000000
 
 
-def _typed() -> bytes:
-    """Return what has come on stdin, b"" at its end.  Raises ``BrokenPipeError`` for a terminal
-    that hung up.
-    """
-    try:
-        return os.read(0, 4096)
-    except OSError as e:
-        raise BrokenPipeError(e.errno, e.strerror) from None
-
-
 class _Signals:
-    """Ctrl-C, SIGTERM, SIGHUP and SIGWINCH as facts that the loop asks for."""
+    """Ctrl-C, SIGTERM, SIGHUP and SIGWINCH as facts that the loop asks for.  Python's own handler
+    writes to the socket that wakes the loop: Windows takes nothing else there.
+    """
 
     def __init__(self, resized):
         self._resized = resized
         self._came = []
-        self.fd, self._writer = os.pipe()
-        os.set_blocking(self.fd, False)
-        os.set_blocking(self._writer, False)
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGWINCH)
+        self._ours, self._writer = socket.socketpair()
+        for end in (self._ours, self._writer):
+            end.setblocking(False)
+        self.fd = self._ours.fileno()
+        numbers = ENDS + ((_RESIZED,) if _RESIZED else ())
         self._old = [
             (number, signal.signal(number, lambda number, frame: self._came.append(number)))
             for number in numbers
         ]
-        self._old_fd = signal.set_wakeup_fd(self._writer)
+        self._old_fd = signal.set_wakeup_fd(self._writer.fileno())
 
     def heed(self):
         """Return the exit code, or None when it was only the terminal's size."""
-        os.read(self.fd, 512)
+        self._ours.recv(512)
         came, self._came = self._came, []
-        if signal.SIGWINCH in came:
+        if _RESIZED in came:
             self._resized()
-        return next((128 + number for number in came if number != signal.SIGWINCH), None)
+        return next((128 + number for number in came if number != _RESIZED), None)
 
     def close(self):
         signal.set_wakeup_fd(self._old_fd)
         for number, handler in self._old:
             signal.signal(number, handler)
-        ends, self.fd, self._writer = (self.fd, self._writer), -1, -1
-        for fd in ends:
-            os.close(fd)
+        for end in (self._ours, self._writer):
+            end.close()

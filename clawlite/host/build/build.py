@@ -110,7 +110,8 @@ def save(path: str, data: bytes) -> bool:
 
 
 def _at_once(path, flags):
-    return os.open(path, flags | os.O_NONBLOCK)  # a FIFO without a writer would wait for one
+    # a FIFO without a writer would wait for one; Windows has none, and no such flag
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def build(

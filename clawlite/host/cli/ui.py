@@ -52,6 +52,11 @@ def show_new_project(name: str, files: list[str], board: str = None) -> None:
         print_note(f"Next: cd {name} && clawlite swarm up")
         print_note('In another terminal there: clawlite swarm run "look at bed 3" leader')
         return
+    if sys.platform == "win32":  # an agent does not run here
+        print_note(
+            f"Next: cd {name}, then clawlite flash --port PORT; clawlite ports lists the ports"
+        )
+        return
     print_note(
         f"Next: cd {name} && clawlite run"
         + (

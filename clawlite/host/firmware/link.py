@@ -47,7 +47,7 @@ class Module:
 
     def __init__(self, name: str, path: pathlib.Path):
         self.name, self.path = name, path
-        self.tree = ast.parse(path.read_text(), str(path))
+        self.tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
         self.defined, self.numbers = set(), {}
         for node in self.tree.body:
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):

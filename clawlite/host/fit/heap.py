@@ -88,7 +88,7 @@ def sizes() -> dict:
     """Return what was measured: {"32": {part: bytes of heap}, "64": the same, "flash": {"sizes":
     {file of the firmware: bytes}, "ways": what ``slot.ways`` returned, "boot": [bytes of each file
     that chooses a slot]}}."""
-    return json.loads(SIZES.read_text())
+    return json.loads(SIZES.read_text(encoding="utf-8"))
 
 
 class Heap:

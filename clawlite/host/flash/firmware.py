@@ -6,7 +6,9 @@ chip."""
 
 import os
 import re
+import string
 import subprocess
+import sys
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.programs import program
@@ -107,7 +109,9 @@ def drives(mounts: str = MOUNTS) -> list[str]:
                 for line in file
             ]
     except OSError:
-        if os.path.isdir("/Volumes"):  # macOS
+        if sys.platform == "win32":
+            folders = [letter + ":\\" for letter in string.ascii_uppercase]
+        elif os.path.isdir("/Volumes"):  # macOS
             folders = [os.path.join("/Volumes", name) for name in os.listdir("/Volumes")]
     return sorted(folder for folder in set(folders) if os.path.isfile(os.path.join(folder, INFO)))
 

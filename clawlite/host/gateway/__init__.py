@@ -1,6 +1,5 @@
 """Keys and network for devices that have neither.
 
-Imports: a2a, base, board_console, compiler, gateway_swarm, manifest, proxy,
-serial, sim.
+Imports: a2a, base, board_console, compiler, gateway_swarm, manifest, proxy, serial, sim, systems.
 Used by: cli.
 """

@@ -31,7 +31,8 @@ from clawlite.host.proxy.accept import Strangers
 from clawlite.host.proxy.mediation import Managed
 from clawlite.host.proxy.proxy import Proxy
 from clawlite.host.serial import ports
-from clawlite.host.sim.sim import registry
+from clawlite.host.sim.registry import registry
+from clawlite.host.systems.loop import on_end, run
 
 PROXY, AGENTS = DOORS[1:3]
 _OLDER = (
@@ -73,15 +74,18 @@ def serve(projects: list, port_names: list, doors: Doors, secret, sandboxes, unc
     sandboxes   function(folder) -> as ``program.Programs`` has it; *uncontained*: see there
     Raises ``ClawError`` when it cannot begin.
     """
+    if doors.a2a and sys.platform == "win32":
+        raise ClawError(
+            "--a2a starts the agent, and agents do not run on Windows",
+            "start this gateway in WSL (wsl --install), or on Linux",
+        )
     programs = Programs(sandboxes(folder()), uncontained)
-    return asyncio.run(_serve(projects, port_names, doors, secret, programs))
+    return run(_serve(projects, port_names, doors, secret, programs))
 
 
 async def _serve(projects: list, port_names: list, doors: Doors, secret, programs) -> int:
-    loop, over = asyncio.get_running_loop(), asyncio.Event()
-    codes = []
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, lambda number=number: (codes.append(number), over.set()))
+    codes, over = [], asyncio.Event()
+    on_end(asyncio.get_running_loop(), lambda number: (codes.append(number), over.set()))
     gateway = Gateway(
         Images(projects or ["."], note, seen=os.path.join(folder(), "images")),
         await Store.open(os.path.join(folder(), "gateway.db"), note),
@@ -96,9 +100,8 @@ async def _serve(projects: list, port_names: list, doors: Doors, secret, program
         )
         for entry in entries:
             port = gateway.attach(entry)
-            gateway.note(
-                f"serves {entry['port']}; its console: clawlite console --port {port.console}"
-            )
+            shared = f"; its console: clawlite console --port {port.console}"
+            gateway.note(f"serves {entry['port']}" + (shared if port.console else ""))
         certificate, key = doors.certificate, doors.key
         if doors.listen:
             where = await gateway.listen(doors.listen, certificate, key)

@@ -11,11 +11,14 @@ import asyncio
 import contextlib
 import os
 import shutil
-import signal
+import subprocess
+import sys
 import tempfile
 from typing import Any
 
 from clawlite.core.base.errors import ClawError, SandboxDenied
+from clawlite.host.systems.bridge import Bridge
+from clawlite.host.systems.processes import KILL, TERM, base_variables, signal_all
 
 GRACE_S = 0.5  # from the end of its stdin to SIGTERM, and from there to SIGKILL
 LAST_S = 1  # after the end of its stdout, for the news of what ended it
@@ -40,7 +43,7 @@ class Programs:
         """
         if name in self.uncontained:
             argv, names, *_ = rules
-            return _Uncontained(argv, names)
+            return (_Bridged if sys.platform == "win32" else _Uncontained)(argv, names)
         if self._sandboxes is None:
             raise SandboxDenied(ONLY_LINUX, f"or with --uncontained {name}")
         return _Contained(self._sandboxes.start(image, *rules))
@@ -141,8 +144,7 @@ class _Uncontained(Program):
     def __init__(self, argv: list, names: list):
         self._argv, self._errors = argv, b""
         self._home = tempfile.mkdtemp()
-        path = os.environ.get("PATH", "/usr/bin:/bin")
-        self._env = {"PATH": path, "LANG": "C.UTF-8", "HOME": self._home}
+        self._env = {**base_variables(), "LANG": "C.UTF-8", "HOME": self._home}
         self._env |= {name: os.environ[name] for name in names if name in os.environ}
 
     async def open(self) -> None:
@@ -191,18 +193,91 @@ class _Uncontained(Program):
 
     async def _end(self, process) -> None:
         process.stdin.close()
-        for number in (None, signal.SIGTERM, signal.SIGKILL):
+        for number in (None, TERM, KILL):
             if number is not None:
-                self._signal(number)
+                signal_all(process.pid, number)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), GRACE_S if number else 2 * GRACE_S)
                 break
-        self._signal(signal.SIGKILL)  # what it started and left
+        signal_all(process.pid, KILL)  # what it started and left
         process._transport.close()  # its pipes may be held by others
 
-    def _signal(self, number: int) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, number)
+
+class _Bridged(Program):
+    """As ``_Uncontained``, where the loop starts no programs (Windows): its pipes are behind a
+    ``Bridge``.
+    """
+
+    _process: Any = None
+    _bridge: Any = None
+    _reader: Any = None
+    _writer: Any = None
+
+    def __init__(self, argv: list, names: list):
+        self._argv, self._home = argv, tempfile.mkdtemp()
+        self._errors = tempfile.TemporaryFile()
+        self._env = {**base_variables(), "HOME": self._home}
+        self._env |= {name: os.environ[name] for name in names if name in os.environ}
+
+    async def open(self) -> None:
+        try:
+            one: Any = subprocess.Popen(
+                # a command of npm is a .cmd file, which only its whole path starts
+                [shutil.which(self._argv[0]) or self._argv[0], *self._argv[1:]],
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                cwd=self._home,
+                env=self._env,
+                start_new_session=True,
+            )
+        except OSError as e:
+            raise ClawError(
+                f"{self._argv[0]}: {e.strerror}", "install the program where the gateway runs"
+            ) from None
+        self._process, pipe = one, one.stdin
+        self._bridge = Bridge(lambda: one.stdout.read(_PIECE), pipe.write, pipe.close)
+        self._reader, self._writer = await asyncio.open_connection(sock=self._bridge.socket)
+
+    async def read(self) -> bytes:
+        try:
+            return await self._reader.read(_PIECE)
+        except ConnectionError:
+            return b""
+
+    def write(self, data: bytes) -> int:
+        self._writer.write(data)
+        return self._writer.transport.get_write_buffer_size()
+
+    async def settled(self) -> None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            await asyncio.to_thread(self._process.wait, GRACE_S)
+
+    def said(self) -> str:
+        self._errors.seek(max(self._errors.seek(0, os.SEEK_END) - _SAID, 0))
+        return self._errors.read().decode("utf-8", "replace")
+
+    async def end(self) -> None:
+        if self._writer is not None:
+            with contextlib.suppress(OSError):
+                self._writer.write_eof()
+        if self._process is not None:
+            await asyncio.to_thread(self._end, self._process)
+        if self._writer is not None:
+            self._writer.transport.abort()
+            with contextlib.suppress(OSError):
+                await self._writer.wait_closed()
+            self._bridge.close()
+        self._errors.close()
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    def _end(self, process) -> None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(2 * GRACE_S)
+        signal_all(process.pid, KILL)
+        process.wait()
+        process.stdout.close()
 
 
 async def quiet(task) -> None:

@@ -8,13 +8,12 @@ that."""
 import asyncio
 import collections
 import os
-import select
 import time
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.line.frame import RECORD
 from clawlite.core.line.line import DOWN, UP, Line
-from clawlite.host.gateway.shared_console import Console
+from clawlite.host.gateway.shared_console import open_console
 from clawlite.host.serial.line_text import TextBeside
 from clawlite.host.serial.serial_line import BAUD, PortGone, SerialLine
 
@@ -57,12 +56,12 @@ class SerialPort:
         self._said = b""  # the last of its text
         self._greeted_ms = 0
         self._timer = None
-        self._console = Console(device.name, self._typed)
+        self._console = open_console(device.name, self._typed)
         self._listen()
 
     @property
     def console(self) -> str:
-        """The id of the console that ``clawlite ports`` lists."""
+        """The id of the console that ``clawlite ports`` lists, "" where none is shared."""
         return self._console.id
 
     @property
@@ -222,7 +221,7 @@ class SerialPort:
         except PortGone as e:
             self._gone(e)
             return
-        wants = bool(self._serial.events & select.POLLOUT)
+        wants = self._serial.wants_write
         if wants != self._writes:
             self._writes = wants
             if wants:

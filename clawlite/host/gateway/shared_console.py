@@ -2,20 +2,45 @@
 ports`` lists.
 
 ``clawlite console --port gateway:ID`` talks to it as to the board.  What comes while nobody has it
-open is dropped."""
+open is dropped.  Where there are no pseudo-terminals (Windows), nothing is shared (``NoConsole``).
+"""
 
 import asyncio
 import os
-import pty
-import tty
+
+try:
+    import pty
+    import tty
+except ImportError:  # Windows
+    pty = None  # type: ignore[assignment]
 
 from clawlite.core.line.frame import RECORD, TEXT, Framer
 from clawlite.host.board_console.line import typed
-from clawlite.host.sim import sim
+from clawlite.host.sim import registry
 
 _MAX_LINE = 8192
 _PIECE = 4096
 _KEYS = (b"\x03", b"\x04")  # that a console hands on as they are
+
+
+def open_console(name: str, typed):
+    """Return the console of the device *name*; *typed*: see ``Console``."""
+    return NoConsole() if pty is None else Console(name, typed)
+
+
+class NoConsole:
+    """Where no console can be shared: what is shown is dropped, and nobody types."""
+
+    id = ""
+
+    def show(self, text: bytes) -> None:
+        pass
+
+    def record(self, data: bytes) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
 
 
 class Console:
@@ -34,7 +59,7 @@ class Console:
         os.set_blocking(self._master, False)
         self._framer = Framer(_MAX_LINE)
         port = os.ttyname(self._slave)
-        self._file = sim.register(
+        self._file = registry.register(
             {
                 "port": port,
                 "link": None,
@@ -63,7 +88,7 @@ class Console:
         ends, self._master, self._slave = (self._master, self._slave), -1, -1
         for fd in ends:
             os.close(fd)
-        sim.forget(self._file)
+        registry.forget(self._file)
 
     def _readable(self) -> None:
         data = os.read(self._master, _PIECE)

@@ -159,8 +159,8 @@ class Members:
                 start_new_session=True,  # Ctrl-C is for the gateway, which ends it
                 limit=_LIMIT,
             )
-        except OSError as e:
-            return e.strerror or str(e)
+        except (OSError, NotImplementedError) as e:  # the latter: of Windows
+            return getattr(e, "strerror", None) or str(e) or "this system cannot start it"
         self._process = process
         said: Any = asyncio.create_task(self._noted(process.stderr))
         for device, path in self._joined.items():

@@ -95,8 +95,9 @@ class Stops:
                 stderr=asyncio.subprocess.PIPE,
                 start_new_session=True,  # Ctrl-C is for the gateway, which ends it
             )
-        except OSError as e:
-            return f"its reader cannot be started: {e.strerror or e}"
+        except (OSError, NotImplementedError) as e:  # the latter: of Windows
+            why = getattr(e, "strerror", None) or str(e) or "not on this system"
+            return f"its reader cannot be started: {why}"
         said = asyncio.create_task(process.stderr.read())
         try:
             while line := await process.stdout.readline():

@@ -1,12 +1,13 @@
 """The tools of an MCP server on stdio, asked of the server itself."""
 
+import contextlib
 import json
 import os
 import selectors
 import shutil
-import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -16,6 +17,8 @@ from clawlite.core.mcp.mcp_client import DISCOVER, READY, MCPClient
 from clawlite.core.mcp.script_line import MAX_LINE, interpreter, no_interpreter
 from clawlite.host.base.problems import QuotingError, quoted
 from clawlite.host.base.toml_text import depth_of
+from clawlite.host.systems.bridge import Bridge
+from clawlite.host.systems.processes import KILL, TERM, base_variables, signal_all
 
 TIMEOUT_S = 30  # from the start of a server to the end of its list
 _SAID = 2000  # characters of stderr that are shown
@@ -37,32 +40,20 @@ def tools_of(argv: list[str], env: dict[str, str]) -> tuple[dict, bool, list[str
 
 
 def _listed(argv: list[str], env: dict[str, str], is_handshake: bool):
-    ours, theirs = socket.socketpair()
     with tempfile.TemporaryFile() as errors, tempfile.TemporaryDirectory() as home:
-        base = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LANG": "C.UTF-8", "HOME": home}
+        base = {**base_variables(), "LANG": "C.UTF-8", "HOME": home}
         try:
-            process = subprocess.Popen(
-                argv,
-                stdin=theirs,
-                stdout=theirs,
-                stderr=errors,
-                cwd=home,
-                env={**base, **env},
-                start_new_session=True,
-            )
+            process, ends = _started(argv, errors, home, {**base, **env})
         except OSError as e:
-            ours.close()
             why, hint = _missing(argv[0], base["PATH"]) or (e.strerror, "install it here too")
             raise ClawError(
                 f"the MCP server {argv[0]} cannot be started: {why}",
                 f"{hint}: a build asks it for its tools",
             ) from None
-        finally:
-            theirs.close()
         # some servers list more for who can ask a person, as the agent perhaps can
         client = MCPClient((read_json, json.dumps), __version__, now_ms(), is_handshake, asks=True)
         try:
-            _list_tools(client, ours)
+            _list_tools(client, ends.socket)
             return client.tools, not client.is_stateless, notes_of(client)
         except _Ended:
             if client.state == DISCOVER and not is_handshake:
@@ -73,7 +64,7 @@ def _listed(argv: list[str], env: dict[str, str], is_handshake: bool):
         except ClawError as e:
             raise _failed(argv, e.message, errors, client.odd_line) from None
         finally:
-            ours.close()
+            ends.close()
             _end(process)
 
 
@@ -86,6 +77,40 @@ def _missing(script: str, path: str) -> tuple[str, str] | None:
         return None
     is_there = shutil.which(name, path=path) if name else os.path.exists(program)
     return no_interpreter(script, program, name) if program and not is_there else None
+
+
+def _started(argv: list[str], errors, home: str, env: dict[str, str]):
+    """Return (process, what has its stdin and stdout as ``socket``).  Raises ``OSError``."""
+    options: dict = {"stderr": errors, "cwd": home, "env": env, "start_new_session": True}
+    if sys.platform != "win32":
+        ours, theirs = socket.socketpair()
+        try:
+            return subprocess.Popen(argv, stdin=theirs, stdout=theirs, **options), _Ends(ours)
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+    # there a socket is no file; and a command of npm is a .cmd file, which its whole path starts
+    process = subprocess.Popen(
+        [shutil.which(argv[0]) or argv[0], *argv[1:]],
+        bufsize=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        **options,
+    )
+    read, write = process.stdout, process.stdin
+    return process, Bridge(lambda: read.read(65536), write.write, write.close)
+
+
+class _Ends:
+    """A socket that a process has as its stdin and stdout, as ``Bridge`` shows one."""
+
+    def __init__(self, ours: socket.socket):
+        self.socket = ours
+
+    def close(self) -> None:
+        self.socket.close()
 
 
 class _Ended(Exception):
@@ -152,18 +177,13 @@ def _failed(argv: list[str], why: str, errors, odd_line: str, hint: str = "") ->
 
 def _end(process: subprocess.Popen) -> None:
     """End the server and all that it started; its stdin is closed already."""
-    for number in (None, signal.SIGTERM):
-        try:
-            if number is not None:
-                os.killpg(process.pid, number)
+    for number in (None, TERM):
+        if number is not None:
+            signal_all(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0.5)
             break
-        except (subprocess.TimeoutExpired, ProcessLookupError):
-            pass
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+    signal_all(process.pid, KILL)
     process.wait()
 
 

@@ -14,14 +14,18 @@ import asyncio
 import contextlib
 import dataclasses
 import errno
-import resource
 import socket
 import ssl
 
+try:
+    import resource
+except ImportError:  # Windows has no limit of descriptors, and its select takes 512 sockets
+    resource = None  # type: ignore[assignment]
+
 from clawlite.core.net.netaddress import origin
 
-MAX_STRANGERS = 512
-MAX_BESIDE = 256  # of one address: no address has more than half of the places
+MAX_STRANGERS = 512 if resource else 256
+MAX_BESIDE = MAX_STRANGERS // 2  # of one address: no address has more than half of the places
 STRANGER_S = 10
 SPARE = 64
 _BACKLOG = 512  # connections that the kernel holds until they are accepted
@@ -183,5 +187,7 @@ class Acceptor:
 
 def _descriptors() -> int:
     """Return how many descriptors this process may have."""
+    if resource is None:
+        return 1 << 62  # its sockets have numbers of any size
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return most if most != resource.RLIM_INFINITY else 1 << 31

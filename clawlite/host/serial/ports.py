@@ -2,15 +2,20 @@
 the choice of the port that a command uses.
 
 1. Listing opens no port, because opening one resets some boards.  Only where there is no /proc to
-   show which program has a port open, the port is opened to find out.
+   show which program has a port open, the port is opened to find out, with the two lines low that
+   reset a board.
 2. A command never chooses between two boards.  A port without USB ids (a Pi's own UART) is used
    only when it is named.
 3. ``id`` stays the same when a board is unplugged and comes back as another device.  Boards that
    have one serial number between them are told apart by their sockets.
+4. On Windows a port is a name, such as COM3, in letters of any case, or \\\\.\\COM3: no file is
+   there to be looked at.
 """
 
 import functools
 import os
+import re
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -18,7 +23,7 @@ from pathlib import Path
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.holders import holders
 from clawlite.host.boards import boards
-from clawlite.host.sim import sim
+from clawlite.host.sim import registry
 
 USB_DEVICES = Path("/sys/bus/usb/devices")
 PROC = Path("/proc/self/fd")
@@ -29,6 +34,7 @@ _NO_SERIALS = {"10C4": {"0001"}}  # CP210x of Silicon Labs, unless somebody has 
 SHARED = "gateway:"  # begins the id of a console that a gateway shares
 _GATEWAY = "clawlite gateway"  # as a holder of a port is named
 _WATCH_S = 0.5
+_COM = re.compile(r"(?:\\\\\.\\)?(COM[1-9][0-9]{0,2})\Z", re.IGNORECASE)
 
 
 class NoPort(ClawError):
@@ -51,7 +57,7 @@ def ports() -> list[dict]:
     "bootloader", "not permitted"), holders ([{pid, name}]), id, virtual."""
     known = profiles()
     # not one that is just ending
-    found = [_virtual(facts) for facts in sim.running() if os.path.exists(facts["port"])]
+    found = [_virtual(facts) for facts in registry.running() if os.path.exists(facts["port"])]
     found += [_attached(info, known) for info in _comports()]
     seen = {(port["usb"], port["serial"]) for port in found}
     found += [
@@ -116,11 +122,11 @@ def choose(port: str = None) -> dict:
 
 
 def _named(port: str, found: list) -> dict:
-    named = os.path.realpath(port)
+    named = _place(port)
     meant = [
         entry
         for entry in found
-        if entry["port"] and (_is_called(entry, port) or named == os.path.realpath(entry["port"]))
+        if entry["port"] and (_is_called(entry, port) or named == _place(entry["port"]))
     ]
     if len(meant) > 1:
         raise NoPort(
@@ -130,7 +136,8 @@ def _named(port: str, found: list) -> dict:
             {"ports": meant},
         )
     for entry in meant:
-        return {**entry, "port": port if os.path.exists(port) else entry["port"]}
+        is_path = not _com(port) and os.path.exists(port)
+        return {**entry, "port": port if is_path else entry["port"]}
     if port.startswith(SHARED):
         shared = [entry["id"] for entry in found if entry["id"].startswith(SHARED)]
         raise NoPort(
@@ -139,7 +146,7 @@ def _named(port: str, found: list) -> dict:
             "a gateway shares the consoles of boards at its serial ports; one that comes over "
             "Wi-Fi has none there: name the serial port of that board",
         )
-    if not os.path.exists(port):
+    if not is_there(port):
         raise NoPort(f"{port} does not exist", next_step(found))
     entry = _entry(port, [], None, None, os.path.abspath(port))
     _see_state([entry])
@@ -150,7 +157,7 @@ def find(id: str):
     """Return the path of the port with this ``id``, or None while it is away, or while more than
     one board may be meant.
     """
-    if os.path.exists(id):
+    if not _com(id) and os.path.exists(id):
         return id
     meant = [
         entry["port"]
@@ -160,11 +167,36 @@ def find(id: str):
     return meant[0] if len(meant) == 1 else None
 
 
+def _com(port: str) -> str:
+    """Return *port* as Windows calls it, "" for what is no such name or on another system."""
+    match = _COM.match(port) if sys.platform == "win32" else None
+    return match[1].upper() if match else ""
+
+
+def _place(port: str) -> str:
+    return _com(port) or os.path.realpath(port)
+
+
+def is_there(path: str) -> bool:
+    """Return whether there is a port *path*."""
+    if _com(path):
+        return any(_com(info.device) == _com(path) for info in _comports())
+    return os.path.exists(path)
+
+
+def _is_allowed(path: str) -> bool:
+    """Return whether this person may open *path*, as far as that is seen from outside."""
+    return bool(_com(path)) or os.access(path, os.R_OK | os.W_OK)
+
+
 def next_step(found: list) -> str:
     """Return the hint for a person whose board was not found."""
     if any(entry["state"] == "bootloader" for entry in found):
         return "the board in its bootloader needs MicroPython first"
-    return "plug one in with a USB cable that carries data, or start a virtual one: clawlite sim"
+    step = "plug one in with a USB cable that carries data"
+    if sys.platform == "win32":
+        return step + ", and see in the Device Manager whether it has a COM port"
+    return step + ", or start a virtual one: clawlite sim"
 
 
 def describe(entry: dict) -> str:
@@ -197,9 +229,9 @@ def port_error(path: str) -> PortRefused:
     """Return the error for the port *path*, which could not be opened: who holds it, the group to
     join, or that it is none.
     """
-    if not os.access(path, os.R_OK | os.W_OK):
+    if not _is_allowed(path):
         return PortRefused(f"{path}: permission denied", _group(path))
-    if _is_other(path):
+    if not _com(path) and _is_other(path):
         return PortRefused(f"{path} is no serial port", "see those that are there: clawlite ports")
     owners = holders([path])[path]
     held = ", ".join(f"{name} (pid {pid})" for pid, name in owners)
@@ -219,8 +251,11 @@ def _is_other(path: str) -> bool:
     """Return whether *path* is no terminal, as ports are; False where it cannot be opened."""
     if os.path.isdir(path):
         return True
+    flags = os.O_RDWR
+    for name in ("O_NOCTTY", "O_NONBLOCK", "O_CLOEXEC"):
+        flags |= getattr(os, name, 0)
     try:
-        fd = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(path, flags)
     except OSError:
         return False
     try:
@@ -275,7 +310,7 @@ def _see_state(found: list):
             {"pid": pid, "name": name} for pid, name in held.get(path, ()) if pid not in owners
         ]
         if path and entry["state"] == "free":
-            if not os.access(path, os.R_OK | os.W_OK):
+            if not _is_allowed(path):
                 entry["state"] = "not permitted"
             elif entry["holders"] or not PROC.is_dir() and not _opens(path):
                 entry["state"] = "busy"
@@ -285,7 +320,11 @@ def _opens(port: str) -> bool:
     import serial
 
     try:
-        serial.Serial(port, exclusive=True).close()
+        one = serial.Serial(None, exclusive=True)
+        one.dtr = one.rts = False
+        one.port = port
+        one.open()
+        one.close()
     except (OSError, ValueError):  # SerialException is an OSError
         return False
     return True
@@ -324,7 +363,7 @@ def _bootloaders(folder: Path) -> list[dict]:
 
     def read(device, name):
         try:
-            return (device / name).read_text().strip()
+            return (device / name).read_text(encoding="utf-8").strip()
         except OSError:
             return None
 

@@ -1,12 +1,9 @@
 """``clawlite sim``: a virtual board, real MicroPython on a pseudo-terminal, with a folder for its
 flash.
 
-While it runs it is registered: one file below the state folder, locked as long as its board lives,
-so that ``clawlite ports`` shows it and whatever a killed one left behind counts for nothing.
+While it runs it is registered (registry.py).
 """
 
-import fcntl
-import json
 import os
 import pty
 import re
@@ -17,46 +14,16 @@ import threading
 import tty
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.base.home import base_folder
 from clawlite.host.base.programs import program
 from clawlite.host.base.without_links import Below
 from clawlite.host.boards import boards
 from clawlite.host.fit.stack import scaled
+from clawlite.host.sim.registry import forget, register, running
 from clawlite.host.sim.relay import Relay
 
 LEAST_HEAP = 16384  # bytes
 _HEAP = re.compile(r"[1-9][0-9]{0,9}[kKmM]?\Z")
 _START_S = 10
-
-
-def registry() -> str:
-    """Return the folder with one file a virtual board; a name that no agent's state folder can
-    have.
-    """
-    root = os.environ.get("CLAWLITE_STATE")
-    if not root:
-        root = os.path.join(base_folder("XDG_STATE_HOME", ".local", "state"), "clawlite")
-    return os.path.join(root, ".sims")
-
-
-def running() -> list[dict]:
-    """Return the ``Sim.facts`` of each running virtual board, by its id; stale files are
-    removed.
-    """
-    found = []
-    for name in sorted(os.listdir(registry())) if os.path.isdir(registry()) else ():
-        path = os.path.join(registry(), name)
-        if name.endswith(".new"):
-            continue
-        try:
-            with open(path) as file:
-                if _lock(file):
-                    os.remove(path)
-                    continue
-                found.append(json.load(file))
-        except (OSError, ValueError):  # it went away meanwhile
-            continue
-    return sorted(found, key=lambda facts: facts["id"])
 
 
 def _check_links(folder: str) -> None:
@@ -69,33 +36,6 @@ def _check_links(folder: str) -> None:
         raise ClawError(
             f"{e.filename}: {e.strerror}", "remove it, or name another folder"
         ) from None
-
-
-def register(facts: dict):
-    """Let ``running`` find *facts* for as long as the file that is returned is open; ``forget``
-    ends that.
-    """
-    os.makedirs(registry(), mode=0o700, exist_ok=True)
-    path = os.path.join(registry(), f"{os.getpid()}-{os.path.basename(facts['port'])}")
-    file = open(path + ".new", "w")
-    _lock(file)  # before anybody may take it for a stale one
-    json.dump(facts, file)
-    file.flush()
-    os.rename(path + ".new", path)
-    return file
-
-
-def forget(file) -> None:
-    os.remove(file.name.removesuffix(".new"))
-    file.close()
-
-
-def _lock(file) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    except OSError:
-        return False
 
 
 def serve(board: str, heap, link, folder, told) -> int:

@@ -14,7 +14,6 @@ import ast
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -33,6 +32,7 @@ from clawlite.host.documents.sources import Refused, Sources
 from clawlite.host.mcp.orders import gives_orders
 from clawlite.host.models.tool import ToolSpec
 from clawlite.host.schema import validity
+from clawlite.host.systems.processes import KILL, base_variables, signal_all
 from clawlite.host.tools.signature import FILE, Function
 
 URI = f"{FILE}#{LIST}"  # of the entry in the lock
@@ -174,7 +174,7 @@ def _listed(path: str, settings) -> list:
     names = settings.sandbox.environment if settings.sandbox else None
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         with tempfile.TemporaryDirectory() as home:
-            env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LANG": "C.UTF-8"}
+            env = {**base_variables(), "LANG": "C.UTF-8"}
             env |= {"HOME": home, "PYTHONPATH": _PACKAGE, "PYTHONDONTWRITEBYTECODE": "1"}
             env |= {name: os.environ[name] for name in names or () if name in os.environ}
             process = subprocess.Popen(
@@ -212,10 +212,7 @@ def _listed(path: str, settings) -> list:
 
 def _end(process: subprocess.Popen) -> None:
     """End the process and all that it started."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+    signal_all(process.pid, KILL)
     process.wait()
 
 

@@ -11,9 +11,13 @@
    the audit.
 """
 
-import fcntl
 import os
 from errno import EFBIG, ENOSPC
+
+try:
+    import fcntl
+except ImportError:  # Windows: there a board's records are read alone
+    fcntl = None
 
 from clawlite.linux.audit.chain import Head, beginning, digest, link
 from clawlite.linux.files.files import inode, leads_to_inode, tell_replaced

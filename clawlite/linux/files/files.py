@@ -98,6 +98,8 @@ def home_folder() -> str:
     home = os.environ.get("HOME", "")
     if os.path.isabs(home):
         return home
+    if os.name == "nt":
+        return os.path.expanduser("~")
     import pwd
 
     try:

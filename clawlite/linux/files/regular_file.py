@@ -14,7 +14,9 @@ def open_regular(path, flags: int, mode: int = 0o600) -> int:
     """Return an open file; an ``opener`` for ``open``.  A FIFO without a writer is not waited
     for.  Raises ``OSError``.
     """
-    fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY, mode)
+    for name in ("O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY", "O_BINARY"):
+        flags |= getattr(os, name, 0)  # Windows has the last alone
+    fd = os.open(path, flags, mode)
     return _checked(fd, path, MOST)
 
 

@@ -83,7 +83,7 @@ def _key() -> bytes:
         raise ClawError(
             "the key %s: %s" % (path, e.strerror), "check the path, and who may read it"
         ) from None
-    if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+    if os.name == "posix" and status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise ClawError(
             "the key %s: others may read it (mode %03o)" % (path, status.st_mode & 0o777),
             "chmod 600 '%s'" % path,

@@ -50,7 +50,10 @@ def _names(folder: bytes) -> list:
 def _read(path: bytes, name: bytes) -> bytes:
     if _NAME.match(name):
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            flags = os.O_RDONLY
+            for one in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"):
+                flags |= getattr(os, one, 0)
+            fd = os.open(path, flags)
             with open(fd, "rb") as file:
                 return file.read(256)
         except OSError:

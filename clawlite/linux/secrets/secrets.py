@@ -12,9 +12,13 @@ write.
 4. No exception, none that it was raised from, and no log has the value of a secret.
 """
 
-import fcntl
 import os
 import stat
+
+try:
+    import fcntl
+except ImportError:  # Windows: the host part keeps secrets there, for a gateway
+    fcntl = None
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.printable import escape_line
@@ -29,6 +33,10 @@ MAX_NAME = 128
 _MOST_READ = 2 * MAX_VALUE
 _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
 
+
+_POSIX = os.name == "posix"  # elsewhere modes say nothing, and the person's own folder is theirs
+_CLOSED, _AT_ONCE = getattr(os, "O_CLOEXEC", 0), getattr(os, "O_NONBLOCK", 0)
+_BINARY = getattr(os, "O_BINARY", 0)
 
 _DEMANDED = set()  # agents whose sandbox demands an encrypted store
 
@@ -59,7 +67,7 @@ def stores(agent: str) -> list:
         return path, _opened(agent, name, path, _read(path, True))
 
     def from_environment(name):
-        return "the environment variable " + name, os.environb.get(name.encode())
+        return "the environment variable " + name, _variable(name)
 
     def from_mounted(name):
         path = os.path.join(mounted, name)
@@ -70,6 +78,11 @@ def stores(agent: str) -> list:
         ("the environment", from_environment),
         ("$CLAW_SECRETS_DIR (%s)" % (mounted or "not set"), from_mounted if mounted else None),
     ]
+
+
+def _variable(name: str):
+    value = os.environ.get(name)
+    return None if value is None else os.fsencode(value)
 
 
 def resolve(name: str, stores: list) -> str:
@@ -107,7 +120,7 @@ def set_secret(agent: str, name: str, value: str):
     draft = os.path.join(folder, name + "~")  # names of secrets cannot end so
     if os.path.lexists(draft):
         os.unlink(draft)  # a power cut left it
-    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOSED | _BINARY, 0o600)
     try:
         write_whole(fd, data)
         os.fsync(fd)
@@ -130,10 +143,10 @@ class Renewal:
         if self._fd is None:
             os.makedirs(self._folder, 0o700, exist_ok=True)
             path = os.path.join(self._folder, self._name + "~lock")  # no name of a secret
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | _CLOSED, 0o600)
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
-            except BlockingIOError:
+                _lock(fd, waits)
+            except (BlockingIOError, PermissionError):  # the latter: of Windows
                 os.close(fd)
                 return False
             self._fd = fd
@@ -149,6 +162,16 @@ class Renewal:
 
     def __exit__(self, *_):
         self.release()
+
+
+def _lock(fd: int, waits: bool):
+    if fcntl is not None:
+        fcntl.flock(fd, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+        return
+    import msvcrt
+
+    # LK_LOCK tries for ten seconds; a renewal takes less, or has its own error
+    msvcrt.locking(fd, msvcrt.LK_LOCK if waits else msvcrt.LK_NBLCK, 1)
 
 
 def demand_encryption(agent: str):
@@ -211,7 +234,7 @@ def _read(path: str, is_store: bool):
     """
     try:
         # O_NONBLOCK: opening a FIFO would wait for its writer
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = os.open(path, os.O_RDONLY | _CLOSED | _AT_ONCE | _BINARY)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as e:
@@ -220,12 +243,12 @@ def _read(path: str, is_store: bool):
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
             raise SecretError("%s: expected a file" % path, "put the secret into a file there")
-        if is_store and status.st_mode & 0o077:
+        if _POSIX and is_store and status.st_mode & 0o077:
             raise SecretError(
                 "%s: others may read it (mode %03o)" % (path, status.st_mode & 0o777),
                 "chmod 600 '%s', and replace the secret if somebody else was here" % path,
             )
-        if status.st_mode & 0o022:
+        if _POSIX and status.st_mode & 0o022:
             raise SecretError(
                 "%s: others may change it (mode %03o)" % (path, status.st_mode & 0o777),
                 "chmod 600 '%s', or mount it with mode 0444 or less; replace the "

@@ -22,7 +22,8 @@ from sims import needs_micropython, needs_mpy_cross
 from clawlite.host.gateway import gateway as gateways
 from clawlite.host.gateway.images import Images
 from clawlite.host.gateway.store import Store
-from clawlite.host.sim.sim import Sim, running
+from clawlite.host.sim.registry import running
+from clawlite.host.sim.sim import Sim
 
 pytestmark = [needs_micropython, needs_mpy_cross]
 QUESTION = "how " + "Q" * 1500 + " is it?"

@@ -17,7 +17,7 @@ from sims import needs_micropython, simulated
 from clawlite.host.base.holders import holders
 from clawlite.host.serial import ports
 from clawlite.host.serial.serial_line import open_port
-from clawlite.host.sim import sim
+from clawlite.host.sim import registry
 from clawlite.host.sim.sim import Sim
 
 
@@ -273,7 +273,7 @@ def test_who_may_not_open_a_port_is_told_the_group_to_join(tmp_path, terminal):
 
 def test_a_virtual_board_that_is_just_ending_is_gone(tmp_path, machine, terminal):
     for port, count in ((terminal, 1), (str(tmp_path / "gone"), 0)):
-        kept = sim.register(
+        kept = registry.register(
             {
                 "port": port,
                 "link": None,
@@ -284,7 +284,7 @@ def test_a_virtual_board_that_is_just_ending_is_gone(tmp_path, machine, terminal
             }
         )
         assert len(ports.ports()) == count
-        sim.forget(kept)
+        registry.forget(kept)
 
 
 def test_changes():

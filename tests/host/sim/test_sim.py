@@ -12,7 +12,8 @@ from sims import Client, mpremote, needs_micropython, simulated
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base import programs
 from clawlite.host.sim import sim as sims
-from clawlite.host.sim.sim import Sim, registry, running
+from clawlite.host.sim.registry import registry, running
+from clawlite.host.sim.sim import Sim
 
 PROMPT = b">>> "
 

@@ -1,0 +1,6 @@
+"""What differs between Linux, macOS and Windows for a process: what a loop can wait for, and how a
+process and what it started are ended.
+
+Imports: no other room.
+Used by: board_console, gateway, mcp, serial, tools.
+"""
