@@ -110,7 +110,11 @@ async def main(folder: str, rounds: int, streams: int) -> None:
         file.write(CLAW % direct)
     command = [sys.executable, "-m", "clawlite", "gateway"]
     token = subprocess.run(
-        [*command, "token", "desk"], cwd=folder, check=True, stdout=subprocess.PIPE, text=True
+        [*command, "token", "desk", "--for", "proxy"],
+        cwd=folder,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
     ).stdout.strip()
     gateway = await asyncio.create_subprocess_exec(
         *command,

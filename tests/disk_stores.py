@@ -189,7 +189,8 @@ class Signatures:
 
     def found(self):
         self.one.begin(1000)
-        return [name.removesuffix(MUCH) for name in self.one._when]
+        # it keeps digests: each name that the stories have is asked for
+        return [name for name in "abcdef" if name + MUCH in self.one]
 
     def close(self):
         self.one.close()

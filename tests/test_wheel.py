@@ -164,7 +164,7 @@ def test_a_workflow_builds_wheels_for_each_version_and_architecture():
     job = yaml.safe_load((ROOT / ".ci/wheels.yml").read_text())["jobs"]["compiled"]
     made = [one["arch"] for one in job["strategy"]["matrix"]["include"]]
     assert made == wheels["linux"]["archs"]
-    (build,) = [step for step in job["steps"] if "cibuildwheel==" in step.get("run", "")]
+    (build,) = [step for step in job["steps"] if "cibuildwheel" in step.get("run", "")]
     assert build["env"] == {"CIBW_ARCHS": "${{ matrix.arch }}"}
     for name in ("README.md", "CONTRIBUTING.md"):
         assert "`.ci/wheels.yml`" in (ROOT / name).read_text(), name

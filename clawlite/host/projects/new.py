@@ -88,11 +88,12 @@ def new(
         raise ClawError(
             "--offline asks no model, --endpoint and --model name one", "leave one of them out"
         )
-    name = os.path.basename(os.path.abspath(path)).replace("_", "-")
+    folder = os.path.basename(os.path.abspath(path))
+    name = folder.replace("_", "-")
     if not _NAME.match(name):
         near = re.sub(r"[. ]+", "-", name)
         raise ClawError(
-            f"{name!r} cannot name an agent: expected 1 to 63 letters, digits and hyphens",
+            f"{folder!r} cannot name an agent: expected 1 to 63 letters, digits and hyphens",
             f"did you mean {near}?" if _NAME.match(near) else "choose another folder name",
         )
     if template not in templates():
