@@ -8,7 +8,7 @@ import resource
 import shutil
 
 import pytest
-from agents import Agent, clawlite, eventually, linux, without_root_rights
+from agents import Agent, clawlite, linux, without_root_rights
 from providers.project import nobody
 
 from clawlite.command import DEVICE_VERBS
