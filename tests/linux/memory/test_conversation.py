@@ -9,7 +9,7 @@ from agents import MANIFEST, UUID, eventually, linux
 from llm_server import FAULTS, Server, calls, say
 from memory_operator import Operator
 from memory_world import store
-from providers.project import KEY, WAYS, World, provider, texts
+from providers.project import KEY, TOOLS, WAYS, World, provider, texts
 
 from clawlite.core.image.memories import SUMMARIZE
 from clawlite.core.turns.history import History
@@ -48,10 +48,11 @@ def test_a_conversation_goes_on_after_a_restart(world, api, streaming):
         world.build(provider(server, streaming=streaming), stores=[TALK])
         talk(world, ("Note: the key is under the mat.", "Noted."))
         talk(world, ("Where is it?", "Under the mat."), ("Sure?", "Yes."))
+        line = TOOLS.splitlines().index('    raise ValueError("the sensor is unplugged")') + 1
         first = [
             ("user", "Note: the key is under the mat."),
             ("tool", "noted the key is under the mat"),
-            ("tool", "fail failed: ValueError: the sensor is unplugged"),
+            ("tool", f"fail failed: ValueError: the sensor is unplugged (tools.py:{line})"),
             ("assistant", "Noted."),
         ]
         assert texts(server.requests[2], api) == first + [("user", "Where is it?")]
