@@ -145,7 +145,7 @@ class Upstream:
                     self._note(f"{said} (tried {attempt} of {provider.max_attempts})")
                     last = Failed(
                         ProviderError(said, e.hint),
-                        getattr(e, "status", 502),
+                        getattr(e, "runners_status", 502),
                         getattr(e, "body", None),
                         getattr(e, "wait_ms", None),
                     )
@@ -253,7 +253,7 @@ class Upstream:
             )
         e = refused(response.status, headers, message, meter.now_s())
         if "json" in kind and encoding == "identity" and response.status >= 400:
-            e.status, e.body = response.status, body
+            e.runners_status, e.body = response.status, body
         if response.status in _OWN:
             raise Failed(e, response.status, getattr(e, "body", None))
         raise e
