@@ -190,7 +190,7 @@ class Signatures:
     def found(self):
         self.one.begin(1000)
         # it keeps digests: each name that the stories have is asked for
-        return [name for name in "abcdef" if name + MUCH in self.one]
+        return [name for name in "0123456789abcdef" if name + MUCH in self.one]
 
     def close(self):
         self.one.close()

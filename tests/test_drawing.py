@@ -31,6 +31,8 @@ OWN = {
     "clawlite/command.py:_mcp": "names of packages and files that this command was given",
     "clawlite/command.py:_unknown": "names of packages and files that this command was given",
     "clawlite/command.py:_missing": "names of packages and files that this command was given",
+    "clawlite/command.py:_no_agents": "a verb of our own table",
+    "clawlite/linux/admin/commands.py:run": "our own sentence",
     "clawlite/command.py:_unwritten": "names of packages and files that this command was given",
     "clawlite/command.py:_main": "names of packages and files that this command was given",
     "clawlite/host/base/progress.py:_write": "a bar, of numbers and our own words",

@@ -95,7 +95,8 @@ def _each(tool, server: str, listed: dict, raws, problems, notes: list) -> list:
     where = tool.place.where(("mcp_source",), True)
     notes += [(where, about) for about in left_out]
     if not made:
-        problems.add(tool.place, ("mcp_source",), f"none can be taken: {left_out[0]}", key=True)
+        why = f"none can be taken: {left_out[0]}"
+        problems.add(tool.place, ("mcp_source",), why, hint="mend the server", key=True)
     return made
 
 

@@ -125,7 +125,9 @@ def check(manifest) -> None:
         for field, instead in fields.items():
             wrong = refusal.setting_problem(field, instead)
             if wrong:
-                manifest.problems.add(settings.place, ("dialect", name, field), wrong)
+                manifest.problems.add(
+                    settings.place, ("dialect", name, field), wrong, hint="remove it"
+                )
     wanting = [
         provider.name for provider in manifest.providers if provider.spec.auth.type == "oauth2"
     ]

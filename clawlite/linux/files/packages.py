@@ -5,7 +5,7 @@ import sys
 
 # {extra of clawlite: what pip installs for it}; a test holds it to pyproject.toml
 PACKAGES = {
-    "crypto": "cryptography>=42",
+    "crypto": "cryptography>=50",
     "mqtt": "paho-mqtt>=2.0",
     "nats": "nats-py>=2.9",
     "redis": "redis>=5",

@@ -276,7 +276,6 @@ def test_a_secret_without_its_name(tmp_path):
 
 def test_a_name_with_what_a_name_has_elsewhere(tmp_path):
     for name, said in (
-        ("my_agent", "did you mean my-agent?"),
         ("G\u00e4rtner", "choose another folder name"),
         ("a b.c", "did you mean a-b-c?"),
     ):

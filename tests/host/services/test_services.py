@@ -522,7 +522,7 @@ def test_the_image_is_deterministic_cbor(tmp_path):
 def system(tmp_path, **named) -> str:
     """Return the system prompt of such an agent."""
     image = image_of(tmp_path, provider=REMOTE % "openai-compatible", **named)
-    sent = image.part(WIRE, *image.provider(0)[-2]).decode()
+    sent = image.part(WIRE, *image.provider(0)[-3][:2]).decode()
     return json.loads(sent + "]}")["messages"][0]["content"]
 
 

@@ -52,7 +52,7 @@ def test_the_endpoint_is_found_and_pinned(tmp_path, published):
     published.tell('meta {"device_authorization_endpoint": "http://127.0.0.1:9/device"}')
     with pytest.raises(ClawError, match="127.0.0.1:9/device") as caught:
         build(str(agent), refresh=True)
-    assert "remove its entry" in caught.value.hint
+    assert "clawlite build --accept t" in caught.value.hint
     assert (agent / "clawlite.lock").read_text() == lock
 
 

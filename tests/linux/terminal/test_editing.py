@@ -94,7 +94,7 @@ def test_ctrl_c_while_python_starts_says_nothing(tmp_path):
         "sys.argv = ['clawlite', 'run']\n"
         "runpy.run_module('clawlite', run_name='__main__')\n"
     )
-    for name in ("clawlite.command", "clawlite.linux.admin.commands", "clawlite.linux.files"):
+    for name in ("clawlite.command",):
         with Agent([sys.executable, "-c", code % name], tmp_path) as agent:
             assert agent.wait() == 130 and agent.errors() == "", name
 
