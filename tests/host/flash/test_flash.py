@@ -471,7 +471,7 @@ def test_ctrl_c_in_the_middle_of_a_flash(tmp_path, board):
 
 @needs_micropython
 def test_an_image_that_does_not_boot_is_told_with_the_boards_words(board, want, tmp_path):
-    new = version(want, "2.0.0", tmp_path, TOOLS + "import nothing_of_the_kind\n")
+    new = version(want, "2.0.0", tmp_path, TOOLS + "raise ImportError('nothing_of_the_kind')\n")
     with flash_board.Board(entry(board)) as target:
         flashed(target, new)
         with pytest.raises(

@@ -131,7 +131,9 @@ def test_an_agent_that_does_not_start_does_not_run(there, tmp_path):
     with pytest.raises(
         ClawError, match="(?s)did not start; it said: .*nothing_of_the_kind"
     ) as failed:
-        flashed(project(tmp_path / "two", "2.0.0", TOOLS + "import nothing_of_the_kind\n"))
+        flashed(
+            project(tmp_path / "two", "2.0.0", TOOLS + "raise ImportError('nothing_of_the_kind')\n")
+        )
     assert failed.value.exit_code == 1 and running(there) == "a"
 
 

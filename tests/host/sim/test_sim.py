@@ -319,6 +319,7 @@ def test_what_cannot_be_simulated_is_refused(tmp_path, monkeypatch):
     assert done.returncode == 2 and "expected a size as 96k or 2M, got lots" in done.stderr
     (tmp_path / "tty").write_text("mine")
     monkeypatch.setattr(programs.sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setattr(programs.sysconfig, "get_path", lambda name: "")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ClawError, match="exists and is no link"):
         Sim(link=str(tmp_path / "tty")).__enter__()
