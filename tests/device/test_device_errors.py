@@ -40,7 +40,8 @@ def serving(micropython, tmp_path):
     def start(more: dict):
         (tmp_path / "flash").mkdir()
         (tmp_path / "marks").mkdir()
-        for name, text in dict(BENCH, **more).items():
+        packages = 'packages = ["inside_board"]\n' + BENCH["clawlite.toml"]
+        for name, text in dict(BENCH, **dict(more, **{"clawlite.toml": packages})).items():
             (tmp_path / "flash" / name).write_text(text)
         words, path = board(build_beside(str(tmp_path / "flash")), "--stdio", inside=True)
         return Agent(words, tmp_path / "home", env=dict(path, MARKS=tmp_path / "marks"))

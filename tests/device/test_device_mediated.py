@@ -89,7 +89,7 @@ def test_a_call_that_a_session_broke_off_goes_up_again_and_goes_on(agent):
     it.hello()
     it.type("buy ACME")
     arguments, call = it.taken()
-    assert json.loads(arguments) == {"symbol": "acme", "side": "buy", "quantity": 2}
+    assert json.loads(arguments) == {"symbol": "ACME", "side": "buy", "quantity": 2}
     assert call["params"] == {"tool": TRADE, "seen": 0, "again": False}
     it.said(call["id"], '{"ok":true,"data":{"fi')
     it.hello()

@@ -12,7 +12,7 @@ from llm_server import FAULTS, Server, calls, say
 from clawlite.host.build import build
 
 # a streaming turn with one tool call and a 12 KB answer: 64-bit unix port, linked modules
-HEAP = "116k"
+HEAP = "128k"
 ANSWER = "The garden is green. " * 600
 
 
