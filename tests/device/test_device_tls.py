@@ -176,7 +176,8 @@ def test_before_the_clock_is_set_nothing_is_believed(micropython, tmp_path):
         )
         assert (
             "provider remote: certificates cannot be checked before the clock is set (tried 1 of "
-            "2) - " in said
+            "2) - "
+            in said
             and "; next: reflex" in said
         )
         assert server.requests == []

@@ -40,6 +40,8 @@ def test_each_value_that_a_hint_offers_is_taken(tmp_path):
     """Every mistake of test_lint_errors whose hint offers a value or a key."""
     followed, refused = 0, []
     for old, new in CASES:
+        if "docker" in new:  # a level that is meant so, and that no board has
+            continue
         problem = _refusals(tmp_path, old, new)[0]
         offer = OFFER.search(problem.text())
         if not offer or offer[1] == "the":
