@@ -64,8 +64,8 @@ def test_a_certificate_that_does_not_fit_is_refused_and_nothing_is_sent(
         said = talk(made(tmp_path, server.endpoint, Path(server.ca_file).read_bytes()))
         assert re.search(
             r"provider remote: certificate of 127\.0\.0\.1 is refused: .*%s.* "
-            r"\(tried 1 of 2\) - check the certificate of https://.* and the clock; .*; next: reflex\n"
-            % why,
+            r"\(tried 1 of 2\) - check the certificate of https://.* and the clock; "
+            r".*; next: reflex\n" % why,
             said,
         ), said
         assert "By rule." in said and server.requests == []
