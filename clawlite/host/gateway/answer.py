@@ -69,16 +69,24 @@ class Answer:
         self._moved()
 
     def _error(self, e: ClawError) -> None:
-        self.outcome = e.message
-        error = {"code": e.code, "message": error_sentence(e)}
+        self.outcome = error_sentence(e)
+        error = {"code": e.code, "message": device_sentence(e)}
         if isinstance(e, QuotaExceeded) and e.data:
             error["data"] = e.data
         self._keep({"jsonrpc": "2.0", "id": self.id, "error": error})
 
 
 def error_sentence(e: ClawError) -> str:
-    """Return the sentence that the device shows."""
+    """Return the sentence for whoever runs the gateway."""
     return f"{e.message} - {e.hint}" if e.hint else e.message
+
+
+def device_sentence(e: ClawError) -> str:
+    """Return the sentence that the device shows.  It does not learn where a provider is: a hint
+    that names an address is for whoever runs the gateway.
+    """
+    hint = "the output of clawlite gateway says what to do" if "://" in e.hint else e.hint
+    return f"{e.message} - {hint}" if hint else e.message
 
 
 def json_bytes(value) -> bytes:

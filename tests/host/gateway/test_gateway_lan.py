@@ -405,11 +405,14 @@ def test_a_failure_is_one_sentence_without_a_key(tmp_path, fault):
             and error["message"].startswith("provider remote: ")
             and "(tried " in error["message"]
         )
-        for secret in (KEY, "Bearer", "gateway.db"):
+        for secret in (KEY, "Bearer", "127.0.0.1", "gateway.db"):
             assert secret.encode() not in peer.seen
+        # the device's sentence, and for whoever runs the gateway the step that names the server
+        assert len(gateway.notes) == 2
+        assert error["message"].partition(" - ")[0] in gateway.notes[1]
+        assert error["message"].endswith(" - the output of clawlite gateway says what to do")
         assert (
-            len(gateway.notes) == 2
-            and gateway.notes[1].partition("provider ")[2] in error["message"]
+            " - " in gateway.notes[1] and server.endpoint.rpartition("/v1")[0] in gateway.notes[1]
         )
 
     with Server([FAULTS[fault]] * 2) as server:
