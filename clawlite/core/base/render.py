@@ -52,9 +52,15 @@ def _each(arguments: dict) -> list:
     """Return ``key=value`` of each argument, with invisible characters escaped, runs of blanks and
     line ends too.
     """
-    return [
-        escape_line("%s=%s" % (_key(key), canonical(arguments[key]))) for key in sorted(arguments)
-    ]
+    try:
+        return [
+            escape_line("%s=%s" % (_key(key), canonical(arguments[key])))
+            for key in sorted(arguments)
+        ]
+    except UnicodeError:  # half of a character is shown, too
+        from clawlite.core.base.mended import mended_value
+
+        return _each(mended_value(arguments))
 
 
 def _key(key: str) -> str:
@@ -73,13 +79,9 @@ def _ends(text: str, most: int, by: str) -> str:
 
 
 def quote(text: str) -> str:
-    """Return *text* as a JSON string."""
+    """Return *text* as a JSON string.  Raises ``UnicodeError`` for half of a character."""
     # MicroPython interns every character that a loop over text sees, for good
-    try:
-        data = text.encode()
-    except UnicodeError:  # halves of surrogate pairs
-        data = text.encode("utf-8", "replace")
-        text = data.decode()
+    data = text.encode()
     if not data or min(data) >= 32 and not (34 in data or 92 in data or 127 in data):
         return '"' + text + '"'
     out = bytearray()
