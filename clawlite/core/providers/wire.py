@@ -62,6 +62,15 @@ class Answer:
         self.is_call_text = False
 
 
+def _may_be_mended(data: bytes) -> bool:
+    """Return whether *data* is no UTF-8, or may have an escape of half a character."""
+    try:
+        decode_utf8(data)
+    except ValueError:
+        return True
+    return b"\\ud" in data or b"\\uD" in data
+
+
 class Codec:
     """The part of a codec that both APIs have.
 
@@ -155,6 +164,8 @@ class Codec:
         try:
             return self._loads(data)
         except ParseError:
+            if not _may_be_mended(data):  # a board's stack is too short to load what mends
+                raise
             from clawlite.core.base.mended import mended_json
 
             mended = mended_json(data)
