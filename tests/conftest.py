@@ -288,19 +288,7 @@ def pytest_collection():
         sys.dont_write_bytecode = kept
 
 
-def _known_failures() -> dict:
-    """Return {node id or its beginning: reason} of tests/known_failures.txt."""
-    lines = (ROOT / "tests/known_failures.txt").read_text().splitlines()
-    rows = [line.partition(" # ") for line in lines if line and not line.startswith("#")]
-    return {name.strip(): reason for name, _, reason in rows}
-
-
 def pytest_collection_modifyitems(items):
-    known = _known_failures()
-    for item in items:
-        for name in known:
-            if item.nodeid.startswith(name):
-                item.add_marker(pytest.mark.xfail(reason=known[name], strict=False))
     order = {ROOT / "tests" / name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path, len(order)))
 

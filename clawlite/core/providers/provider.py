@@ -164,42 +164,50 @@ class Provider:
             except QuotaExceeded:
                 raise
             except ProviderError as e:
-                wait = self._wait(e, attempt, meter)
-                left = due_ms - meter.now_ms()
-                if e.is_loading:
-                    wait = min(_LOADING_MS << min(loadings, 8), _MOST_LOADING_MS)
-                    loadings += 1
-                elif left <= 0:
-                    e.message = "its answer was not whole after %d s" % (self.whole_ms // 1000)
-                    e.hint = "use a faster model, a lower tokens_per_request or a higher [answer] "
-                    e.hint += "total_ms in clawlite.toml"
-                if wait is not None and wait >= left:
-                    wait = None
-                asks = getattr(e, "wait_ms", None)
-                if wait is None and asks is not None and asks > MAX_WAIT_MS:
-                    e.message = "%s; it asks to wait %d s, and %d s are the most" % (
-                        e.message.rstrip("."),
-                        asks // 1000,
-                        MAX_WAIT_MS // 1000,
-                    )
-                said = "provider %s: %s (tried %d of %d" % (
-                    self.name,
-                    e.message,
-                    attempt,
-                    self.max_attempts,
-                )
+                wait, said = self._wait(e, attempt, loadings, due_ms, meter)
                 if wait is None:
                     e.message = said + ")"
                     raise e
+                loadings += e.is_loading
                 attempt += not e.is_loading
             yield (TELL, "%s, again in %d.%d s)" % (said, wait // 1000, wait % 1000 // 100))
             yield (SLEEP, wait)
 
-    def _wait(self, e, attempt: int, meter):
+    def _wait(self, e, attempt: int, loadings: int, due_ms: int, meter) -> tuple:
+        """Return the milliseconds before the next attempt, None when there is none, and what a
+        person reads of this one.
+
+        loadings  how often the server has said that it still loads its model
+        """
+        wait = self._pause(e, attempt, meter)
+        left = due_ms - meter.now_ms()
+        if e.is_loading:
+            wait = min(_LOADING_MS << min(loadings, 8), _MOST_LOADING_MS)
+        elif left <= 0:
+            e.message = "its answer was not whole after %d s" % (self.whole_ms // 1000)
+            e.hint = "use a faster model, a lower tokens_per_request or a higher [answer] "
+            e.hint += "total_ms in clawlite.toml"
+        if wait is not None and wait >= left:
+            wait = None
+        asks = getattr(e, "wait_ms", None)
+        if wait is None and asks is not None and asks > MAX_WAIT_MS:
+            e.message = "%s; it asks to wait %d s, and %d s are the most" % (
+                e.message.rstrip("."),
+                asks // 1000,
+                MAX_WAIT_MS // 1000,
+            )
+        return wait, "provider %s: %s (tried %d of %d" % (
+            self.name,
+            e.message,
+            attempt,
+            self.max_attempts,
+        )
+
+    def _pause(self, e, attempt: int, meter):
         """Return the milliseconds before the next attempt, or None when there is none.
 
-        The wait is what ``Retry-After`` asks for, or else the declared one plus up to a quarter, so
-        that many clients do not come at once."""
+        The pause is what ``Retry-After`` asks for, or else the declared one plus up to a quarter,
+        so that many clients do not come at once."""
         if not isinstance(e, TransientError) or attempt >= self.max_attempts:
             return None
         if e.wait_ms is not None:
@@ -229,7 +237,10 @@ class Provider:
         body = self._fitting(history, begun)
         asked = (begun + len(body)) // 4
         allowed = meter.allowed(self, asked, most)
-        allowed = self._limited(allowed, asked) if self.changes else allowed
+        if self.changes:
+            from clawlite.core.providers.refusal import limited
+
+            allowed = limited(self, allowed, asked)
         sent = history, meter.limits_answers(self) or most is not None, allowed, len(body)
         last = self._token
         key = yield from self._credential(meter)
@@ -288,33 +299,29 @@ class Provider:
             incoming.shown or len(answer.text.encode()),
         )
         answer.text = without(key, answer.text)
-        if self.codec.is_mended:
-            yield (
-                TELL,
-                "provider %s: its answer had text that is not Unicode; U+FFFD stands for it"
-                % self.name,
-            )
-        if answer.is_call_text:
-            yield (
-                TELL,
-                "provider %s: the model wrote a call of a tool as text, which is not run; start "
-                "the server with the parser of its model's tool calls, or use another model"
-                % self.name,
-            )
         if answer.shown:  # only now, when a board has dropped the code that read the answer
             answer.text = str(b"".join(incoming.said), "utf-8") + answer.text
-        if (
-            not self._told
-            and answer.model
-            and not (answer.model.startswith(self.model) or self.model.startswith(answer.model))
-        ):
-            self._told = True
-            yield (
-                TELL,
-                "provider %s: asked for the model %s, %s answers"
-                % (self.name, self.model, answer.model[:80]),
-            )
+        other = not self._told and answer.model and answer.model != self.model
+        if other or self.codec.is_mended or answer.is_call_text:
+            for note in self._notes(answer):
+                yield (TELL, "provider %s: %s" % (self.name, note))
         return answer
+
+    def _notes(self, answer) -> list:
+        """Return what a person is told of an answer that is not quite what was asked for."""
+        notes = []
+        if self.codec.is_mended:
+            notes.append("its answer had text that is not Unicode; U+FFFD stands for it")
+        if answer.is_call_text:
+            notes.append(
+                "the model wrote a call of a tool as text, which is not run; start the server with "
+                "the parser of its model's tool calls, or use another model"
+            )
+        model = answer.model or self.model
+        if not self._told and not (model.startswith(self.model) or self.model.startswith(model)):
+            self._told = True
+            notes.append("asked for the model %s, %s answers" % (self.model, model[:80]))
+        return notes
 
     def _refusal(self, status: int, headers: dict, body: bytes, meter):
         """Return the error for an answer with a status other than 200."""
@@ -322,11 +329,6 @@ class Provider:
 
         e = refused(status, headers, self.codec.error(status, body), meter.now_s())
         return outside(e, status, self.codec.reported(body), e.message)
-
-    def _limited(self, allowed: int, asked: int) -> int:
-        from clawlite.core.providers.refusal import limited
-
-        return limited(self, allowed, asked)
 
     def _fails(self, e, incoming, meter, again: list, sent: tuple) -> bool:
         """Return whether the request is to be made otherwise after the error *e*."""

@@ -138,42 +138,35 @@ class Codec:
         an error.
         """
         try:
-            obj = self._read(data)
+            obj = self._loads(data)
         except ParseError as e:
-            start = data.strip()[:1]
-            raise ProviderError(
-                "the provider sent %s"
-                % (
-                    "nothing"
-                    if not start
-                    else "a page of HTML, expected JSON"
-                    if start == b"<"
-                    else "broken JSON: " + e.message
-                )
-            )
+            obj = self._mend(data)
+            if obj is None:
+                raise ProviderError("the provider sent " + _broken(data, e))
         if not isinstance(obj, dict):
             raise ProviderError("the provider sent %s, expected a JSON object" % type(obj).__name__)
         if obj.get("error") or obj.get("object") == "error":
             raise self.failure(obj)
         return obj
 
-    def _read(self, data: bytes):
-        """Return the value of the JSON text *data*, in which U+FFFD stands for what is no Unicode:
-        half of a character, for one, when a server divides its text anywhere.
+    def _mend(self, data: bytes):
+        """Return the value of *data*, which is no JSON text, with U+FFFD for what is no Unicode:
+        half of a character, for one, when a server divides its text anywhere.  Return None when
+        that is not all that is wrong.
         """
-        try:
-            return self._loads(data)
-        except ParseError:
-            if not _may_be_mended(data):  # a board's stack is too short to load what mends
-                raise
-            from clawlite.core.base.mended import mended_json
+        if not _may_be_mended(data):  # a board's stack is too short to load what mends
+            return None
+        from clawlite.core.base.mended import mended_json
 
-            mended = mended_json(data)
-            if mended == data:
-                raise
-            obj = self._loads(mended)
-            self.is_mended = True
-            return obj
+        mended = mended_json(data)
+        if mended == data:
+            return None
+        try:
+            value = self._loads(mended)
+        except ParseError:
+            return None
+        self.is_mended = True
+        return value
 
     def failure(self, obj: dict, reason: str = ""):
         """Return the error that *obj*, a part of an answer, reports.
@@ -189,13 +182,17 @@ class Codec:
         """Return the arguments *raw* of a call as a dict; None when they are no JSON object.  Some
         servers encode them twice.
         """
-        try:
-            value = self._read(raw.encode())
-            if isinstance(value, str):
-                value = self._read(value.encode())
-        except ParseError:
-            return None
+        value = self._value(raw.encode())
+        if isinstance(value, str):
+            value = self._value(value.encode())
         return value if isinstance(value, dict) else None
+
+    def _value(self, data: bytes):
+        """Return the value of the JSON text *data*, None when it is none."""
+        try:
+            return self._loads(data)
+        except ParseError:
+            return self._mend(data)
 
     def reported(self, body: bytes):
         """Return the JSON value in the body of an answer that reports a failure, None for another
@@ -461,6 +458,14 @@ def text_of(content) -> str:
                 % type(part).__name__
             )
     return "".join(texts)
+
+
+def _broken(data: bytes, fault) -> str:
+    """Return what *data* is, which is no JSON text for the reason *fault*."""
+    start = data.strip()[:1]
+    if not start:
+        return "nothing"
+    return "a page of HTML, expected JSON" if start == b"<" else "broken JSON: " + fault.message
 
 
 def _said(obj) -> str:
