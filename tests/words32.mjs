@@ -1,7 +1,8 @@
 // MicroPython with 32-bit words (its WebAssembly port) as a board: node words32.mjs PACKAGE TREE AGENT
-// STACK
+// STACK PAD
 //
 // STACK bytes are left of the port's own stack, below calls that fill the rest.
+// PAD bytes are taken first, so that all else lies elsewhere.
 // TREE has a board's .mpy files and words32_board.mpy, AGENT an image and its tools.py.  It
 // collects only between calls from here, so what is in use at the end of a call is the most that it
 // took.
@@ -11,7 +12,7 @@ import { readFileSync, readdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
 // Without a stack in bytes, all of it is free: as much is never asked for.
-const [packageFolder, tree, agent, stack = "1000000"] = process.argv.slice(2);
+const [packageFolder, tree, agent, stack = "1000000", pad = "0"] = process.argv.slice(2);
 const { loadMicroPython } = await import(pathToFileURL(packageFolder + "/micropython.mjs"));
 const mp = await loadMicroPython({ heapsize: 1 << 20, stdout: () => {}, linebuffer: true });
 
@@ -55,6 +56,7 @@ try {
   mp.runPython("import binascii, hashlib, json, os, select, socket, struct, sys, time, words32_board");
   mp.runPython("words32_board.stand_ins()");
   mp.runPython(SHALLOW);
+  mp.runPython(`_pad = bytearray(${pad})`);
   const start = used();
   mp.runPython("device = _shallow(lambda: words32_board.ready('/agent/claw.cbor'))");
   const ready = used() - start;
