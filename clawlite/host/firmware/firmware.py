@@ -37,7 +37,7 @@ if _GROUPS["seldom"]:  # functions that no transcript calls and every board woul
 # that must stay.
 STAY = ("escaping", "utf8")
 FIRST = ("base", "core")  # what every board loads before all else
-STAGES = ("request", "incoming", "calling")  # one at a time is in memory (overlays.py)
+STAGES = ("composing", "request", "incoming", "calling")  # one at a time is in memory (overlays.py)
 WITH_A_STAGE = ("answering", "writing", "spending")  # until the next is loaded
 CALLED_BY_NAME = ("builtin",)  # handlers get their arguments as a model names them
 ENTRIES = ("main",)  # what a board starts by name

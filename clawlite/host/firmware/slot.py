@@ -52,7 +52,7 @@ PARTS = {
     "mediated": Part("mediated"),
     "swarmstop": Part("swarmstop stopfile"),
     "swarmmember": Part("swarmmember swarmsession"),
-    "remote": Part("remote request incoming spending broken noting", "http"),
+    "remote": Part("remote composing request incoming spending broken noting", "http"),
     **{api.codec: Part(api.codec, "http") for api in APIS},
     "oauth2": Part("oauth2", "https"),
     "tls": Part("secure", "https"),
