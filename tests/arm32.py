@@ -50,9 +50,15 @@ def fetch() -> str:
 
 def environment() -> dict:
     """Return what its processes need beside the environment of agents.py: the emulated Python must
-    not find this machine's packages, nor write beside the sources.
+    not find this machine's packages, nor write beside the sources.  Its readline says more to
+    most terminals than their text.
     """
-    return {"PYTHONDONTWRITEBYTECODE": "1", "LD_LIBRARY_PATH": "", "QEMU_LD_PREFIX": ""}
+    return {
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "LD_LIBRARY_PATH": "",
+        "QEMU_LD_PREFIX": "",
+        "TERM": "dumb",
+    }
 
 
 if __name__ == "__main__":
