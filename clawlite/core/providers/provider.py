@@ -164,7 +164,7 @@ class Provider:
             except QuotaExceeded:
                 raise
             except ProviderError as e:
-                wait, said = self._wait(e, attempt, loadings, due_ms, meter)
+                wait, said = self._after(e, attempt, loadings, due_ms, meter)
                 if wait is None:
                     e.message = said + ")"
                     raise e
@@ -173,13 +173,13 @@ class Provider:
             yield (TELL, "%s, again in %d.%d s)" % (said, wait // 1000, wait % 1000 // 100))
             yield (SLEEP, wait)
 
-    def _wait(self, e, attempt: int, loadings: int, due_ms: int, meter) -> tuple:
+    def _after(self, e, attempt: int, loadings: int, due_ms: int, meter) -> tuple:
         """Return the milliseconds before the next attempt, None when there is none, and what a
         person reads of this one.
 
         loadings  how often the server has said that it still loads its model
         """
-        wait = self._pause(e, attempt, meter)
+        wait = self._wait(e, attempt, meter)
         left = due_ms - meter.now_ms()
         if e.is_loading:
             wait = min(_LOADING_MS << min(loadings, 8), _MOST_LOADING_MS)
@@ -203,7 +203,7 @@ class Provider:
             self.max_attempts,
         )
 
-    def _pause(self, e, attempt: int, meter):
+    def _wait(self, e, attempt: int, meter):
         """Return the milliseconds before the next attempt, or None when there is none.
 
         The pause is what ``Retry-After`` asks for, or else the declared one plus up to a quarter,
