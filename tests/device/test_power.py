@@ -454,17 +454,19 @@ def test_a_turn_that_is_stored_message_by_message_is_caught(
     power, mixed, server, mpy_cross, tmp_path
 ):
     source = (Path(clawlite.core.__file__).parent / "memory/conversation.py").read_text()
-    before = (
-        '            stored = yield from ask("store", *place, (None, [_entry(message) for '
-        "message in turn]))\n"
-    )
+    before = """\
+            stored = yield from ask(
+                "store", *place, (None, entries + [_entry(message) for message in turn])
+            )
+"""
     assert source.count(before) == 1
     (tmp_path / "conversation.py").write_text(
         source.replace(
             before,
-            "            for message in "
-            "turn:\n    "
-            + before.replace("[_entry(message) for message in turn]", "[_entry(message)]"),
+            """\
+            for message in turn:
+                stored = yield from ask("store", *place, (None, [_entry(message)]))
+""",
         )
     )
     names = firmware.build(

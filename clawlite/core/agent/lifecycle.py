@@ -139,9 +139,8 @@ class Lifecycle:
             self.to(STOPPED, now_ms)
             stopped(drained, now_ms)
 
-    @property
     def is_cutting(self) -> bool:
-        """Whether the time to drain is over, and tasks are cut off because of that."""
+        """Return whether the time to drain is over, and tasks are cut off because of that."""
         return self.state == STOPPING and self._drain is None
 
     def tick(self, now_ms: int):

@@ -316,10 +316,7 @@ def result_of(tool, outcome, image, event) -> Result:
     try:
         return _of_value(tool, value, image, event)
     except UnicodeError:  # a file name that is no UTF-8, for one
-        from clawlite.core.base.mended import mended_value
-
-        event["is_mended"] = True
-        return _of_value(tool, mended_value(value), image, event)
+        return _of_value(tool, _mend(value, event), image, event)
 
 
 def _of_value(tool, value, image, event) -> Result:
@@ -328,15 +325,7 @@ def _of_value(tool, value, image, event) -> Result:
     if tool.output is not None:
         wrong = check(tool.output, value, image.automaton, "result")
         if wrong:
-            from clawlite.core.base.render import canonical
-
-            canonical(value)  # raises for half of a character, which is mended before it is judged
-            return _told(
-                image,
-                tool,
-                "%s returned what its output_schema does not allow: %s" % (tool.name, wrong),
-                event,
-            )
+            return _of_wrong(tool, value, wrong, image, event)
     text, failed, part_of = value, False, 0
     if type(value) is not str:
         # a handler may say that it failed, and how long the full text was when it returns a part
@@ -361,6 +350,23 @@ def _of_value(tool, value, image, event) -> Result:
     return Result(_cut(data, tool.max_output), failed, value, part_of or size)
 
 
+def _of_wrong(tool, value, wrong: str, image, event: dict) -> Result:
+    """Return the result of a tool that returned *value*, which its schema refuses: *wrong*."""
+    from clawlite.core.base.render import canonical
+
+    canonical(value)  # raises for half of a character, which is mended before it is judged
+    said = "%s returned what its output_schema does not allow: %s" % (tool.name, wrong)
+    return _told(image, tool, said, event)
+
+
+def _mend(value, event: dict):
+    """Return *value*, a result or a text in it, with U+FFFD for what is no Unicode."""
+    from clawlite.core.base.mended import mended_value
+
+    event["is_mended"] = True
+    return mended_value(value)
+
+
 def _of_failure(image, tool, e, event: dict):
     if isinstance(e, (ToolTimeout, ProviderError, SandboxDenied, InvalidParams, InvalidRequest)):
         if isinstance(e, ToolTimeout) and (not e.data or "tool" not in e.data):
@@ -377,10 +383,7 @@ def _told(image, tool, text: str, event: dict):
     try:
         text.encode()
     except UnicodeError:
-        from clawlite.core.base.mended import mended_value
-
-        event["is_mended"] = True
-        text = mended_value(text)
+        text = _mend(text, event)
     return Result(
         image.guard.result(tool.name, text, None, event)[0] if image.guard is not None else text,
         True,

@@ -315,7 +315,7 @@ class Channel:
             done.append(True)
             self.channels.runs.pop(number, None)
             self._overlap.ended(key)
-            if error and agent.lifecycle.is_cutting and hasattr(self._source, "put_back"):
+            if error and agent.lifecycle.is_cutting() and hasattr(self._source, "put_back"):
                 self._source.put_back(to)
             else:
                 self._ended(job, into, error)

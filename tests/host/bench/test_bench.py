@@ -472,7 +472,7 @@ def test_endless(): threading.Event().wait()
         ("endless", 1, "0 passed", "KeyboardInterrupt"),
     )
     for name, failed, said, why in cases:
-        monkeypatch.setattr(promises, "PLAYED_S", 2 if name == "endless" else 60)
+        monkeypatch.setattr(promises, "PLAYED_S", 10 if name == "endless" else 60)
         promises.played(name, f"test_sample.py::test_{name}")
         out, err = capfd.readouterr()
         row = json.loads(out.splitlines()[-1])

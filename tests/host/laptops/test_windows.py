@@ -32,15 +32,19 @@ def windows(tmp_path_factory):
     return system
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def desk(windows):
-    """Return Windows with a board at COM3, on which the agent of "green" runs."""
+    """Return Windows with a board at COM3, on which the agent of "green" runs.  The board starts
+    anew for each test, because commands restart it.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLAWLITE_STATE", str(windows.folder / "linux"))
         with Sim(folder=str(windows.folder / "flash")) as board:
-            (windows.folder / "flash/boot.json").write_text('{"window_ms": 100}')
             system = System("windows", windows.folder, board.path)
-            system.say("flash", "green", "--port", "COM3", "--board", "sim", "--yes")
+            boot = windows.folder / "flash/boot.json"
+            if not boot.exists():
+                boot.write_text('{"window_ms": 100}')
+                system.say("flash", "green", "--port", "COM3", "--board", "sim", "--yes")
             yield system
 
 
