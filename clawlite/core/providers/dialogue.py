@@ -72,7 +72,7 @@ def _add(composed: list, message, results: list, ids: dict, reader: str, is_plai
             or (is_plain or not is_own)
             and key.encode().strip(_PLAIN)
         ):
-            new = _made(key, ids)
+            new = _make_id(key, ids)
         ids[new] = True
         calls.append((new, name, raw))
         answers.append(_answer(results, key, new, name))
@@ -97,7 +97,7 @@ def _answer(results: list, key: str, new: str, name: str):
     return Message("tool", NO_RESULT, (), new, name, InvalidRequest(NO_RESULT))
 
 
-def _made(key: str, ids: dict) -> str:
+def _make_id(key: str, ids: dict) -> str:
     """Return an id of nine letters and digits for *key*: the same one in each request, so that what
     the provider has cached of an earlier one stays of use.
     """

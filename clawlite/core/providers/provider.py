@@ -164,7 +164,7 @@ class Provider:
             except QuotaExceeded:
                 raise
             except ProviderError as e:
-                wait, said = self._after(e, attempt, loadings, due_ms, meter)
+                wait, said = self._plan_next(e, attempt, loadings, due_ms, meter)
                 if wait is None:
                     e.message = said + ")"
                     raise e
@@ -173,7 +173,7 @@ class Provider:
             yield (TELL, "%s, again in %d.%d s)" % (said, wait // 1000, wait % 1000 // 100))
             yield (SLEEP, wait)
 
-    def _after(self, e, attempt: int, loadings: int, due_ms: int, meter) -> tuple:
+    def _plan_next(self, e, attempt: int, loadings: int, due_ms: int, meter) -> tuple:
         """Return the milliseconds before the next attempt, None when there is none, and what a
         person reads of this one.
 
@@ -303,11 +303,11 @@ class Provider:
             answer.text = str(b"".join(incoming.said), "utf-8") + answer.text
         other = not self._told and answer.model and answer.model != self.model
         if other or self.codec.is_mended or answer.is_call_text:
-            for note in self._notes(answer):
+            for note in self._list_notes(answer):
                 yield (TELL, "provider %s: %s" % (self.name, note))
         return answer
 
-    def _notes(self, answer) -> list:
+    def _list_notes(self, answer) -> list:
         """Return what a person is told of an answer that is not quite what was asked for."""
         notes = []
         if self.codec.is_mended:

@@ -177,10 +177,10 @@ class Asking:
         allowed      tokens that the answer could have
         asked_bytes  of the conversation in the request
         """
-        self.line = self._adapted(status, said, history, is_limited, allowed, asked_bytes)
+        self.line = self._find_change(status, said, history, is_limited, allowed, asked_bytes)
         return self.line
 
-    def _adapted(self, status, said, history, is_limited, allowed, asked_bytes):
+    def _find_change(self, status, said, history, is_limited, allowed, asked_bytes):
         self._history, self._is_limited = history, is_limited
         self._allowed, self._asked_bytes = allowed, asked_bytes
         self._refuses = status in REFUSES

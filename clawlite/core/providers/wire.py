@@ -142,7 +142,7 @@ class Codec:
         except ParseError as e:
             obj = self._mend(data)
             if obj is None:
-                raise ProviderError("the provider sent " + _broken(data, e))
+                raise ProviderError("the provider sent " + _describe_broken(data, e))
         if not isinstance(obj, dict):
             raise ProviderError("the provider sent %s, expected a JSON object" % type(obj).__name__)
         if obj.get("error") or obj.get("object") == "error":
@@ -460,7 +460,7 @@ def text_of(content) -> str:
     return "".join(texts)
 
 
-def _broken(data: bytes, fault) -> str:
+def _describe_broken(data: bytes, fault) -> str:
     """Return what *data* is, which is no JSON text for the reason *fault*."""
     start = data.strip()[:1]
     if not start:

@@ -325,7 +325,7 @@ def _of_value(tool, value, image, event) -> Result:
     if tool.output is not None:
         wrong = check(tool.output, value, image.automaton, "result")
         if wrong:
-            return _of_wrong(tool, value, wrong, image, event)
+            return _report_wrong(tool, value, wrong, image, event)
     text, failed, part_of = value, False, 0
     if type(value) is not str:
         # a handler may say that it failed, and how long the full text was when it returns a part
@@ -350,7 +350,7 @@ def _of_value(tool, value, image, event) -> Result:
     return Result(_cut(data, tool.max_output), failed, value, part_of or size)
 
 
-def _of_wrong(tool, value, wrong: str, image, event: dict) -> Result:
+def _report_wrong(tool, value, wrong: str, image, event: dict) -> Result:
     """Return the result of a tool that returned *value*, which its schema refuses: *wrong*."""
     from clawlite.core.base.render import canonical
 

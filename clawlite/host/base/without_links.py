@@ -32,7 +32,7 @@ class Below:
     def open(self, path: str) -> int:
         """Return a descriptor of a regular file, to be read."""
         with self._at(path) as (folder, name):
-            return self._opened(path, folder, name, os.O_RDONLY)
+            return self._open(path, folder, name, os.O_RDONLY)
 
     def read(self, path: str, limit: int = -1) -> bytes:
         with open(self.open(path), "rb") as file:
@@ -45,7 +45,7 @@ class Below:
                 self._check(path, _status(folder, name))
                 os.unlink(name, dir_fd=folder)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-            return self._opened(path, folder, name, flags, mode)
+            return self._open(path, folder, name, flags, mode)
 
     def write(self, path: str, data: bytes) -> None:
         """Write a file; it is on the disk at the end."""
@@ -75,7 +75,7 @@ class Below:
             with contextlib.suppress(FileExistsError):
                 self.mkdir(here)
             if not self.is_folder(here):
-                raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self._shown(here))
+                raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self._show(here))
 
     def mkdir(self, path: str) -> None:
         with self._at(path) as (folder, name):
@@ -92,16 +92,16 @@ class Below:
             os.unlink(name, dir_fd=folder)
 
     def is_file(self, path: str) -> bool:
-        status = self._found(path)
+        status = self._find(path)
         return status is not None and stat.S_ISREG(status.st_mode)
 
     def is_folder(self, path: str) -> bool:
         """Return whether *path* is a folder.  Raises ``OSError`` for a link."""
         if not _parts(path):
             return os.path.isdir(self.root)
-        status = self._found(path)
+        status = self._find(path)
         if status is not None and _is_link(status):
-            raise OSError(errno.ELOOP, IS_LINK, self._shown(path))
+            raise OSError(errno.ELOOP, IS_LINK, self._show(path))
         return status is not None and stat.S_ISDIR(status.st_mode)
 
     def names(self, path: str) -> list:
@@ -155,12 +155,12 @@ class Below:
             yield fd, name
         except OSError as e:
             if e.filename is None or os.fspath(e.filename) == name:
-                e.filename = self._shown(path)
+                e.filename = self._show(path)
             raise
         finally:
             os.close(fd)
 
-    def _opened(self, path: str, folder, name: str, flags: int, mode: int = 0o666) -> int:
+    def _open(self, path: str, folder, name: str, flags: int, mode: int = 0o666) -> int:
         try:
             if folder is None and not flags & os.O_CREAT:
                 self._check(path, os.lstat(name))
@@ -169,10 +169,10 @@ class Below:
             raise self._told(e, path, folder, name) from None
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
-            raise OSError(errno.EINVAL, _NO_FILE, self._shown(path))
+            raise OSError(errno.EINVAL, _NO_FILE, self._show(path))
         return fd
 
-    def _found(self, path: str):
+    def _find(self, path: str):
         """Return the status of what is at *path*, None of nothing; of a link its own."""
         try:
             with self._at(path) as (folder, name):
@@ -182,9 +182,9 @@ class Below:
 
     def _check(self, path: str, status, is_folder: bool = False) -> None:
         if _is_link(status):
-            raise OSError(errno.ELOOP, IS_LINK, self._shown(path))
+            raise OSError(errno.ELOOP, IS_LINK, self._show(path))
         if not is_folder and not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, _NO_FILE, self._shown(path))
+            raise OSError(errno.EINVAL, _NO_FILE, self._show(path))
 
     def _told(self, e: OSError, path: str, folder, name: str) -> OSError:
         """Return *e* with the whole path; systems have several errors for a link."""
@@ -192,9 +192,9 @@ class Below:
         with contextlib.suppress(OSError):
             if _is_link(_status(folder, name)):
                 code, said = errno.ELOOP, IS_LINK
-        return OSError(code, said, self._shown(path))
+        return OSError(code, said, self._show(path))
 
-    def _shown(self, path: str) -> str:
+    def _show(self, path: str) -> str:
         if path.startswith(self.root):
             return path
         return os.path.join(self.root, *_parts(path))

@@ -15,7 +15,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.host.base.without_links import open_named
 
 
-def _opened(path: str):
+def _open(path: str):
     return open(path, "a", encoding="utf-8", buffering=1, opener=open_named)
 
 
@@ -26,7 +26,7 @@ class ConsoleLog:
 
     def __init__(self, path: str | None = None):
         try:
-            self._file = _opened(path) if path else None
+            self._file = _open(path) if path else None
         except OSError as e:
             raise ClawError(f"{path}: {e.strerror}", "name another file with --log") from None
 

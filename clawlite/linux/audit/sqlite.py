@@ -52,7 +52,7 @@ class SQLiteStore:
             row = db.execute("SELECT text FROM head").fetchone()
             head = head_of(row[0]) if row else None
             if head is None:
-                head = self._found_head(row is not None)
+                head = self._find_head(row is not None)
             self._make_room(head)
             data = make(head)
             lines = data.splitlines()
@@ -70,7 +70,7 @@ class SQLiteStore:
                 db.execute("ROLLBACK")
             raise
 
-    def _found_head(self, is_damaged: bool) -> Head:
+    def _find_head(self, is_damaged: bool) -> Head:
         """Return the head that the records have without one, and put its loss on record."""
         head, count = beginning(self._agent), 0
         for number, text in self._db.execute("SELECT n, line FROM records ORDER BY n"):

@@ -50,7 +50,7 @@ class Signed:
             raise Refused(404, "there is nothing here")
         if request.method != "POST":
             raise Refused(405, "a message is sent with POST")
-        stamp, given = self._given(request)
+        stamp, given = self._accept_request(request)
         if (
             not (stamp.isascii() and stamp.isdigit() and len(stamp) < 12)
             or abs(self._clock() - int(stamp)) > WINDOW_S
@@ -58,7 +58,7 @@ class Signed:
         ):
             raise Refused(401, _REFUSAL)
 
-    def _given(self, request: Request) -> tuple:
+    def _accept_request(self, request: Request) -> tuple:
         """Return (time stamp, signature) as they came."""
         headers = request.headers
         return headers.get("x-claw-timestamp", ""), headers.get("x-claw-signature", "")
@@ -66,7 +66,7 @@ class Signed:
     def check(self, request: Request) -> tuple:
         """Return (from, text).  Raises ``Refused``."""
         self.admit(request)
-        stamp, given = self._given(request)
+        stamp, given = self._accept_request(request)
         signed = stamp.encode("latin-1") + b"." + request.body
         expected = _SCHEME + hmac.new(self._key, signed, hashlib.sha256).hexdigest()
         if not hmac.compare_digest(expected.encode(), given.encode("latin-1")):

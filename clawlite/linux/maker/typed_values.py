@@ -15,7 +15,7 @@ def adapt(space: dict) -> dict:
     made = dict(space)
     for name, function in space.items():
         if inspect.isfunction(function) and not name.startswith("_"):
-            made[name] = _adapted(function, space)
+            made[name] = _adapt(function, space)
     return made
 
 
@@ -25,7 +25,7 @@ def _is_own(one) -> bool:
     )
 
 
-def _adapted(function, space: dict):
+def _adapt(function, space: dict):
     hints = _hints(function, space)
 
     @functools.wraps(function)

@@ -16,7 +16,7 @@ def missing_interpreter(program: str, path: str, has_failed: bool = False):
     has_failed  the kernel says that something does not exist, or may not be started.  Before it is
                 asked, only a name that env would not find is told: env itself starts well
     """
-    script = _found(program, path)
+    script = _find(program, path)
     for _ in range(_DEEPEST):
         head = _head(script)
         if head is None:
@@ -24,16 +24,16 @@ def missing_interpreter(program: str, path: str, has_failed: bool = False):
         asked, name = interpreter(head)
         if not asked:
             break
-        if name and not _found(name, path):
+        if name and not _find(name, path):
             return no_interpreter(script, asked, name)
         if not name and has_failed and _head(asked) is None:
             return no_interpreter(script, asked, "")
-        script = _found(name, path) if name else asked
+        script = _find(name, path) if name else asked
     is_elf = has_failed and head.startswith(b"\x7fELF")
     return no_interpreter(script, "", "") if is_elf else None
 
 
-def _found(program: str, path: str) -> str:
+def _find(program: str, path: str) -> str:
     """Return the path of *program*, as execvp looks for it; "" when there is none."""
     if "/" in program:
         return program

@@ -220,11 +220,11 @@ def test_tmp_goes_with_its_call_whatever_is_in_it(place):
     # as a supervisor names it, with its number; one that lives is another test's, and one that has
     # ended meanwhile took its folder with it
     owners = {name: re.match(r"clawlite-(\d+)-", name) for name in new}
-    ended = [name for name in owners if owners[name] and not _lives(owners[name][1])]
+    ended = [name for name in owners if owners[name] and not _is_alive(owners[name][1])]
     assert not [name for name in ended if os.path.exists("/tmp/" + name)], new
 
 
-def _lives(number: str) -> bool:
+def _is_alive(number: str) -> bool:
     return os.path.exists("/proc/" + number)
 
 
