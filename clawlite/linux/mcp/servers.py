@@ -657,10 +657,10 @@ class Servers:
 def not_started(data: bytes):
     """Return the error of a sandbox that could not start a server: what its child sends.  A server
     may send the like itself, so the shape is nothing to rely on.  None: it is none, but a line of a
-    server.
+    server.  Its first line alone counts, whether or not more has come by now.
     """
     try:
-        error = loads(data)
+        error = loads(data.partition(b"\n")[0])
     except ClawError:
         return None
     texts = [error.get("message"), error.get("hint")] if isinstance(error, dict) else []
