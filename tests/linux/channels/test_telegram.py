@@ -30,6 +30,22 @@ def test_a_message_is_answered(started):
     world.until(lambda: server.asked[-1] == ("getUpdates", dict(server.asked[-1][1], offset=101)))
 
 
+def test_new_begins_the_conversation_of_one_person_afresh(started):
+    world, server = started({"mode": "open"})
+    for person in (7, 8):
+        server.message(person, "echo hello")
+    world.until(lambda: len(server.sent) == 2)
+    server.message(7, "/new")
+    world.until(lambda: len(server.sent) == 3)
+    assert (server.sent[2]["chat_id"], server.sent[2]["text"]) == (
+        "7",
+        "A new conversation begins.",
+    )
+    (bot,) = [one for one in world.channels.all if one.name == "bot"]
+    earlier = [[one.text for one in history.context()] for history in bot._talks.values()]
+    assert sorted(earlier) == [[], ["echo hello", "You said: hello"]]
+
+
 def test_a_stranger_is_not_answered_and_others_are(started):
     world, server = started(ALLOWED)
     server.message(66, "echo let me in")
