@@ -74,7 +74,7 @@ def _provider(manifest, provider) -> None:
             f'"{spec.protocol}"',
         )
     elif not builtin:
-        wrong = remotes.endpoint_problem(spec.endpoint)
+        wrong = remotes.endpoint_problem(spec.endpoint, True)
         if wrong:
             manifest.problem(provider, ("endpoint",), wrong, hint=remotes.ENDPOINT)
     if builtin and spec.auth.type != "none":

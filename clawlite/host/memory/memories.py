@@ -239,11 +239,11 @@ def _embedding(manifest, store, problem) -> None:
             'a provider with protocol "openai-compatible"',
             quoted(provider.name),
         )
-    elif remotes.endpoint_problem(provider.spec.endpoint):
+    elif remotes.endpoint_problem(provider.spec.endpoint, True):
         problem(
             ("embedding", "provider_ref"),
             f"the endpoint of {quoted(provider.name)}: "
-            f"{remotes.endpoint_problem(provider.spec.endpoint)}",
+            f"{remotes.endpoint_problem(provider.spec.endpoint, True)}",
             hint=remotes.ENDPOINT,
         )
     if store.embedding.dimensions > MAX_NUMBERS:

@@ -74,7 +74,7 @@ def new(
     """
     if not path:
         raise ClawError("NAME is empty", "name the new folder: clawlite new greenhouse")
-    wrong = endpoint_problem(endpoint) if endpoint else ""
+    wrong = endpoint_problem(endpoint, True) if endpoint else ""
     if wrong:
         raise ClawError(
             f"--endpoint {endpoint}: {wrong}",

@@ -28,7 +28,8 @@ from clawlite.host.policy.folding import nano
 ENDPOINT = "write a base URL such as https://api.example.com/v1"  # the hint for a wrong one
 _NO_HTTP = "expected http://HOST/... or https://HOST/..."
 _NO_BASE = "expected a base URL without ? and #"
-# what an endpoint may have that this version does not reach: another transport's scheme, a query
+# what Azure's older addresses of a deployment end with: requests want it behind the API's path
+_API_VERSION = re.compile(r"api-version=[A-Za-z0-9.-]+")
 # {what a Provider's ``protocol`` says: its ``provider_api.ProviderApi``}
 APIS = {
     api.protocol: importlib.import_module("clawlite.host.providers." + api.codec).API
@@ -95,7 +96,8 @@ def embedding_row(provider, model: str, settings) -> list:
 
 def _where(endpoint: str, path: str) -> list:
     tls, host, port, own = place_of(endpoint)
-    return [tls, host, port, (own.rstrip("/") + path) or "/"]
+    query = urllib.parse.urlsplit(endpoint).query
+    return [tls, host, port, (own.rstrip("/") + path or "/") + (query and "?" + query)]
 
 
 def token_row(server) -> list:
@@ -124,8 +126,11 @@ def is_secure(url: str) -> bool:
     return _SECURE.match(url) is not None
 
 
-def endpoint_problem(endpoint: str) -> str:
-    """Return what is wrong with an endpoint for HTTP, or ""."""
+def endpoint_problem(endpoint: str, is_provider: bool = False) -> str:
+    """Return what is wrong with an endpoint for HTTP, or "".
+
+    is_provider  it may end with ``?api-version=`` and a version
+    """
     try:
         url = urllib.parse.urlsplit(endpoint)
         port = url.port
@@ -135,7 +140,8 @@ def endpoint_problem(endpoint: str) -> str:
         return _NO_HTTP
     if url.username is not None or url.password is not None:
         return "a key or password has no place in a URL; name it with auth.secret_ref"
-    if url.query or url.fragment:
+    has_version = is_provider and _API_VERSION.fullmatch(url.query)
+    if url.fragment or url.query and not has_version:
         return _NO_BASE
     if port == 0 or not (endpoint.isascii() and endpoint.isprintable()) or " " in endpoint:
         return "expected ASCII without blanks, and a port from 1 to 65535"

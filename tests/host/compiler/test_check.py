@@ -177,7 +177,15 @@ def test_5_2_an_endpoint_that_is_none_is_an_error(tmp_path, endpoint, said):
     assert "c4n4ry" not in str(caught.value)
 
 
-@pytest.mark.parametrize("endpoint", ["grpc://example.com", "https://example.com/v1?version=2"])
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "grpc://example.com",
+        "https://example.com/v1?version=2",
+        "https://example.com/v1?api-version=2024-10-21&key=secret",
+        "https://example.com/v1?api-version=2024-10-21#x",
+    ],
+)
 def test_5_2_an_endpoint_that_this_version_does_not_reach_is_refused(tmp_path, endpoint):
     one = dict(REMOTE, endpoint=endpoint)
     (said,) = checked(project(tmp_path, providers=[{"inline": one}]))

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import types
 
 import pytest
 from llm_server import Server, say
@@ -74,6 +75,14 @@ def test_a_setting_fixes_it_for_good(ask, tmp_path):
         (request,) = server.requests
         assert "max_completion_tokens" in request.body and "stream_options" not in request.body
     assert not list((tmp_path / "state").rglob("dialects.json"))
+
+
+def test_azures_version_stands_behind_the_path_of_each_request(ask):
+    with Server([say("Hi.")]) as server:
+        place = types.SimpleNamespace(endpoint=server.endpoint + "?api-version=2024-10-21")
+        assert ask(place) == (0, "Hi.\n", "")
+        (request,) = server.requests
+        assert request.target == "/v1/chat/completions?api-version=2024-10-21"
 
 
 def test_new_begins_a_conversation_afresh(ask):
