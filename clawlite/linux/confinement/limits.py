@@ -18,6 +18,8 @@ import os
 import resource
 import stat
 
+from clawlite.linux.files.quota import walk
+
 # limit -> the controller of control groups that enforces it
 KEEPERS = {"memory_mb": "memory", "cpu_shares": "cpu", "max_processes": "pids"}
 # one step of nice is a quarter of the weight (kernel/sched/core.c)
@@ -283,32 +285,26 @@ def _children_by_scan():
 
 
 def is_more(folder: str, pids: list, limit: int) -> bool:
-    """Return whether the files below *folder* take more than *limit* bytes on the disk, or are too
-    many to be counted.
+    """Return whether the files below *folder*, a real path, take more than *limit* bytes on the
+    disk, or are too many, or nested too deep, to be counted.  No link is followed.
 
     A file that has no name any more counts as long as one of *pids* has it open.
     """
-    total, seen, todo = 0, 0, [folder]
+    total, seen = 0, 0
     device = os.stat(folder).st_dev
-    try:
-        while todo:
-            with os.scandir(todo.pop()) as entries:
-                for entry in entries:
-                    seen += 1
-                    status = entry.stat(follow_symlinks=False)
-                    total += (
-                        status.st_blocks * 512 // max(status.st_nlink, 1)
-                        if entry.is_file(follow_symlinks=False)
-                        else 0
-                    )
-                    if entry.is_dir(follow_symlinks=False):
-                        todo.append(entry.path)
-                    if total > limit or seen > MAX_FILES:
-                        return True
-    except FileNotFoundError:  # removed meanwhile: the rest is counted the next time
-        pass
-    except OSError:  # a folder that cannot be read
-        return True
+    for fd, entries, _ in walk(folder):
+        if fd is None:  # a folder that cannot be read
+            return True
+        for entry in entries:
+            seen += 1
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:  # removed meanwhile
+                continue
+            if stat.S_ISREG(status.st_mode):
+                total += status.st_blocks * 512 // max(status.st_nlink, 1)
+            if total > limit or seen > MAX_FILES:
+                return True
     return total + _unnamed(pids, device) > limit
 
 

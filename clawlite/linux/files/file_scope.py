@@ -224,25 +224,25 @@ class Scope:
             )
 
     def _names_of(self, status) -> int:
-        """Return how many names the file of *status* has in the mounts; denied folders are not
-        looked into.
+        """Return how many names the file of *status* has in the mounts, denied folders left out;
+        -1 where there are too many to be looked at.
         """
         count = seen = 0
         roots = [root for root, _ in self._mounts]
         for root in roots:
             count += self._is_same(root, status)  # a mount may be a file
-            for at, folders, files in os.walk(root):
-                below = [os.path.join(at, name) for name in folders]
-                folders[:] = [
-                    os.path.basename(path)
-                    for path in below
-                    if path not in roots and not self.is_denied(path)
+            for _, entries, names in quota.walk(root):
+                at = root.rstrip("/") + names + "/"
+                # a mount below this one is looked into by itself
+                entries[:] = [
+                    one
+                    for one in entries
+                    if at + one.name not in roots and not self.is_denied(at + one.name)
                 ]
-                seen += len(files)
-                if seen > MAX_NAMES or at.count("/") > root.count("/") + quota.MAX_DEPTH:
+                seen += sum(not one.is_dir(follow_symlinks=False) for one in entries)
+                if seen > MAX_NAMES:
                     return -1
-                for name in files:
-                    count += self._is_same(os.path.join(at, name), status)
+                count += sum(_is_named(entry, status) for entry in entries)
         return count
 
     def _is_same(self, path: str, status) -> bool:
@@ -250,6 +250,13 @@ class Scope:
             return not self.is_denied(path) and _identity(os.lstat(path)) == _identity(status)
         except OSError:
             return False
+
+
+def _is_named(entry, status) -> bool:
+    try:
+        return _identity(entry.stat(follow_symlinks=False)) == _identity(status)
+    except OSError:
+        return False
 
 
 def _identity(status) -> tuple:

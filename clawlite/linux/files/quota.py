@@ -5,6 +5,7 @@ does.
 import os
 
 from clawlite.core.base.errors import ClawError
+from clawlite.linux.files.real_path import open_real
 
 # folders in one another that are looked into; each is an open descriptor
 MAX_DEPTH = 64
@@ -15,43 +16,47 @@ UNSEEN = 1 << 63
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-def walk(top, at=None, depth: int = 0):
-    """Yield (descriptor, its ``os.DirEntry`` list) of the folder *top*, a path or a descriptor, and
-    of those below, as long as each is asked for.
+def walk(top, at=None, depth: int = 0, names: str = ""):
+    """Yield (descriptor, its ``os.DirEntry`` list, names from *top* to it) of the folder *top*, and
+    of those below, as long as each is asked for.  The names are a text such as "/a/b".  What the
+    caller removes from the list is not looked into.
 
-    No link below it is followed.  (None, ()) stands for a folder that cannot be looked into: closed
-    to this user, or below MAX_DEPTH others."""
+    top  a descriptor, or a real path (real_path.py): where a link stands in it now, somebody has
+         exchanged a folder
+    No link is followed.  (None, [], names) stands for a folder that cannot be looked into: closed
+    to this user, below MAX_DEPTH others, or a *top* that is a link or no folder."""
     if depth > MAX_DEPTH:
-        yield None, ()
+        yield None, [], names
         return
     try:
-        fd = (
-            os.open(".", _FOLDER, dir_fd=top)
-            if isinstance(top, int)
-            else os.open(top, _FOLDER | (os.O_NOFOLLOW if depth else 0), dir_fd=at)
-        )
+        if isinstance(top, int):
+            fd = os.open(".", _FOLDER, dir_fd=top)
+        elif depth:
+            fd = os.open(top, _FOLDER | os.O_NOFOLLOW, dir_fd=at)
+        else:
+            fd = open_real(top, _FOLDER)
     except (FileNotFoundError, NotADirectoryError):  # gone meanwhile
         return
     except OSError:
-        yield None, ()
+        yield None, [], names
         return
     try:
         with os.scandir(fd) as found:
             entries = list(found)
-        yield fd, entries
+        yield fd, entries, names
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                yield from walk(entry.name, fd, depth + 1)
+                yield from walk(entry.name, fd, depth + 1, names + "/" + entry.name)
     finally:
         os.close(fd)
 
 
 def size(folder) -> int:
-    """Return the bytes of all files below *folder*, a path or a descriptor; links are not
+    """Return the bytes of all files below *folder*, a real path or a descriptor; links are not
     followed.  Cost: each file is looked at.
     """
     total = 0
-    for fd, entries in walk(folder):
+    for fd, entries, _ in walk(folder):
         total += UNSEEN * (fd is None)
         for entry in entries:
             try:

@@ -162,11 +162,12 @@ def hand_over(folder: str, uid: int) -> None:
     """Give what root owns in the agent's own *folder* to *uid*, the user of the tools where the
     agent is root.
 
-    A file with two names may be somebody else's, and stays whose it is; no link is followed.  What
-    lies deeper than ``quota.MAX_DEPTH`` stays too."""
+    A file with two names may be somebody else's, and stays whose it is; no link is followed, and a
+    link in the place of *folder* neither.  What lies deeper than ``quota.MAX_DEPTH`` stays too."""
     from clawlite.linux.files.quota import walk
 
-    for fd, entries in walk(folder):
+    state, name = os.path.split(folder)
+    for fd, entries, _ in walk(os.path.join(os.path.realpath(state), name)):
         for name in [entry.name for entry in entries]:
             status = os.stat(name, dir_fd=fd, follow_symlinks=False)
             if status.st_uid == 0 and (

@@ -19,6 +19,7 @@ from stat import S_ISREG
 from clawlite.core.base.errors import InvalidParams, StoreError
 from clawlite.linux.files import quota
 from clawlite.linux.files.files import expand_home
+from clawlite.linux.files.real_path import open_real, resolve
 from clawlite.linux.files.record_log import lasting_folder
 
 MAX_DEPTH = 16  # steps of a key
@@ -37,6 +38,7 @@ class Files:
     def __init__(self, folder: str, own=None):
         self._folder = os.path.join(folder, "files")
         self._own = own
+        self._real = {}  # path of a workspace -> where it led when it was first used
 
     def write(self, store, part: str, files: list):
         """Write *files* [(key, text)], or raise ``InvalidParams`` or ``StoreError``; a file that
@@ -95,12 +97,17 @@ class Files:
         return os.path.join(base, kind, _folder_name(name)) if part else base
 
     def _root(self, store, part: str, new: bool) -> int:
-        """Return a descriptor of that folder, which its owner may have made a link."""
+        """Return a descriptor of that folder.  Its owner may have made it a link; a link that takes
+        its place later may be a tool's, and is not followed.
+        """
         path = self.path(store, part)
+        real = self._real.get(path) or resolve(path)
         try:
             if new:
-                lasting_folder(path)
-            return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                lasting_folder(real)
+            fd = open_real(real, os.O_RDONLY | os.O_DIRECTORY)
+            self._real[path] = real
+            return fd
         except OSError as e:
             raise StoreError(
                 "store %s: %s: %s" % (store.name, path, e.strerror), "make it, and make it writable"

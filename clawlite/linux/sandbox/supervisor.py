@@ -410,7 +410,7 @@ def _door(plan: dict, agent):
 
 def _folder(plan: dict):
     """Make the private folder of profile L, which takes the place of /tmp."""
-    path = "%s/clawlite-%d-%s" % (plan["tmp"], os.getpid(), os.urandom(8).hex())
+    path = "%s/clawlite-%d-%s" % (os.path.realpath(plan["tmp"]), os.getpid(), os.urandom(8).hex())
     os.mkdir(path, 0o700)
     if plan["uid"] is not None:
         os.chown(path, plan["uid"], plan["uid"], follow_symlinks=False)

@@ -12,7 +12,9 @@ from memory_operator import Operator
 from memory_world import World as MemoryWorld
 from memory_world import store
 
+from clawlite.core.base.errors import StoreError
 from clawlite.core.image.memories import WORKSPACE
+from clawlite.linux.confinement import limits
 from clawlite.linux.files import quota
 from clawlite.linux.files.workspace import hand_over
 from clawlite.linux.memory.workspace_store import MAX_FILE
@@ -219,6 +221,69 @@ def test_bytes_are_counted_without_links(tmp_path):
     quota.check(str(tmp_path / "a"), 150, 0)
     quota.check(str(tmp_path / "a"), None, 1 << 40)
     quota.check(str(tmp_path / "a"), 300 + link, 200)
+
+
+@pytest.mark.parametrize("place", ["top", "above"])
+def test_a_link_in_the_place_of_a_workspace_is_not_followed(tmp_path, place):
+    """A tool that may write above its workspace can exchange it."""
+    (tmp_path / "above/top/deep").mkdir(parents=True)
+    (tmp_path / "above/top/deep/file").write_bytes(b"x" * 100)
+    top = str(tmp_path / "above/top")
+    assert quota.size(top) == 100
+    big = tmp_path / "else/top"
+    big.mkdir(parents=True)
+    (big / "file").write_bytes(b"")
+    changed = tmp_path / "above" if place == "above" else tmp_path / "above/top"
+    changed.rename(tmp_path / "away")
+    changed.symlink_to(big if place == "top" else big.parent)
+    assert quota.size(top) == quota.UNSEEN, "0 bytes of another folder would be room for all"
+    with pytest.raises(quota.ClawError, match="cannot be measured"):
+        quota.check(top, 150, 1)
+    fd = os.open(tmp_path / "away", os.O_RDONLY)
+    assert quota.size(fd) == 100
+    os.close(fd)
+    assert quota.size(str(tmp_path / "nowhere")) == 0
+    if place == "top":
+        assert not limits.is_more(str(tmp_path / "away"), [], 1 << 20)
+        assert limits.is_more(top, [], 1 << 20), "it measured another folder"
+
+
+def test_what_root_hands_over_is_not_behind_a_link(tmp_path):
+    (tmp_path / "else/inner").mkdir(parents=True)
+    (tmp_path / "home").symlink_to(tmp_path / "state")  # the owner's own
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state/workspace").symlink_to(tmp_path / "else")
+    changed = []
+    try:
+        os.chown(tmp_path / "else/inner", 0, 0)
+        hand_over(str(tmp_path / "home/workspace"), 65534)
+        changed.append(os.stat(tmp_path / "else/inner").st_uid)
+        (tmp_path / "state/workspace").unlink()
+        (tmp_path / "else").rename(tmp_path / "state/workspace")
+        hand_over(str(tmp_path / "home/workspace"), 65534)
+        changed.append(os.stat(tmp_path / "state/workspace/inner").st_uid)
+    except PermissionError:
+        pytest.skip("only root hands files over")
+    assert changed == [0, 65534]
+
+
+def test_a_store_whose_folder_became_a_link_writes_nowhere_else(tmp_path):
+    memory, files = MemoryWorld(tmp_path), store(type=WORKSPACE, path=str(tmp_path / "notes"))
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "notes").symlink_to(tmp_path / "disk")  # the owner's own
+    memory.put(files, "short", key="a")
+    assert (tmp_path / "disk/a").read_text() == "short"
+    (tmp_path / "disk").rename(tmp_path / "away")
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "disk").symlink_to(tmp_path / "secret")
+    for verb in ("write", "read"):
+        with pytest.raises(StoreError, match="a link, or what is no folder") as found:
+            if verb == "write":
+                memory.stores._files.write(files, "", [("b", "x")])
+            else:
+                memory.stores._files._root(files, "", False)
+        assert found.value.hint
+    assert not os.listdir(tmp_path / "secret")
 
 
 @pytest.mark.parametrize("is_stored", [False, True])
