@@ -259,16 +259,27 @@ class NATSEngine(Engine):
 
     async def _read(self, subscription):
         async for message in subscription.messages:
+            sender = self._sender_of(message)
+            if sender is None:
+                continue
             seen = message.metadata
             if seen.sequence.stream <= int(self.since):
                 continue
             if seen.sequence.stream > int(self.since) + 1 and self._told:
                 raise ConnectionError("an entry of the log did not arrive")
             self.since = str(seen.sequence.stream)
-            sender = message.subject.rpartition(".")[-1]
             at_ms = int(seen.timestamp.timestamp() * 1000)
             self._put(ENTRY, self.since, at_ms, sender, message.data)
             self._tell()
+
+    def _sender_of(self, message):
+        """Return who wrote an entry of the log, or None for what is none.
+
+        A login may make the server send to the inbox of another: messages of the object store by a
+        consumer, whose subject the login chooses as it likes, or an answer of the API.
+        """
+        start, _, sender = message.subject.rpartition(".")
+        return sender if start + "." == self._log else None
 
     async def _write(self, client, number: int):
         js = client.jetstream()

@@ -153,6 +153,52 @@ def test_nats_does_not_let_a_member_read_the_answers_for_another(nats):
     assert "team.lead" in refused[1]
 
 
+def test_nats_sends_nobody_what_another_login_wrote_in_a_name_of_its_choice(nats):
+    """A login may let the server send to any inbox: by a consumer what lies in the object store,
+    under subjects that the login chose, and an answer of the API.  Each looked like the log's.
+    """
+    lead = joined(nats, "lead", "lead")
+    connections = lead._engine._connections
+
+    async def forge():
+        port, stream = nats.place[2], "CLAW_team"
+        client = await connect(
+            "nats://127.0.0.1:%d" % port,
+            user="hand",
+            password=PASSWORD,
+            inbox_prefix=inbox("hand", "team"),
+        )
+
+        async def ask(verb: str, **asked) -> dict:
+            return json.loads((await client.request("$JS.API." + verb, dumps(asked).encode())).data)
+
+        listed = (await ask("CONSUMER.LIST." + stream))["consumers"]
+        to = [one["config"]["deliver_subject"] for one in listed]
+        last = (await ask("STREAM.INFO." + stream))["state"]["last_seq"]
+        await client.jetstream().create_object_store(stream)
+        entry = [1, "cd" * 8, 1, "operator", "stop", ["operator"]]
+        for number in range(last + 1):
+            data = dumps(entry).encode() if number == last else b"-"
+            await client.publish("$O.%s.C.operator" % stream, data)
+        consumer = {"deliver_subject": to[0], "deliver_policy": "by_start_sequence"}
+        consumer.update(opt_start_seq=last + 1, ack_policy="none", replay_policy="instant")
+        made = await ask(
+            "CONSUMER.CREATE.OBJ_" + stream, stream_name="OBJ_" + stream, config=consumer
+        )
+        assert "error" not in made
+        while (await ask("CONSUMER.INFO.OBJ_%s.%s" % (stream, made["name"])))["num_pending"]:
+            pass
+        await client.publish("$JS.API.STREAM.INFO." + stream, b"", reply=to[0])
+        await client.flush()
+        await client.close()
+
+    asyncio.run(forge())
+    other = joined(nats, "other", "other")
+    nats.until(lambda: "other" in lead.present() and "lead" in other.present())
+    assert lead.stopped() is None and other.stopped() is None
+    assert lead._engine._connections == connections and nats.refused == []
+
+
 YARD = {"hand": "yard", "other": "yard"}  # two boards behind one gateway
 
 
