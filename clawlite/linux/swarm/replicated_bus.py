@@ -51,6 +51,7 @@ from clawlite.linux.swarm_engines.engine import (
     MOST_WAITING,
     NOTE,
     OPERATOR,
+    REMOVE,
     SNAPSHOT,
     SNAPSHOT_BYTES,
     SNAPSHOT_EACH,
@@ -65,7 +66,6 @@ VERSION = 1  # of entries
 REPORTS = "reports"  # end of the names of files
 ACK_MS = 10000  # that an entry may take to come back before its caller is told
 _SILENT = "it does not answer", "check whether it is overloaded"
-_NEW_SNAPSHOT = "stop all agents of the swarm, remove what it keeps at the engine, and start them"
 _ACTS = ("trigger", "view")
 _NOT_KEPT = "it has not acknowledged this", "send it again: a task_id runs only once"
 # what helps against entries that are refused
@@ -456,7 +456,7 @@ class ReplicatedBus:
         except (sqlite3.Error, MemoryError) as e:
             self._is_sound = self._is_up = False
             said = str(e) or type(e).__name__
-            self._why = "its snapshot cannot be read: %s" % said[:200], _NEW_SNAPSHOT
+            self._why = "its snapshot cannot be read: %s" % said[:200], REMOVE
             self._was_down = True
             self.refused("%s - %s" % self._why)
             return
@@ -489,6 +489,7 @@ class ReplicatedBus:
 
     def _apply(self, position: str, at_ms: int, sender, data: bytes):
         self._position = position
+        at_ms = min(at_ms, MOST_AMOUNT)  # Redis takes it of who writes
         self._entries += 1
         self._bytes += len(data)
         entry = self._read(sender, data)

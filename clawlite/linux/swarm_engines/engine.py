@@ -29,6 +29,8 @@ SNAPSHOT_EACH = 20000  # entries, after which the log is cut
 SNAPSHOT_BYTES = 1 << 26  # of entries, likewise
 # why, and what helps: what this process knows is not what others will read there
 OTHER_LOG = "its log of this swarm is not the one that it had before", "restart this agent"
+# what helps against what others cannot have meant to keep there
+REMOVE = "stop all agents of the swarm, remove what it keeps at the engine, and start them"
 
 # kinds of what ``take`` returns, (kind, ...): the engine is reached; it is away (DOWN, why, hint,
 # is_forbidden); an entry of the log; an answer to ``there``; the log is read to its end; the state
@@ -45,6 +47,11 @@ class Refused(Exception):
     def __init__(self, message: str, hint: str, is_forbidden: bool = False):
         Exception.__init__(self, message)
         self.hint, self.is_forbidden = hint, is_forbidden
+
+
+def unreadable(why: str) -> Refused:
+    """Return what to raise for a snapshot that is none."""
+    return Refused("its snapshot cannot be read: %s" % why, REMOVE)
 
 
 class Engine(ABC):

@@ -21,12 +21,14 @@ from clawlite.linux.swarm_engines.engine import (
     NATS,
     OPERATOR,
     OTHER_LOG,
+    REMOVE,
     SNAPSHOT,
     SYNCED,
     THERE,
     TOLD_S,
     Engine,
     Refused,
+    unreadable,
 )
 
 AGAIN_S = 0.1  # before a task that is still running is cancelled again
@@ -45,8 +47,10 @@ _UNKNOWN = (
     "this version of nats-py cannot be held to TLS",
     "install another one: pip install 'nats-py==2.16.*'",
 )
+_NUMBER = re.compile("[0-9]{1,19}")  # of an entry
 _TOKEN = re.compile("[A-Za-z0-9_-]+")  # of a subject
 _STATE = "state"
+_WRONG = (AttributeError, LookupError, TypeError, ValueError)  # of nats-py, for a strange object
 
 
 class NATSEngine(Engine):
@@ -187,6 +191,7 @@ class NATSEngine(Engine):
             tasks = [
                 asyncio.ensure_future(self._write(client, self._connections)),
                 asyncio.ensure_future(self._read(subscription)),
+                asyncio.ensure_future(self._watch(subscription)),
                 asyncio.ensure_future(self._closed.wait()),
             ]
             ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -217,14 +222,21 @@ class NATSEngine(Engine):
         try:
             store = await js.object_store(self._stream)
             kept = await self._snapshot(store)
-            self._cut = int(kept.info.description)
+            self._cut = _position(kept.info)
             if self._cut > int(self.since or 0):
                 self.since = str(self._cut)
                 self._put(SNAPSHOT, self.since, kept.data)
         except missing:
             pass
         self.since = self.since or "0"
-        self._last = (await js.stream_info(self._stream)).state.last_seq
+        state = (await js.stream_info(self._stream)).state
+        self._last = state.last_seq
+        if state.first_seq > int(self.since) + 1:  # or it was cut meanwhile: it is tried again
+            raise Refused(
+                "its stream %s begins with entry %d, and no snapshot says what was before"
+                % (self._stream, state.first_seq),
+                REMOVE + "; let no limit of the stream remove entries",
+            )
         if int(self.since) > self._last:
             raise Refused(
                 "its stream %s was lost, and the state that it keeps of it was not" % self._stream,
@@ -244,15 +256,18 @@ class NATSEngine(Engine):
         """Return the snapshot.  Where another process puts a newer one while it is read, its parts
         never come (or do not belong together), and the newer one is asked for.
         """
+        errors = self._package.js.errors
         for limit_s in SNAPSHOT_S:
             try:
                 return await self._asyncio.wait_for(store.get(_STATE), limit_s)
-            except (TimeoutError, self._package.js.errors.DigestMismatchError):
+            except (TimeoutError, errors.DigestMismatchError):
                 pass
+            except (errors.BadObjectMetaError, errors.LinkIsABucketError, *_WRONG) as e:
+                raise unreadable(str(e)[:160]) from None
         raise ConnectionError("its snapshot did not arrive")
 
-    def _tell(self):
-        if not self._told and int(self.since) >= self._last:
+    def _tell(self, is_all=False):
+        if not self._told and (is_all or int(self.since) >= self._last):
             self._told = True
             self._put(SYNCED)
             self._up()
@@ -270,7 +285,21 @@ class NATSEngine(Engine):
             self.since = str(seen.sequence.stream)
             at_ms = int(seen.timestamp.timestamp() * 1000)
             self._put(ENTRY, self.since, at_ms, sender, message.data)
-            self._tell()
+            self._tell(seen.num_pending == 0)  # the last ones may have been removed
+
+    async def _watch(self, subscription):
+        """Raise ``ConnectionError`` when the server no longer sends what comes: the stream was made
+        anew, or somebody has removed the consumer.  Nothing else would tell.
+        """
+        errors = self._package.errors
+        while True:
+            await self._asyncio.sleep(PING_S)
+            try:
+                await subscription.consumer_info()
+            except self._package.js.errors.NotFoundError:
+                raise ConnectionError("the server has forgotten who reads the log") from None
+            except errors.TimeoutError:  # a ping ends a connection that is dead
+                pass
 
     def _sender_of(self, message):
         """Return who wrote an entry of the log, or None for what is none.
@@ -364,6 +393,14 @@ def _secure(client):
     if not hasattr(client, "_connect_command"):
         raise Refused(*_UNKNOWN)
     return type("Secure", (client,), {"_connect_command": command})
+
+
+def _position(info) -> int:
+    """Return the position of a snapshot, whose *info* is as a member gave it."""
+    text = info.description
+    if not (isinstance(text, str) and _NUMBER.fullmatch(text)):
+        raise unreadable("its description is not the position of an entry")
+    return int(text)
 
 
 def inbox(user: str, swarm: str) -> str:

@@ -15,6 +15,7 @@ The package is imported in the engine's own thread: the agent's loop does not wa
 """
 
 import queue
+import re
 import threading
 from importlib.util import find_spec
 from typing import Any
@@ -25,6 +26,7 @@ from clawlite.linux.swarm_engines.engine import (
     NOTE,
     OTHER_LOG,
     REDIS,
+    REMOVE,
     SNAPSHOT,
     SNAPSHOT_BYTES,
     SYNCED,
@@ -32,11 +34,13 @@ from clawlite.linux.swarm_engines.engine import (
     TOLD_S,
     Engine,
     Refused,
+    unreadable,
 )
 
 BLOCK_MS = 30000  # that a read waits for an entry, before the connection is looked at
 READ = 1000  # entries at once
 _FIELD = b"e"
+_ID = re.compile(rb"[0-9]{1,20}-[0-9]{1,20}")  # of an entry
 _LOST = (
     "Redis stores nothing on disk (appendonly no): acknowledged data is lost when it is killed - "
     "set appendonly yes and appendfsync everysec or always"
@@ -150,10 +154,10 @@ class RedisEngine(Engine):
             both.hgetall(self._snapshot)
             both.xrange(self._log, count=1)
             kept, first = both.execute()
-        position = kept[b"position"].decode() if kept else ""
+        position, data = _snapshot(kept)
         if _place(position) > _place(self.since):
             self.since = self._cut = position
-            self._put(SNAPSHOT, position, kept[b"data"])
+            self._put(SNAPSHOT, position, data)
         elif _place(self.since) > (0, 0) and not self._goes_on(first):
             raise Refused(*OTHER_LOG)
         while entries := reader.xrange(self._log, "(" + (self.since or "0-0"), count=READ):
@@ -257,6 +261,8 @@ class RedisEngine(Engine):
                 "docs/swarm-machines.md has the line that gives a login what it needs",
                 True,
             )
+        if "WRONGTYPE" in said:
+            return Refused("what it keeps of the swarm is something else: %s" % said[:160], REMOVE)
         if isinstance(error, wrong.OutOfMemoryError) or "OOM" in said:
             return Refused("it is full: %s" % said[:120], "give it more memory (maxmemory)")
         return Refused(*self._why(error))
@@ -264,6 +270,18 @@ class RedisEngine(Engine):
 
 def _size(entries: list) -> int:
     return sum(len((fields or {}).get(_FIELD, b"")) for _, fields in entries)
+
+
+def _snapshot(kept: dict) -> tuple:
+    """Return (position, data) of the hash *kept*, ("", b"") where there is none.  Raises
+    ``Refused``: it is no snapshot.
+    """
+    if not kept:
+        return "", b""
+    position, data = kept.get(b"position", b""), kept.get(b"data")
+    if data is None or not _ID.fullmatch(position):
+        raise unreadable("its fields are not data and position, the id of an entry")
+    return position.decode(), data
 
 
 def _place(position: str) -> tuple:

@@ -187,3 +187,108 @@ def test_what_is_closed_while_it_connects_ends_at_once(monkeypatch):
         with silent.accept()[0]:
             made.close()
             assert not made._thread.is_alive()
+
+
+def act(port: int, does):
+    """Let a stranger do what *does*, a function(client, JetStream), returns to wait for."""
+
+    async def go():
+        client = await nats.connect("nats://127.0.0.1:%d" % port)
+        await does(client, client.jetstream())
+        await client.close()
+
+    asyncio.run(go())
+
+
+def refused(world, identity: str) -> str:
+    with pytest.raises(ClawError) as caught:
+        world.bus(identity)
+    return "%s - %s" % (caught.value.message, caught.value.hint)
+
+
+@pytest.mark.parametrize("position", [None, "", "x\n\x1b[31m", "-5", "9" * 5000, "1.5"])
+def test_a_snapshot_without_a_position_is_said(tmp_path, position):
+    """It was "invalid literal for int()", and the hint was to start the engine."""
+    world = World("nats", tmp_path)
+
+    async def put(client, js):
+        store = await js.create_object_store("CLAW_team")
+        await store.put("state", b"x", meta=nats.js.api.ObjectMeta(description=position))
+
+    try:
+        world.bus("lead")
+        act(world.server.port, put)
+        said = refused(world, "hand")
+        assert "its snapshot cannot be read: its description is not" in said
+        assert "remove what it keeps at the engine" in said
+    finally:
+        world.close()
+
+
+@pytest.mark.parametrize("meta", [b"junk", b"[1]", b"{}", b'{"nuid":1,"size":"x","options":7}'])
+def test_a_snapshot_that_the_package_cannot_read_is_said(tmp_path, meta):
+    world = World("nats", tmp_path)
+
+    async def put(client, js):
+        await js.create_object_store("CLAW_team")
+        await js.publish("$O.CLAW_team.M.c3RhdGU=", meta)
+
+    try:
+        world.bus("lead")
+        act(world.server.port, put)
+        assert "its snapshot cannot be read: " in refused(world, "hand")
+    finally:
+        world.close()
+
+
+def test_a_log_without_its_beginning_is_refused(tmp_path):
+    """A process that began then knew fewer tasks than the others, or never had it read."""
+    world = World("nats", tmp_path)
+    try:
+        lead = world.bus("lead")
+        world.done(lead.put(task()))
+        act(world.server.port, lambda client, js: js.purge_stream("CLAW_team"))
+        said = refused(world, "hand")
+        assert "its stream CLAW_team begins with entry 3, and no snapshot says" in said
+        world.ends.pop().leave()
+        assert world.done(lead.put(task(1))), "who has read it goes on"
+    finally:
+        world.close()
+
+
+def test_a_log_whose_last_entries_were_removed_is_read(tmp_path):
+    world = World("nats", tmp_path)
+
+    async def remove(client, js):
+        await js.publish("claw.v1.team.log.hand", b"x")
+        last = (await js.stream_info("CLAW_team")).state.last_seq
+        await js.delete_msg("CLAW_team", last)
+
+    try:
+        lead = world.bus("lead")
+        world.done(lead.put(task()))
+        lead._engine.append = lambda *_: None  # nothing is written after what is removed
+        act(world.server.port, remove)
+        assert world.bus("hand").state(IDS[0]) == "waiting"
+    finally:
+        world.close()
+
+
+def test_who_is_sent_nothing_any_more_reads_again(tmp_path, monkeypatch):
+    """Each login may remove the consumer of another, who then heard nothing for ever."""
+    monkeypatch.setattr(nats_engine, "PING_S", 0.1)
+    world = World("nats", tmp_path)
+
+    async def remove(client, js):
+        for one in await js.consumers_info("CLAW_team"):
+            await js.delete_consumer("CLAW_team", one.name)
+
+    try:
+        lead, hand = world.bus("lead"), world.bus("hand")
+        act(world.server.port, remove)
+        world.until(lambda: lead._was_down and hand._was_down)
+        world.until(lambda: lead._is_up and hand._is_up)
+        assert world.done(lead.put(task(0, "hand")))
+        assert world.take(hand).id == IDS[0]
+    finally:
+        world.close()

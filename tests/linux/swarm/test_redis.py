@@ -6,8 +6,9 @@ import subprocess
 import sys
 
 import pytest
+import redis
 from engines import SERVERS
-from swarm_world import RECORD, World, task
+from swarm_world import IDS, RECORD, World, task
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.swarm.swarm import Swarm
@@ -170,3 +171,41 @@ def test_a_login_that_may_not_see_whether_the_disk_is_synced_is_told(made):
     world.place = (*place, "team")
     world.bus("lead", 0, password="PASSWORD")
     assert ["+config|get" in one for one in world.refused] == [True]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"position": "1-0"},
+        {"data": "x"},
+        *({"data": "x", "position": one} for one in ("junk", b"\xff", "9" * 5000, "-1", "1-2-3")),
+    ],
+)
+def test_a_snapshot_without_a_position_or_data_is_said(made, fields):
+    """It was "b'data'", and the hint was to start the engine."""
+    world = made()
+    world.bus("lead")
+    with redis.Redis(port=world.server.port) as client:
+        client.hset("claw:{team}:snapshot", mapping=fields)
+    with pytest.raises(ClawError, match="its snapshot cannot be read: its fields are") as caught:
+        world.bus("hand")
+    assert "remove what it keeps at the engine" in caught.value.hint
+
+
+def test_a_log_that_is_something_else_is_said(made):
+    world = made()
+    with redis.Redis(port=world.server.port) as client:
+        client.set("claw:{team}:log", "x")
+    with pytest.raises(ClawError, match="what it keeps of the swarm is something else") as caught:
+        world.bus("lead")
+    assert "remove what it keeps at the engine" in caught.value.hint
+
+
+def test_an_entry_of_the_end_of_time_stops_nobody(made):
+    """Later entries have no earlier time, and SQLite did not take that number."""
+    world = made()
+    lead = world.bus("lead")
+    with redis.Redis(port=world.server.port) as client:
+        client.xadd("claw:{team}:log", {"e": "x"}, id="18446744073709551614-1")
+    assert world.done(lead.put(task()))
+    assert world.bus("hand").state(IDS[0]) == "waiting"
