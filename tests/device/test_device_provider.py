@@ -22,7 +22,7 @@ def agent(tmp_path):
     (server, more) -> its image.
     """
 
-    def make(server, api="openai", stream="true"):
+    def make(server, api="openai", stream="true", settings=""):
         protocol = {"openai": "openai-compatible", "anthropic": "anthropic-native"}[api]
         (tmp_path / "claw.yaml").write_text(f'''claw: "0.3.0"
 kind: Claw
@@ -42,7 +42,7 @@ spec:
             'somewhere."""\n    return {"where": where, "seen": '
             "3}\n"
         )
-        (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n')
+        (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n' + settings)
         (tmp_path / "reflex.toml").write_text('[[rule]]\nwhen = "*"\nsay = "By rule."\n')
         return build.build_beside(str(tmp_path))
 
@@ -73,6 +73,18 @@ def test_a_streaming_turn_with_a_tool_call_fits_a_small_heap(micropython, tree, 
         and '\\"seen\\":3' in json.dumps(second)
     )
     assert server.requests[0].headers["authorization"] == "Bearer k-canary-7f3a"
+
+
+def test_a_call_that_is_text_runs_where_the_settings_let_it(micropython, tree, agent):
+    text = '<tool_call>\n{"name": "look", "arguments": {"where": "bed 2"}}\n</tool_call>'
+    allowed = '[dialect.remote]\ntext_calls = "run"\n'
+    with Server([say(text), say("Fine.")]) as server:
+        done = talk(micropython, tree, agent(server, settings=allowed), "how is it?\n", "160k")
+    assert "Fine." in done.stdout.decode() and "tool_call" not in done.stdout.decode(), done
+    assert '"seen":3' in server.requests[1].body["messages"][-1]["content"]
+    with Server([say(text)]) as server:
+        done = talk(micropython, tree, agent(server), "how is it?\n", HEAP)
+    assert "<tool_call>" in done.stdout.decode() and "is not run" in done.stdout.decode()
 
 
 def test_an_answer_in_one_piece(micropython, tree, agent):

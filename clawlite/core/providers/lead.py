@@ -1,11 +1,14 @@
 """The beginning of an answer's text when it is a mark: loaded only then.
 
 A server that does not know how its model calls tools hands on the call as text.  It is shown as the
-text that it is, and ``is_call`` says that a call was meant.
+text that it is, and ``is_call`` says that a call was meant.  Where such calls may run, a text that
+may be one is held to its end (text_call.py).
 
 Some servers leave a model's thoughts in the text of its answer, between marks at its beginning.
 They are not shown, as thoughts in a field of their own are not.
 """
+
+from clawlite.core.base.text import decode_utf8
 
 _THOUGHTS = (
     ("<think>", "</think>"),
@@ -21,16 +24,24 @@ _CALLS = (
     "<function=",
     "<|python_tag|>",
     "<|tool_call",
+    "<|START_ACTION|>",
     "[TOOL_CALLS]",
     "<\uff5ctool",
 )
+# how else a call may begin where such calls may run: no reader knows these as marks of a call
+_MAYBE = ("{", "[{", "[\n", "```json", "```tool_call", "```\n{", "```\n[", "functools[")
 _START = 32  # characters that decide whether a text begins as a call
 
 
 class Lead:
-    """The text of one answer, from its first piece on."""
+    """The text of one answer, from its first piece on.
 
-    def __init__(self):
+    most  bytes of a text that is held because it may be a call, 0 where no text runs
+    """
+
+    def __init__(self, most: int = 0):
+        self._most = most
+        self._call = bytearray()  # the text that may be a call
         self._start = ""  # of what is shown
         self._held = ""  # what is neither shown nor dropped yet
         self._close = ""  # the mark that ends the thought that the text is in
@@ -60,7 +71,8 @@ class Lead:
             else:
                 if is_text:
                     self._is_over = True
-                    return self.rest()
+                    held, self._held = self._held, ""
+                    return self._shown(held)
                 return ""
 
     def rest(self) -> str:
@@ -69,7 +81,8 @@ class Lead:
         """
         held = "" if self._close else self._held
         self._held = ""
-        return self._shown(held) if held.strip() else ""
+        held = self._shown(held) if held.strip() else ""
+        return self._release() if self._call else held
 
     def is_call(self) -> bool:
         """Return whether the text begins as a call does that nobody has read out of it."""
@@ -79,7 +92,32 @@ class Lead:
                 return True
         return False
 
+    def is_holding(self) -> bool:
+        """Return whether the text may be a call that may run."""
+        return self._most > 0 and self._start != ""
+
     def _shown(self, text: str) -> str:
         if len(self._start) < _START:
             self._start = (self._start + text)[:_START]
-        return text
+        if not self._most:
+            return text
+        self._call.extend(text.encode())
+        if len(self._call) <= self._most and _may_begin(self._start):
+            return ""
+        self._most = 0
+        return self._release()
+
+    def _release(self) -> str:
+        """Return the text that was held because it may be a call, and hold it no more."""
+        held = decode_utf8(self._call)
+        self._call = bytearray()
+        return held
+
+
+def _may_begin(text: str) -> bool:
+    """Return whether *text*, or what may follow it, begins as a call may."""
+    text = text.lstrip()
+    for mark in _CALLS + _MAYBE:
+        if text.startswith(mark) or mark.startswith(text):
+            return True
+    return False

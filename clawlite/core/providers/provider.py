@@ -65,10 +65,12 @@ class Provider:
               changes)`` (linux/runtime/dialects.py), or None; place: str, address and model
     told_window  tokens of a request and its answer that the server named in a refusal, or None;
               room: bytes that a conversation may have since then
+    tools     ``image.Image`` with the tools that a model may call in the text of an answer
+              (text_call.py), or None
     repetition  ``repetition.Repetition``, when a shell has the memory to look for it, or None
     """
 
-    repetition = None
+    repetition = tools = None
 
     def __init__(self, row: list, loads, dumps, keep: int, learn=None, known=None):
         if len(row) != _FIELDS:
@@ -301,21 +303,46 @@ class Provider:
         answer.text = without(key, answer.text)
         if answer.shown:  # only now, when a board has dropped the code that read the answer
             answer.text = str(b"".join(incoming.said), "utf-8") + answer.text
-        other = not self._told and answer.model and answer.model != self.model
-        if other or self.codec.is_mended or answer.is_call_text:
-            for note in self._list_notes(answer):
+        if self._is_noted(answer):
+            for note in self._list_notes(answer, most is None):
                 yield (TELL, "provider %s: %s" % (self.name, note))
         return answer
 
-    def _list_notes(self, answer) -> list:
-        """Return what a person is told of an answer that is not quite what was asked for."""
+    def _is_noted(self, answer) -> bool:
+        """Return whether *answer* may be something else than what was asked for."""
+        if self.codec.is_mended or answer.is_call_text or answer.may_be_call:
+            return True
+        return not self._told and bool(answer.model) and answer.model != self.model
+
+    def _read_text_calls(self, answer, has_tools: bool) -> str:
+        """Let the calls in the text of *answer* be its calls; return why they are none, or ""."""
+        if not has_tools:
+            return "it was offered no tools"
+        if answer.stop != "stop":
+            return "the answer is not whole"
+        from clawlite.core.providers.text_call import read
+
+        calls, why_not = read(answer.text, self.codec, self.tools)
+        if calls:
+            answer.calls, answer.text, answer.stop = calls, "", "tools"
+            answer.is_call_text = False
+        return why_not
+
+    def _list_notes(self, answer, has_tools: bool) -> list:
+        """Return what a person is told of an answer that is not quite what was asked for.  Calls
+        in its text become its calls, where such may run.
+        """
         notes = []
         if self.codec.is_mended:
             notes.append("its answer had text that is not Unicode; U+FFFD stands for it")
+        why_not = ""
+        if answer.may_be_call and self.tools:
+            why_not = self._read_text_calls(answer, has_tools)
         if answer.is_call_text:
             notes.append(
-                "the model wrote a call of a tool as text, which is not run; start the server with "
-                "the parser of its model's tool calls, or use another model"
+                "the model wrote a call of a tool as text, which is not run%s; start the server "
+                "with the parser of its model's tool calls, or use another model"
+                % (why_not and " (%s)" % why_not)
             )
         model = answer.model or self.model
         if not self._told and not (model.startswith(self.model) or self.model.startswith(model)):

@@ -182,4 +182,5 @@ def _provider(number: int, image, codecs, keep: int, is_behind: bool, known) -> 
         image.guard and image.guard.learn,
         known,
     )
+    provider.tools = image
     return provider.name, provider

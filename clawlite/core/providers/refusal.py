@@ -40,8 +40,11 @@ _KNOWN = (
     ((b"signature", b"thinking"), "thinking", "", False),
     ((b"thinking", b"cannot be modified"), "thinking", "", False),
 )
-# {what is no field that has another name or none: the values that it takes in clawlite.toml}
+# {what is no field that has another name or none: the values that it takes in clawlite.toml}; only
+# a person lets calls in texts run
+TEXT_CALLS = "text_calls"
 _VALUES = {
+    TEXT_CALLS: ("run",),
     "extra_content": ("all", ""),
     "reasoning_content": ("all", ""),
     "tool_call_id": ("plain",),
@@ -381,7 +384,7 @@ def _is_change(one) -> bool:
     if not isinstance(one, list) or len(one) != 2:
         return False
     field, instead = one
-    if not isinstance(field, str) or not isinstance(instead, str):
+    if not isinstance(field, str) or not isinstance(instead, str) or field == TEXT_CALLS:
         return False
     return field not in ("max_context_window", "most_tokens") or instead.isdigit()
 

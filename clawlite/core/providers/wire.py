@@ -48,6 +48,7 @@ class Answer:
     input_tokens, output_tokens   int, or None when the provider does not report them
     model          str, the model that answered, or None
     is_call_text   bool, the text begins as a call of a tool, which nobody has read out of it
+    may_be_call    bool, it may be one, and such calls may run: none of it was shown
     """
 
     def __init__(self):
@@ -59,7 +60,7 @@ class Answer:
         self.input_tokens = None
         self.output_tokens = None
         self.model = None
-        self.is_call_text = False
+        self.is_call_text = self.may_be_call = False
 
 
 def _may_be_mended(data: bytes) -> bool:
@@ -182,12 +183,12 @@ class Codec:
         """Return the arguments *raw* of a call as a dict; None when they are no JSON object.  Some
         servers encode them twice.
         """
-        value = self._value(raw.encode())
+        value = self.value(raw.encode())
         if isinstance(value, str):
-            value = self._value(value.encode())
+            value = self.value(value.encode())
         return value if isinstance(value, dict) else None
 
-    def _value(self, data: bytes):
+    def value(self, data: bytes):
         """Return the value of the JSON text *data*, None when it is none."""
         try:
             return self._loads(data)
@@ -240,6 +241,8 @@ class Stream:
         self._most = most
         self._lead = None  # ``lead.Lead``, once a text begins with a mark
         self._is_plain = False  # or with none
+        # bytes of a text that may be a call, where such calls may run (text_call.py)
+        self._most_call = 0 if codec.change("text_calls") is None else min(most, MAX_ARGUMENTS)
         self._left = MAX_TEXT
         self._calls = []  # [index, id, name, raw], raw a bytearray that grows
         self._kept = None  # ``opaque.Kept``, once there is something
@@ -301,6 +304,7 @@ class Stream:
         if self._lead is not None:
             answer.text += self._lead.rest()
             answer.is_call_text = not self._calls and self._lead.is_call()
+            answer.may_be_call = not self._calls and self._lead.is_holding()
         if not self.has_begun:
             raise ProviderError(
                 "the provider sent no message of the expected API", "check protocol and endpoint"
@@ -358,10 +362,10 @@ class Stream:
             raise ProviderError("the provider's answer has more than %d bytes of text" % MAX_TEXT)
         if self._lead is None and not self._is_plain:
             start = text.lstrip()[:1]
-            if start in ("<", "["):
+            if start in ("<", "[") or self._most_call and start in ("{", "`", "f"):
                 from clawlite.core.providers.lead import Lead
 
-                self._lead = Lead()
+                self._lead = Lead(self._most_call)
             self._is_plain = start != ""
         return text if self._lead is None else self._lead.add(text)
 

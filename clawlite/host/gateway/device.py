@@ -415,6 +415,7 @@ class Device:
                 )
             self._providers[name] = Provider(row, *self._gateway.codecs, _KEEP)
             self._providers[name].repetition = Repetition
+            self._providers[name].tools = self._image
         return self._providers[name]
 
     def _services(self) -> Services:
@@ -429,7 +430,7 @@ class Device:
             self._meter,
             lambda name: self._gateway.secret(info.name, name),
             self._spend,
-            self._gateway.note,
+            lambda text: self._gateway.note(f"{self.name}: {text}"),
         )
 
     async def _spend(self, entries: list) -> bool:

@@ -83,9 +83,8 @@ class Job(Answer):
                     self._write(effect[E.TEXT])
                 elif kind == E.VOID:
                     self._void()
-                # after an answer: for the device another one would begin
-                elif kind == E.TELL and not self.said:
-                    self._add("notice", effect[E.TEXT])
+                elif kind == E.TELL:
+                    self._tell(effect[E.TEXT])
                 else:
                     value = await self._other(effect)
         finally:
@@ -106,6 +105,15 @@ class Job(Answer):
         raise AssertionError(f"a provider has no effect {kind}")
 
     # -- records
+
+    def _tell(self, text: str) -> None:
+        """Pass a notice on: to whoever runs the gateway once the answer's text has begun, because
+        for the device another answer would begin.
+        """
+        if self.said:
+            self._services.note(text)
+        else:
+            self._add("notice", text)
 
     def _void(self) -> None:
         """The answer broke off: the notice that follows says so, and voids what the device has
@@ -168,7 +176,7 @@ class Services:
     """
 
     def __init__(self, image, meter, find, spend, note):
-        self._image, self.meter, self._find, self.spend, self._note = (
+        self._image, self.meter, self._find, self.spend, self.note = (
             image,
             meter,
             find,
@@ -188,7 +196,7 @@ class Services:
         try:
             return True, await asyncio.get_running_loop().run_in_executor(None, self._find, name)
         except ClawError as e:
-            self._note(error_sentence(e))
+            self.note(error_sentence(e))
             return False, ProviderError(
                 f"the gateway has no secret {name} that it can use",
                 "see the output of clawlite gateway",

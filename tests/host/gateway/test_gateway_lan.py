@@ -101,6 +101,26 @@ def test_a_conversation_with_a_call(tmp_path, protocol, api, stream):
     assert "seen" in json.dumps(server.requests[1].body)
 
 
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_call_that_is_text_is_a_call_for_the_device_where_the_settings_let_it(tmp_path, allowed):
+    text = '<tool_call>{"name": "look", "arguments": {"where": "bed 2"}}</tool_call>'
+
+    async def talk(gateway):
+        peer = await gateway.peer("shed").connect(gateway.address)
+        id = peer.begin("how is it?")
+        result = (await peer.end(id))["result"]
+        if allowed:
+            assert result == {"stop": "tools", "calls": [["", "look", '{"where":"bed 2"}']]}
+            assert not peer.texts.get(id)
+        else:
+            assert result == {"stop": "stop"} and peer.texts[id] == text + "\n"
+
+    with Server([say(text)]) as server:
+        more = '[dialect.remote]\ntext_calls = "run"\n' if allowed else ""
+        project(tmp_path / "p", server.endpoint, gateway=more)
+        run(talk, tmp_path / "p")
+
+
 def test_a_request_that_is_none_is_answered(tmp_path):
     async def ask(gateway):
         peer = await gateway.peer("shed").connect(gateway.address)
