@@ -182,8 +182,7 @@ runner:
 VENDORS := build/vendors
 vendors:
 	@test -f $(VENDORS)/made || { rm -rf $(VENDORS) && $(PYTHON) -m venv $(VENDORS) && \
-		$(VENDORS)/bin/pip install --quiet --disable-pip-version-check 'openai>=2' 'anthropic>=0.60' 'mistralai>=2,<3' \
-		'google-genai>=1' 'jinja2>=3.1' && touch $(VENDORS)/made; } || \
+		$(VENDORS)/bin/pip $(LOCKED) requirements/vendors.txt && touch $(VENDORS)/made; } || \
 		echo "No packages of model vendors here: their tests are skipped."
 
 # What the ports of MicroPython have: their stub packages, of which none is installed
