@@ -4,7 +4,7 @@ import transcripts
 
 from clawlite.core.providers.lead import Lead
 from clawlite.core.providers.openai import Codec
-from clawlite.core.providers.text_call import read
+from clawlite.core.turns.text_call import read
 
 ROME = '{"city":"Rome"}'
 FISH = "<\uff5ctool\u2581%s\uff5c>"

@@ -2,7 +2,7 @@
 
 A server that does not know how its model calls tools hands on the call as text.  It is shown as the
 text that it is, and ``is_call`` says that a call was meant.  Where such calls may run, a text that
-may be one is held to its end (text_call.py).
+may be one is held to its end (core/turns/text_call.py).
 
 Some servers leave a model's thoughts in the text of its answer, between marks at its beginning.
 They are not shown, as thoughts in a field of their own are not.

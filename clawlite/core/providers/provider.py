@@ -66,7 +66,7 @@ class Provider:
     told_window  tokens of a request and its answer that the server named in a refusal, or None;
               room: bytes that a conversation may have since then
     tools     ``image.Image`` with the tools that a model may call in the text of an answer
-              (text_call.py), or None
+              (core/turns/text_call.py), or None
     repetition  ``repetition.Repetition``, when a shell has the memory to look for it, or None
     """
 
@@ -320,7 +320,7 @@ class Provider:
             return "it was offered no tools"
         if answer.stop != "stop":
             return "the answer is not whole"
-        from clawlite.core.providers.text_call import read
+        from clawlite.core.turns.text_call import read
 
         calls, why_not = read(answer.text, self.codec, self.tools)
         if calls:

@@ -241,7 +241,7 @@ class Stream:
         self._most = most
         self._lead = None  # ``lead.Lead``, once a text begins with a mark
         self._is_plain = False  # or with none
-        # bytes of a text that may be a call, where such calls may run (text_call.py)
+        # bytes of a text that may be a call, where such calls may run (core/turns/text_call.py)
         self._most_call = 0 if codec.change("text_calls") is None else min(most, MAX_ARGUMENTS)
         self._left = MAX_TEXT
         self._calls = []  # [index, id, name, raw], raw a bytearray that grows
