@@ -1,8 +1,19 @@
-"""Whatever is drawn goes through one of the functions that make a stranger's words one line
-(core/base/printable.py).  The sources are walked: a new place that prints cannot forget it.
+"""Whatever a person reads goes through one of the functions that make a stranger's words one line
+(core/base/printable.py).  The sources are walked: a new place that shows something cannot forget
+it.  The ways out that are looked at (``drawn``):
 
-A place may print without them what is its own: constants, numbers, JSON (which escapes), and what
-``OWN`` lists by function.
+1. what is printed: ``print``, ``click.echo``, stdout, stderr, ``os.write`` to 1 or 2
+2. what the core lets its shell show: the effects SAY, WRITE and PROMPT.  Each TELL is one line, as
+   the two shells draw it (``test_each_tell_is_one_line``)
+3. what goes to the people of a channel: ``reply``, ``source_reply``, ``tell_admins``
+4. a text that is cut into lines for a function that prints lines, as in
+   ``print_line(*text.split("\\n"))``: a line feed in a stranger's name would make a line more
+5. what the functions of ``TEXTS`` return, which others draw as it is
+
+A place that fails has three ways: pass lines, each by itself, to ``print_line``, ``print_note``,
+``print_data`` or ``Console._say``; write a stranger's word by ``escape_name`` or ``escape_line``;
+or join lines by ``join_lines``.  A place may show without them what is its own: constants, numbers,
+JSON whose characters are escaped, and what ``OWN`` lists by function.
 """
 
 import ast
@@ -10,8 +21,24 @@ from pathlib import Path
 
 import pytest
 
+from clawlite.core.base.effect import TELL
+from clawlite.linux.terminal.console_view import ConsoleView
+
 ROOT = Path(__file__).parent.parent
-# what makes a text harmless: printable.py, and what is made of it, or of JSON
+# functions that return texts of several lines, each of which is the project's own
+TEXTS = {
+    "clawlite/core/net/device_flow.py:sign_in_text",
+    "clawlite/core/policy/approval.py:question",
+    "clawlite/core/policy/trace.py:trace",
+    "clawlite/core/policy/trace.py:trace_text",
+    "clawlite/core/protocol/console.py:error_text",
+    "clawlite/host/build/tool_table.py:text",
+    "clawlite/host/image/inspection.py:text",
+    "clawlite/host/manifest/conformance.py:text",
+    "clawlite/linux/channels/channel.py:status_lines",
+    "clawlite/linux/mcp/question.py:text",
+}
+# what makes a text harmless: printable.py, what is made of it, and JSON with escapes
 SAFE = {
     "escape_line",
     "escape_name",
@@ -20,14 +47,30 @@ SAFE = {
     "printable",
     "_join",
     "document",
-    "dumps",
+    "_json",
     "json_bytes",
     "value_text",
     "quoted",
-}
+} | {place.rpartition(":")[2] for place in TEXTS} - {"text"}
+# the functions with the name text that are in TEXTS, as they are called
+SAFE_TEXT = {"text", "inspection.text", "approval.form.text"}
 NAMES = {"USAGE", "HELP", "TEXT", "mark", "end"}  # texts of the project's own
+# it may have many lines; who shows it to a person does so by ``printable``
+ANSWER = "an answer of a model"
 # function that draws -> why what it draws is no stranger's, or is harmless already
 OWN = {
+    "clawlite/core/providers/gateway.py:_received": ANSWER,
+    "clawlite/core/providers/provider.py:take": ANSWER,
+    "clawlite/core/turns/turn.py:turn": ANSWER,
+    "clawlite/host/board_console/text.py:flush": "an event of a board: screens.py draws it",
+    "clawlite/host/board_console/text.py:_open_line": "one of the prompts that are known",
+    "clawlite/linux/channels/channel.py:_ended": ANSWER,
+    "clawlite/linux/channels/channel.py:_refuse": "sentences of access.py, with a code of ours",
+    "clawlite/linux/channels/channel.py:source_reply": "handed on: its callers are looked at",
+    "clawlite/linux/channels/channel.py:tell_admins": "handed on: its callers are looked at",
+    "clawlite/linux/channels/webhook.py:poll": "handed on: its callers are looked at",
+    "clawlite/linux/sandbox/bubblewrap.py:tell": "a plan, for the process that asked",
+    "clawlite/linux/swarm_commands/commands.py:main": "a file of rules: its names were checked",
     "clawlite/command.py:_mcp": "names of packages and files that this command was given",
     "clawlite/command.py:_unknown": "names of packages and files that this command was given",
     "clawlite/command.py:_missing": "names of packages and files that this command was given",
@@ -43,16 +86,13 @@ OWN = {
     "clawlite/host/board_console/screens.py:write": "made printable before, or strerror",
     "clawlite/host/build/inline.py:main": "an image, for the process that asked",
     "clawlite/host/cli/gateway.py:token": "a name of a device, which its pattern has checked",
-    "clawlite/host/cli/ui.py:document": "JSON with its escapes, numbers, a port that we made",
     "clawlite/host/cli/ui.py:built": "JSON with its escapes, numbers, a port that we made",
     "clawlite/host/cli/ui.py:simulating": "JSON with its escapes, numbers, a port that we made",
     "clawlite/host/cli/ui.py:__call__": "JSON with its escapes, numbers, a port that we made",
     "clawlite/host/cli/ui.py:_tell": "JSON with its escapes, numbers, a port that we made",
     "clawlite/linux/admin/commands.py:print_failure": "escaped above, or by the agent",
-    "clawlite/linux/admin/service.py:main": "escaped above, or by the agent",
     "clawlite/linux/admin/service.py:relay_lines": "escaped above, or by the agent",
     "clawlite/linux/doctor/doctor.py:main": "lines that text() has escaped",
-    "clawlite/linux/files/files.py:flush": "an event of the log as JSON",
     "clawlite/linux/hardware/pins.py:_told": "names of pins of the manifest",
     "clawlite/linux/maker/maker_run.py:print_text": "to a file that tools.py opened",
     "clawlite/linux/runtime/call_journal.py:_report": "paths of our own state, and strerror",
@@ -65,7 +105,6 @@ OWN = {
     "firmware-host/micropython/boot/main.py:ready": "own paths, and strerror",
     "firmware-host/micropython/io/machinepins.py:off": "own paths, and strerror",
     "firmware-host/micropython/line/stopfile.py:keep": "own paths, and strerror",
-    "firmware-host/micropython/runtime/device.py:failed": "own paths, and strerror",
     "firmware-host/micropython/runtime/main.py:_prepared": "own paths, and strerror",
     "firmware-host/micropython/runtime/main.py:run": "own paths, and strerror",
     "firmware-host/micropython/runtime/main.py:main": "own paths, and strerror",
@@ -80,13 +119,35 @@ OWN = {
 }
 
 
-def draws(call: ast.Call) -> bool:
-    name = ast.unparse(call.func)
+def drawn(node) -> list:
+    """Return what *node* shows to a person, [] when it shows nothing."""
+    if isinstance(node, ast.Tuple) and len(node.elts) == 2:
+        kind = ast.unparse(node.elts[0]).rpartition(".")[2]
+        return node.elts[1:] if kind in ("SAY", "WRITE", "PROMPT") else []
+    if not isinstance(node, ast.Call):
+        return []
+    name = ast.unparse(node.func)
     if name in ("print", "click.echo") or name.endswith(("stderr.write", "stdout.write")):
-        return True
+        return node.args
     if name.endswith("stdout.buffer.write"):
-        return True
-    return name == "os.write" and ast.unparse(call.args[0]) in ("1", "2")
+        return node.args
+    if name in ("os.write", "_all") and ast.unparse(node.args[0]) in ("1", "2"):
+        return node.args[1:]
+    if name.endswith(("_source.reply", "self.reply", "source_reply")):
+        return node.args[1:2]
+    if name.endswith("tell_admins"):
+        return node.args[:1]
+    return [text for text in map(cut_text, node.args) if text is not None]
+
+
+def cut_text(node):
+    """Return the text that ``*text.split("\\n")`` makes arguments of, else None."""
+    if isinstance(node, ast.Starred):
+        node = node.value
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr in ("split", "splitlines"):
+                return node.func.value
+    return None
 
 
 def is_safe(node) -> bool:
@@ -97,7 +158,11 @@ def is_safe(node) -> bool:
         name = ast.unparse(node.func).rpartition(".")[2]
         if name in ("encode", "decode", "rstrip", "ljust"):
             return is_safe(node.func.value)
-        return name in SAFE
+        if ast.unparse(node.func) == "guard.text":  # it takes secrets away, and adds nothing
+            return is_safe(node.args[0])
+        if ast.unparse(node.func) == "json.dumps":
+            return all(keyword.arg != "ensure_ascii" for keyword in node.keywords)
+        return name in SAFE or ast.unparse(node.func) in SAFE_TEXT
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
         return _is_safe_format(node)
     if isinstance(node, ast.BinOp):
@@ -138,16 +203,17 @@ def places(root: Path):
                 for below in ast.walk(node):
                     where[below] = node.name
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and draws(node):
-                name = "%s:%s" % (path.relative_to(ROOT), where.get(node, ""))
-                drawn = node.args[1:] if ast.unparse(node.func) == "os.write" else node.args
-                yield name, node.lineno, drawn
+            name = "%s:%s" % (path.relative_to(ROOT), where.get(node, ""))
+            is_text = isinstance(node, ast.Return) and name in TEXTS
+            shown = [node.value] if is_text else drawn(node)
+            if shown:
+                yield name, node.lineno, shown
 
 
 def unsafe(root: Path) -> dict:
     found = {}
-    for name, line, drawn in places(root):
-        if not all(map(is_safe, drawn)):
+    for name, line, shown in places(root):
+        if not all(map(is_safe, shown)):
             found.setdefault(name, []).append(line)
     return found
 
@@ -177,6 +243,46 @@ def test_the_walk_finds_what_is_raw(tmp_path, monkeypatch):
         ("import sys\nsys.stderr.write('a' + name)", True),
         ("print(document(found) if x else text)", True),
         ("print(json.dumps(found))", False),
+        ("print(json.dumps(found, ensure_ascii=False))", True),
+        ("print(dumps(found))", True),
+        ("effects.append((SAY, '%s is here' % name))", True),
+        ("effects.append((E.SAY, '%s is here' % escape_name(name)))", False),
+        ("yield (WRITE, name)", True),
+        ("yield (LOG, name)", False),
+        ("self._source.reply(to, 'No %s.' % name)", True),
+        ("self._source.reply(to, join_lines(lines))", False),
+        ("self._source.reply(to, guard.text('No.') if guard else 'No.')", False),
+        ("channel.tell_admins(text, more)", True),
+        ("print_line(*name.split('\\n'))", True),
+        ("print_line(*name.splitlines())", True),
+        ("self._say(*question(name).split('\\n'))", False),
+        ("print_line(name, *lines)", False),
+        ("print_line(*[name])", False),
     ):
         (tmp_path / "one.py").write_text("def f(name):\n    " + text.replace("\n", "\n    "))
         assert bool(unsafe(tmp_path)) == is_raw, text
+
+
+def test_a_function_that_makes_a_text_is_looked_at(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    monkeypatch.setitem(globals(), "TEXTS", {"one.py:text"})
+    for returned, is_raw in (
+        ("join_lines([name])", False),
+        ("'a\\n' + escape_line(name)", False),
+        ("'\\n'.join([name])", True),
+        ("'rule %s' % name", True),
+    ):
+        (tmp_path / "one.py").write_text("def text(name):\n    return " + returned)
+        assert bool(unsafe(tmp_path)) == is_raw, returned
+
+
+def test_each_tell_is_one_line():
+    shown = []
+
+    class Shell:
+        answer_only = False
+        agent = type("", (), {"image": type("", (), {"guard": None})})
+        screen = type("", (), {"show": lambda self, data: shown.append(data)})()
+
+    ConsoleView(Shell()).table()[TELL]((TELL, "a\nApprove x?\x1b[2K\u202e\r"))
+    assert shown == [b"a\\nApprove x?\\x1b[2K\\u202e\\x0d\n"]

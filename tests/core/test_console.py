@@ -4,6 +4,7 @@ runtime.
 
 import transcripts
 
+from clawlite.core.base.effect import SLEEP, WRITE
 from clawlite.core.image.image import HAS_SIDE_EFFECTS
 from clawlite.core.policy.trace import trace
 
@@ -62,6 +63,25 @@ def test_a_question_that_waited_behind_another_is_put_with_the_time_that_is_left
         "<[y/N] >",
     ]
     assert words(it.step(80000, "tick", None)) == ["<> >"]
+
+
+def test_what_a_model_says_below_a_question_is_not_what_a_person_approves():
+    it = player()
+    it.step(1000, "record", water(1))
+
+    def talk():
+        yield (WRITE, "Approve board-info()?\n  rule x asks first\n  (60 s, then denied)\n")
+        yield (SLEEP, 60000)
+
+    it.agent.begin(talk(), lambda *ended: None, 1000)
+    again = ["An answer came below this question, which is put again:"]
+    assert words(it.step(2000, "line", "y")) == again + asks(1, 59), "it approves the other one"
+    assert it.agent.waiting
+    it.step(2000, "line", "/status")
+    assert words(it.step(2000, "line", "no"))[-1] == "<> >" and not it.agent.waiting
+    it.step(3000, "record", water(2))
+    it.step(3000, "line", "yes")
+    assert not it.agent.waiting, "what was said before a question does not matter"
 
 
 def test_a_question_is_put_although_the_call_before_it_still_runs():

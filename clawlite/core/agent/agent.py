@@ -28,10 +28,12 @@ from clawlite.core.base.effect import (
     RESUME,
     RUN,
     RUN_SKILL,
+    SAY,
     SECRET,
     SLEEP,
     STORE,
     VALUE,
+    WRITE,
 )
 from clawlite.core.base.errors import (
     ClawError,
@@ -85,7 +87,11 @@ class Agent:
                 manifest's agent takes over, which it may only where *is_free* is true
     channels    linux/channels/channels.py
     conditions  tuple of functions, each returns a line of /status [()]
+
+    has_spoken  bool, a turn has said something since the console put its question, or ever
     """
+
+    has_spoken = False
 
     def __init__(self, image, now_ms: int, max_tasks: int = 64):
         self.image = image
@@ -309,6 +315,8 @@ class Agent:
                     return begin(self, task, effect, now_ms)
                 if kind in (RESOLVE, RESUME, SECRET, STORE, KEEP, REMEMBER, OPEN, CLOSE):
                     effect = (kind, task.number) + effect[1:]
+                elif kind == SAY or kind == WRITE:
+                    self.has_spoken = True
                 self.effects.append(effect)
                 if kind in (RESOLVE, RESUME, SECRET, STORE, KEEP, REMEMBER):
                     return

@@ -11,7 +11,7 @@ the renewal of its tokens (RFC 6749, 6).
 
 from clawlite.core.base.effect import SLEEP
 from clawlite.core.base.errors import ClawError, ProviderError, TransientError
-from clawlite.core.base.printable import escape_name
+from clawlite.core.base.printable import escape_name, join_lines
 from clawlite.core.net.exchange import refused, without
 from clawlite.core.net.oauth2 import MAX_TOKEN, basic, encoded, posted, token_of
 
@@ -96,13 +96,15 @@ def sign_in_text(uri: str, code: str, whole: str, seconds: int) -> str:
     """Return the text for the person; the arguments are those of ``tell`` in ``sign_in``.  It names
     the host and the path of the address, because a long one may look like another's.
     """
-    text = "Open %s on any device, and enter the code %s there.\n" % (uri, escape_name(code))
-    text += "(Its host is %s, its path is %s.)\n" % _host_and_path(uri)
+    lines = ["Open %s on any device, and enter the code %s there." % (uri, escape_name(code))]
+    lines.append("(Its host is %s, its path is %s.)" % _host_and_path(uri))
     if whole and whole != uri:
-        text += "(%s has the code in it already.)\n" % whole
-    return text + "It counts for %d minutes; this waits until you have agreed. Ctrl-C ends it." % (
-        -(-seconds // 60)
+        lines.append("(%s has the code in it already.)" % whole)
+    lines.append(
+        "It counts for %d minutes; this waits until you have agreed. Ctrl-C ends it."
+        % -(-seconds // 60)
     )
+    return join_lines(lines)
 
 
 def renewed(row: list, refresh: str, codec, loads, meter, resource: str, secret: str = ""):

@@ -166,14 +166,14 @@ def left_s(approval, now_ms: int) -> int:
 
 
 def question(approval, now_ms: int, by="/show") -> str:
-    """Return the lines of the question that a person is asked.
+    """Return the question that a person is asked: a text whose lines are all this agent's.
 
     by  the command that shows all of a call that is longer than a screen; None: there is none, so
         the question has all of it
     """
     if approval.form:
         return approval.form.text(left_s(approval, now_ms), by)
-    from clawlite.core.base.printable import escape_line, escape_name
+    from clawlite.core.base.printable import escape_line, escape_name, join_lines
     from clawlite.core.base.render import call_text
 
     rule = approval.rule
@@ -192,11 +192,13 @@ def question(approval, now_ms: int, by="/show") -> str:
         why += "; " + approval.seen[_FORESEEN]
     if approval.asker:  # a stranger may have chosen this name
         why += "; %s asked for it" % escape_name(approval.asker)
-    return "Approve %s?\n  %s\n  (%d s, then %s)" % (
-        call_text(approval.tool.name, approval.arguments, by),
-        escape_line(why),
-        left_s(approval, now_ms),
-        "allowed" if approval.allow else "denied",
+    return join_lines(
+        (
+            "Approve %s?" % call_text(approval.tool.name, approval.arguments, by),
+            "  " + escape_line(why),
+            "  (%d s, then %s)"
+            % (left_s(approval, now_ms), "allowed" if approval.allow else "denied"),
+        )
     )
 
 

@@ -15,7 +15,7 @@ from clawlite.core.image.image import (
 )
 from clawlite.core.policy.policy_preview import condition
 from clawlite.core.policy.policy import ACTIONS, ALLOW, AUDIT, DENY, holds, paths_of
-from clawlite.core.base.printable import escape_ends, escape_line, escape_name
+from clawlite.core.base.printable import escape_line, escape_name, join_lines
 from clawlite.core.base.render import call_text, canonical, whole
 
 _EVENT = const(0)  # of a call that is kept
@@ -42,7 +42,7 @@ def trace(agent, words: list) -> str:
     kept = agent.calls or []
     number, wrong = _number(kept, "/trace", words)
     if wrong:
-        return wrong
+        return escape_line(wrong)
     event, answer = kept[-number]
     return trace_text(agent.image, event, answer, "/show %d" % number)
 
@@ -122,7 +122,7 @@ def trace_text(image, event: dict, answer=None, by: str = "--json") -> str:
         lines.append(_before(image, event))
     if event.get("attempts", 1) > 1:
         lines.append("* retry: it was tried %d times" % event["attempts"])
-    return "\n  ".join([escape_ends(line) for line in lines])
+    return join_lines(lines[:1] + ["  " + line for line in lines[1:]])
 
 
 def _rules(image, event: dict, lines: list):

@@ -2,11 +2,12 @@
 board drops afterwards.
 
 Each command answers with lines and changes nothing; ``/quit`` is handled by the console itself.
+Strangers' words may stand in them: ``Console._say`` makes each of them one line.
 """
 
 from clawlite.core.base.dialect import const
 from clawlite.core.image.image import SKILLS
-from clawlite.core.base.printable import escape_ends, escape_name
+from clawlite.core.base.printable import escape_name
 from clawlite.core.base.render import canonical
 
 HELP = """Type a message to the agent, or:
@@ -28,7 +29,7 @@ _OF_CHANNELS = """  /channels who may speak to it elsewhere
 
 
 def run(text: str, agent, history) -> list:
-    """Return the answer to the command *text*: list of str, each one or more lines.
+    """Return the answer to the command *text*: lists of lines, which are said one after another.
 
     text     begins with "/"
     agent    ``agent.Agent``
@@ -37,27 +38,28 @@ def run(text: str, agent, history) -> list:
     words = text.split()
     name = words[0]
     if name == "/help":
-        return [HELP, _OF_CHANNELS] if agent.channels else [HELP]
+        texts = [HELP, _OF_CHANNELS] if agent.channels else [HELP]
+        return [text.split("\n") for text in texts]
     if name == "/tools":
         return _tools(agent.image)
     if name == "/skills" or name == "/skill":
         # without skills a board does not have that code
         return (
-            _skills(agent.image) if agent.image.size_of(SKILLS) else ["This agent has no skills."]
+            _skills(agent.image) if agent.image.size_of(SKILLS) else [["This agent has no skills."]]
         )
     if name == "/trace":
         from clawlite.core.policy.trace import trace
 
-        return [trace(agent, words[1:])]
+        return [trace(agent, words[1:]).split("\n")]
     if name == "/show":
         from clawlite.core.policy.trace import show
 
-        return show(agent, words[1:])
+        return [[line] for line in show(agent, words[1:])]
     if name == "/memory":
-        return _memory(agent, history)
+        return [[line] for line in _memory(agent, history)]
     if name == "/status":
         about = agent.image.agent
-        return [
+        lines = [
             "%s, level %d, %d tools, %s, at most %d rounds a turn"
             % (
                 agent.lifecycle.state,
@@ -67,11 +69,13 @@ def run(text: str, agent, history) -> list:
                 about.max_rounds,
             ),
             _providers(agent),
-        ] + [escape_ends(tell()) for tell in agent.conditions]
+        ] + [tell() for tell in agent.conditions]
+        return [[line] for line in lines]
     said = agent.channels.command(words) if agent.channels else None
-    return said or [
+    said = said or [
         "No command %s.%s /help lists them." % (canonical(name, 40), _near(name, agent))
     ]
+    return [text.split("\n") for text in said]
 
 
 def _providers(agent) -> str:
@@ -125,11 +129,8 @@ def _tools(image) -> list:
     for name in image.names:
         tool = image.tool(name)
         about = " ".join(image.prose(tool.about).split())  # of a server, perhaps
-        said.append(
-            "%-20s %s\n  %s"
-            % (escape_name(name), escape_ends(preview(image, tool)), escape_ends(about))
-        )
-    return said or ["This agent has no tools."]
+        said.append(["%-20s %s" % (escape_name(name), preview(image, tool)), "  " + about])
+    return said or [["This agent has no tools."]]
 
 
 def _skills(image) -> list:
@@ -143,15 +144,11 @@ def _skills(image) -> list:
             for words, number in zip(("%d tokens", "%d s", "%d tool calls"), skill.estimates)
             if number is not None
         ]
-        said.append(
-            "/%-19s %s\n  uses %s%s"
-            % (
-                skill.name,
-                image.prose(image.tool(PREFIX + skill.name).about),
-                ", ".join(skill.names),
-                "; about " + ", ".join(about) if about else "",
-            )
-        )
+        words = " ".join(image.prose(image.tool(PREFIX + skill.name).about).split())
+        uses = "  uses " + ", ".join(skill.names)
+        if about:
+            uses += "; about " + ", ".join(about)
+        said.append(["/%-19s %s" % (skill.name, words), uses])
     return said
 
 

@@ -5,14 +5,16 @@ questions.
 1. Whatever a person types is text, even ``{``.
 2. There is one turn at a time; lines that come meanwhile wait.
 3. While an approval waits, the next line answers it, unless it is a command.  Only ``y`` and
-   ``yes`` approve, and on a terminal a line that was typed before the question never does.
+   ``yes`` approve, and on a terminal a line that was typed before the question never does.  What
+   a model says may look like a question: a line that follows it does not approve, and the open
+   question is put again below.
 4. No line is lost silently.
 """
 
 from clawlite.core.base.effect import EXIT, PROMPT, SAY, TELL
 from clawlite.core.base.errors import ClawError, InvalidRequest, unexpected
 from clawlite.core.image.image import SKILLS
-from clawlite.core.base.printable import escape_ends
+from clawlite.core.base.printable import escape_ends, join_lines
 from clawlite.core.base.render import canonical
 from clawlite.core.turns.turn import turn
 
@@ -134,8 +136,9 @@ class Console:
         """Show a text that is not part of an answer."""
         self.agent.effects.append((TELL, text))
 
-    def _say(self, text: str):
-        self.agent.effects.append((SAY, text))
+    def _say(self, *lines):
+        """Say *lines*, each one line, whatever strangers have written into it."""
+        self.agent.effects.append((SAY, join_lines(lines)))
 
     def _prompt(self):
         asking = self._asking()
@@ -144,7 +147,12 @@ class Console:
         self._put = asking
         if asking or not (self.once or self._closing):
             self.agent.effects.append(
-                (PROMPT, asking.approval.prompt if asking else self.agent.image.agent.prompt)
+                (
+                    PROMPT,
+                    escape_ends(
+                        asking.approval.prompt if asking else self.agent.image.agent.prompt
+                    ),
+                )
             )
 
     def _asking(self):
@@ -190,8 +198,8 @@ class Console:
                 else:
                     from clawlite.core.protocol.commands import run
 
-                    for said in run(text, self.agent, self.history):
-                        self._say(said)
+                    for lines in run(text, self.agent, self.history):
+                        self._say(*lines)
             # an image may be damaged in a part that is rarely read: the session goes on
             except Exception as e:
                 self._say(error_text(e))
@@ -273,9 +281,10 @@ class Console:
             return
         self._put = task
         if task:
+            self.agent.has_spoken = False
             from clawlite.core.policy.approval import question
 
-            self._say(question(task.approval, now_ms))
+            self.agent.effects.append((SAY, question(task.approval, now_ms)))
         if task or self.turn is None:
             self._prompt()
             self._work(now_ms)
@@ -283,10 +292,14 @@ class Console:
     def _answer_approval(self, task, line, now_ms: int):
         said = "" if line is None else line.strip().lower()
         form = task.approval.form
-        if form and (not said or said.split()[0] not in _COMMANDS[:-2]):
+        if self.agent.has_spoken and not self._ahead and said and said[0] not in "n/":
+            self._put = None
+            self._say("An answer came below this question, which is put again:")
+            self._put_approval(task, now_ms)
+        elif form and (not said or said.split()[0] not in _COMMANDS[:-2]):
             tells, decided = form.heard(line)
             if tells:
-                self._say(tells)
+                self._say(*tells)
             if decided is None:
                 self._prompt()
             else:

@@ -194,7 +194,7 @@ class Edited:
         self._editor.record(b"\x1e" + data + b"\n")
 
     def note(self, text: str):
-        self._editor.show(text.encode() + b"\n")
+        self._editor.show(escape_ends(text).encode() + b"\n")
 
     def status(self, text: str):
         """Show *text* on the last row while no line is being read; "": nothing."""

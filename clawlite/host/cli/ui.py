@@ -14,12 +14,16 @@ _MANY_FILES = 8  # of a folder: more are one line
 
 def document(value: object) -> None:
     """Print *value* as JSON; what drives a terminal or cannot be seen is escaped."""
+    print(_json(value, 2))
+
+
+def _json(value: object, indent: int | None = None) -> str:
     from clawlite.core.base.escapes import is_unseen
 
-    text = json.dumps(value, ensure_ascii=False, indent=2)
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
     if not text.isascii():
         text = "".join(json.dumps(c)[1:-1] if c > "~" and is_unseen(ord(c)) else c for c in text)
-    print(text)
+    return text
 
 
 def print_data(*lines: str) -> None:
@@ -168,7 +172,7 @@ def show_decision(found: dict, as_json: bool) -> None:
 
 
 def simulating(facts: dict, as_json: bool) -> None:
-    print(json.dumps(facts, ensure_ascii=False) if as_json else facts["port"], flush=True)
+    print(_json(facts) if as_json else facts["port"], flush=True)
     print_note(
         f"A virtual board ({facts['board']}) is on {facts['link'] or facts['port']}; Ctrl-C ends "
         f"it."
@@ -217,7 +221,7 @@ def watched(changes, as_json: bool) -> int:
     try:
         for what, port in changes:
             if as_json:
-                print(json.dumps({"event": what, **port}, ensure_ascii=False), flush=True)
+                print(_json({"event": what, **port}), flush=True)
             else:
                 print_data(f"{marks[what]} {_port(port)}")
     except KeyboardInterrupt:

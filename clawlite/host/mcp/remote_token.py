@@ -14,7 +14,6 @@ import time
 
 from clawlite.core.base.effect import CLOSE, OPEN, RECEIVE, SLEEP
 from clawlite.core.base.errors import ClawError, ProviderError
-from clawlite.core.base.printable import join_lines
 from clawlite.core.net import device_flow
 from clawlite.core.net.device_flow import sign_in
 from clawlite.core.net.oauth2 import token
@@ -74,8 +73,7 @@ def _known(url: str, name: str) -> str:
 
 
 def _tell(uri: str, code: str, whole: str, seconds: int) -> None:
-    text = device_flow.sign_in_text(uri, code, whole, seconds)
-    sys.stderr.write(join_lines(text.split("\n")) + "\n")
+    sys.stderr.write(device_flow.sign_in_text(uri, code, whole, seconds) + "\n")
     sys.stderr.flush()
 
 

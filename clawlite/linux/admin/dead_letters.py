@@ -11,7 +11,7 @@ from clawlite.linux.admin.commands import print_error, print_failure
 from clawlite.linux.admin.trace import image_of
 from clawlite.linux.channels.dead_letters import SUFFIX, DeadLetters
 from clawlite.linux.files import files
-from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.io.jsontext import document
 from clawlite.linux.io.printing import print_line, print_note
 
 USAGE = "usage: clawlite channels dead [retry NUMBER | drop NUMBER] [MANIFEST | IMAGE] [--json]"
@@ -111,7 +111,7 @@ def _change(verb: str, chosen: tuple):
 def _show(found: list, as_json: bool):
     if as_json:
         print(
-            dumps(
+            document(
                 [
                     {
                         "channel": channel,
@@ -139,7 +139,7 @@ def _show(found: list, as_json: bool):
                 iso8601(one.at_s),
                 escape_name(one.actor) + "  " if one.actor else "",
                 escape_line(one.why, 200),
-                dumps(one.text[:_SHOWN]),
+                document(one.text[:_SHOWN]),
             )
         )
         line = "%s/%d  %s%s" % (

@@ -64,21 +64,18 @@ def main(args: list, board=None) -> int:
         if as_json:
             print(document(found))
             return 0
-        head = "call %d, %s%s\n" % (
-            number,
-            escape_line(found["time"]),
-            ", request %s" % escape_name(found["request_id"]) if found["request_id"] else "",
-        )
+        lines = ["call %d, %s" % (number, escape_line(found["time"]))]
+        if found["request_id"]:
+            lines[0] += ", request %s" % escape_name(found["request_id"])
+        lines += trace_text(image, event).split("\n")
         never = found["never"]
         if never:
             more = " and %d more" % (len(never) - _SHOWN) if len(never) > _SHOWN else ""
-            tail = "\n  Before the last of these, for other tools: %s%s" % (
-                ", ".join(map(escape_name, never[:_SHOWN])),
-                more,
+            lines.append(
+                "  Before the last of these, for other tools: %s%s"
+                % (", ".join(map(escape_name, never[:_SHOWN])), more)
             )
-        else:
-            tail = ""
-        print_line(*(head + trace_text(image, event) + tail).split("\n"))
+        print_line(*lines)
         return 0
     except ClawError as e:
         return print_error(e, as_json, 1)

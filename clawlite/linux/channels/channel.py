@@ -11,9 +11,10 @@ import importlib
 
 from clawlite.core.base.effect import LOG, TELL
 from clawlite.core.base.errors import ClawError, InvalidParams, PolicyDenied
-from clawlite.core.base.printable import escape_line
+from clawlite.core.base.printable import escape_line, join_lines
 from clawlite.core.image.features import CLI, KINDS
 from clawlite.core.image.image import SKILLS
+from clawlite.core.protocol.console import error_text
 from clawlite.core.turns.history import History
 from clawlite.core.turns.tools import PERSON
 from clawlite.core.turns.turn import turn
@@ -118,13 +119,11 @@ class Channel:
             else ""
         )
         closed = "" if self.kind == CLI or self._source else ", not open"
-        wrong = (
-            "\n  %d s ago: %s"
-            % ((self.now_ms() - self._wrong_ms) // 1000, escape_line(self._wrong))
-            if self._wrong
-            else ""
-        )
-        return "%-20s %s, %s%s%s%s" % (self.name, KINDS[self.kind].type, mode, waits, closed, wrong)
+        lines = ["%-20s %s, %s%s%s" % (self.name, KINDS[self.kind].type, mode, waits, closed)]
+        if self._wrong:
+            ago = (self.now_ms() - self._wrong_ms) // 1000
+            lines.append("  %d s ago: %s" % (ago, escape_line(self._wrong)))
+        return join_lines(lines)
 
     # -- what sources tell
 
@@ -289,6 +288,7 @@ class Channel:
         wrong = self._source.send(to, guard.text(text) if guard else text)
         if wrong:
             raise ClawError("channel %s: %s" % (self.name, wrong), "try again later")
+        self._guard_questions(text)
         return "queued"
 
     # -- turns
@@ -381,33 +381,41 @@ class Channel:
     def _ended(self, job: tuple, into: TurnOutput, error):
         text = into.text()
         if error:
-            said = (
-                "%s.%s"
-                % (error.message.rstrip("."), " Next: %s." % error.hint if error.hint else "")
-                if isinstance(error, ClawError)
-                else "%s: %s" % (type(error).__name__, error)
-            )
+            said = error_text(error)
             text = text + "\n" + said if text else said
             self.log("failed", actor=job[_ACTOR], reason=said)
         guard = self.agent.image.guard
         self._source.reply(job[_TO], guard.text(text) if guard else text, True, error is not None)
+        self._guard_questions(text)
+
+    def _guard_questions(self, text: str):
+        """After *text*, which a model has written: where it may pass for a question, those that
+        wait in this channel are put again, below it.
+        """
+        for task in self.agent.waiting if any(word in text for word in _ANSWERS) else ():
+            channel, _, job = self.channels.runs.get(task.number, (None, None, None))
+            if channel is self:
+                self._put_question(task, job)
 
     # -- approvals
 
     def announce(self, task, job: tuple):
         """Tell the admins, and the sender of the message, that *task* waits for an approval."""
-        from clawlite.core.policy.approval import question
-
-        asked = question(task.approval, self.now_ms(), "/show %d" % task.number)
-        how = task.approval.form.how if task.approval.form else ""
-        more = "\nAnswer with /approve %d%s or /deny %d" % (task.number, how, task.number)
-        self.tell_admins(asked, more, job)
+        self._put_question(task, job)
         if job[_ROLE] is not None and job[_ROLE] != ADMIN:
             self._source.reply(job[_TO], "This waits for approval.", False)
 
+    def _put_question(self, task, job: tuple):
+        from clawlite.core.policy.approval import question
+
+        how = task.approval.form.how if task.approval.form else ""
+        more = "\nAnswer with /approve %d%s or /deny %d" % (task.number, how, task.number)
+        by = "/show %d" % task.number
+        self.tell_admins(question(task.approval, self.now_ms(), by), more, job)
+
     def tell_admins(self, text: str, more: str = "", job=None):
-        """Send *text*, without secrets, and *more* to the admins; to one who has written the
-        message of *job*, where that came from.
+        """Send *text*, whose lines are this agent's own, without secrets, and *more* to the admins;
+        to one who has written the message of *job*, where that came from.
         """
         guard = self.agent.image.guard
         said = (guard.text(text) if guard else text) + more
@@ -429,18 +437,18 @@ class Channel:
         run = self.channels.runs.get(int(number)) if is_number else None
         task = self.agent.tasks.get(int(number)) if run and run[0] is self else None
         if role != ADMIN:
-            said = "Only an admin approves."
+            lines = ["Only an admin approves."]
         elif task is None or task.approval is None:
-            said = "No call with that number waits for approval." + self._waiting()
+            lines = ["No call with that number waits for approval." + self._waiting()]
         elif words[_COMMAND] == "/show":
             from clawlite.core.base.render import whole
 
-            said = "\n".join(whole(task.approval.tool.name, task.approval.arguments))
+            lines = whole(task.approval.tool.name, task.approval.arguments)
             guard = self.agent.image.guard
-            said = guard.text(said) if guard else said
+            lines = [guard.text(line) for line in lines] if guard else lines
         else:
-            said = self._decided(task, actor, words)
-        self._source.reply(to, said)
+            lines = [self._decided(task, actor, words)]
+        self._source.reply(to, join_lines(lines))
         return True
 
     def _waiting(self) -> str:
@@ -460,7 +468,7 @@ class Channel:
             try:
                 task.approval.form.fill_text(words[_REST].strip() if len(words) > _REST else "")
             except ClawError as e:
-                return "Not that: %s.%s" % (e.message, " Next: %s." % e.hint if e.hint else "")
+                return "Not that: " + error_text(e)
         self.log("approval", actor=actor, tool=task.approval.tool.name, answer=words[_COMMAND][1:])
         self.agent.answer(task, approves, "%s/%s said no" % (self.name, actor), self.now_ms())
         return "Approved." if approves else "Denied."

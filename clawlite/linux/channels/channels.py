@@ -20,7 +20,7 @@ import os
 import time
 
 from clawlite.core.base.errors import InvalidParams, PolicyDenied
-from clawlite.core.base.printable import escape_name
+from clawlite.core.base.printable import escape_ends, escape_name
 from clawlite.core.image.features import CLI
 from clawlite.core.image.image import CHANNELS
 from clawlite.linux.channels.access import ADMIN, OPEN, ROLE_NAMES, VIEWER
@@ -162,7 +162,7 @@ class Channels:
             self._announced[id(task.approval)] = known
         for channel, approval in announced.values():
             if approval.form and not approval.form.is_decided:
-                channel.tell_admins(approval.form.withdrawn)
+                channel.tell_admins(escape_ends(approval.form.withdrawn))
 
     def can_ask(self, task) -> bool:
         """Return whether the channel of *task* has an admin who can be asked.

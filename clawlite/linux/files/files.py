@@ -323,7 +323,7 @@ class Log:
             self.mend = mend(e)
             if not self._told:
                 self._told = True
-                os.write(2, ("clawlite: %s - %s\n" % (self._problem(e), mend(e))).encode())
+                print_to_stderr("%s - %s" % (self._problem(e), mend(e)))
             return False
         return True
 

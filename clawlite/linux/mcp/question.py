@@ -14,7 +14,7 @@ from typing import Any
 
 from clawlite.core.base.effect import APPROVE, TELL
 from clawlite.core.base.errors import ClawError, InvalidParams
-from clawlite.core.base.printable import escape_line
+from clawlite.core.base.printable import escape_line, join_lines
 from clawlite.core.base.render import canonical
 from clawlite.core.policy.approval import Approval
 from clawlite.linux.mcp.form_fields import MAX_SHOWN, field_of, quoted_text
@@ -94,10 +94,7 @@ class Question:
         about = "The question of the MCP server %s is withdrawn, because its call has ended: %s"
         return about % (self._server, self.said)
 
-    def text(self, left_s: int, by: str | None) -> str:
-        """Return the lines that a person is asked with; *by* "/show": at a console, where each
-        field is asked for by itself.
-        """
+    def _lines(self, left_s: int, by: str | None) -> list:
         lines = [
             "The MCP server %s asks during the call of %s:" % (self._server, self._tool),
             "  " + quoted_text(self.message, MAX_MESSAGE),
@@ -106,10 +103,16 @@ class Question:
         if self._warns_of_all:
             lines.append("  " + _WARNING)
         if by == "/show":
-            return "\n".join(lines + [self._prompt_text()])
+            return lines + [self._prompt_text()]
         for number, field in enumerate(self._fields):
             lines.append("  " + self._field_text(number, field))
-        return "\n".join(lines)
+        return lines
+
+    def text(self, left_s: int, by: str | None) -> str:
+        """Return the lines that a person is asked with; *by* "/show": at a console, where each
+        field is asked for by itself.
+        """
+        return join_lines(self._lines(left_s, by))
 
     def to_json(self) -> dict:
         """Return the question for a program that has forms of its own."""
@@ -145,31 +148,31 @@ class Question:
     # -- what a person says
 
     def heard(self, line) -> tuple:
-        """Take a line of the console, None at its end; return (what is said to that, True when it
-        may be sent, False when not, or None when there is more to ask).
+        """Take a line of the console, None at its end; return (lines that are said to that, True
+        when it may be sent, False when not, or None when there is more to ask).
         """
         word = "/cancel" if line is None else line.strip()
         if word in ("/decline", "/cancel", "/quit"):
             if word != "/decline":
                 self._action = "cancel"
-            return "", False
+            return [], False
         if word == "/again":
             self._values, self._field_index = {}, 0
-            return self._prompt_text(), None
+            return [self._prompt_text()], None
         if self._field_index == len(self._fields):
             self._is_filled = word.lower() in ("y", "yes")
             if self._is_filled or word.lower() in ("n", "no", ""):
-                return "", self._is_filled
-            return self._prompt_text(), None
+                return [], self._is_filled
+            return [self._prompt_text()], None
         field = self._fields[self._field_index]
         try:
             value = field.read(word)
         except ValueError as e:
-            return "  Not that: %s.\n%s" % (e, self._prompt_text()), None
+            return ["  Not that: %s." % e, self._prompt_text()], None
         if value is not None:
             self._values[field.name] = value
         self._field_index += 1
-        return self._prompt_text(), None
+        return [self._prompt_text()], None
 
     def fill(self, content):
         """Take the whole form, {name: value}; what is missing has its default.  Raises

@@ -13,11 +13,12 @@ from clawlite.core.swarm.swarm import DEAD, Swarm
 from clawlite.linux.admin.commands import print_failure
 from clawlite.linux.admin.trace import image_of
 from clawlite.linux.files import files
-from clawlite.linux.io.jsontext import document, dumps
+from clawlite.linux.io.jsontext import document
+from clawlite.linux.io.printing import print_line
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.bus import Bus
-from clawlite.linux.swarm_commands.printing import print_line, result_text
+from clawlite.linux.swarm_commands.results import result_lines
 
 USAGE = """usage: clawlite swarm up [FOLDER ...]
        clawlite swarm run TASK [MANIFEST | IMAGE] [--to IDENTITY] [--input JSON] [--json]
@@ -128,7 +129,7 @@ def main(args: list) -> int:
 
             if as_json or not words:
                 return print_failure("acl: expected %s, and no --json - %s" % (ONE_OF, _SEE_HELP))
-            print_line(acl(words[0], *_with_logins(words[1:])))
+            print_line(*acl(words[0], *_with_logins(words[1:])).split("\n"))
             return 0
         if verb == "run":
             from clawlite.linux.swarm_commands.run_task import run_task
@@ -340,7 +341,7 @@ def _run_verb(verb: str, words: list, as_json: bool) -> int:
                     "see those that were with: clawlite swarm dead",
                 )
             if as_json:
-                print(dumps({"task_id": task_id, "state": bus.state(task_id)}))
+                print(document({"task_id": task_id, "state": bus.state(task_id)}))
             else:
                 print_line(_DONE_TEXTS[change] % task_id)
         elif verb in ("stop", "resume"):
@@ -371,7 +372,7 @@ def _print_stop(verb: str, swarm: Swarm, bus: Bus, as_json: bool):
         found["running"] = sum(len(those) for those in bus.there(swarm)[0].values())
         found["count"] = sum(one.count for one in swarm.members)
     if as_json:
-        print(dumps(found))
+        print(document(found))
         return
     print_line(_DONE_TEXTS[verb] % swarm.name)
     if verb == "stop":
@@ -463,7 +464,7 @@ def _trace(bus: Bus, task_id: str, as_json: bool):
     events, reports = bus.history(task_id)
     if as_json:
         print(
-            dumps(
+            document(
                 {
                     "task_id": task_id,
                     "state": bus.state(task_id),
@@ -484,4 +485,5 @@ def _trace(bus: Bus, task_id: str, as_json: bool):
         print_line("%s  %-12s %s" % (iso8601(at_ms // 1000), what, who))
     for _, _, status, result, _, took_ms in reports:
         took = "" if took_ms is None else " after %d ms" % took_ms
-        print_line("%s%s: %s" % (status, took, result_text(result)))
+        first, *more = result_lines(result)
+        print_line("%s%s: %s" % (status, took, first), *["  " + line for line in more])

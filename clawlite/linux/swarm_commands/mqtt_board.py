@@ -19,10 +19,10 @@ from clawlite.core.image.image import SWARM
 from clawlite.core.swarm.swarm import FAILED, Swarm
 from clawlite.linux.files.files import open_image
 from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.io.printing import print_line
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.secrets.secrets import resolve, stores
 from clawlite.linux.swarm.board_member import BoardMember
-from clawlite.linux.swarm_commands.printing import print_line
 from clawlite.linux.swarm_commands.stepping import until_signal, wait
 from clawlite.linux.swarm_engines.engine import (
     FIRST_PAUSE_S,

@@ -13,12 +13,12 @@ from clawlite.core.net.http1 import EVENT_DATA, EVENT_KIND, EVENT_STATUS, Respon
 from clawlite.core.swarm.swarm import FAILED, REMOTE_SECRET, Swarm
 from clawlite.linux.files.files import open_image
 from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.io.printing import print_line
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.net.connections import Connections
 from clawlite.linux.secrets.secrets import resolve, stores
 from clawlite.linux.swarm.board_member import BoardMember
 from clawlite.linux.swarm_commands.a2a_turn import ASK, BEGINS, MAX_ANSWER, WAIT, A2ATurn, Remote
-from clawlite.linux.swarm_commands.printing import print_line
 from clawlite.linux.swarm_commands.stepping import until_signal, wait
 
 CONNECT_MS = 10000

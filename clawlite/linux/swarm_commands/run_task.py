@@ -7,10 +7,11 @@ import uuid
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.swarm.swarm import COMPLETED, RUNNING, WAITING, Swarm, Task
-from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.io.jsontext import document, loads
+from clawlite.linux.io.printing import print_line
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.member import outcome_of
-from clawlite.linux.swarm_commands.printing import print_line, result_text
+from clawlite.linux.swarm_commands.results import result_lines
 
 PERSON = "operator"  # the sender
 LOOK_MS = 1000  # between looks for processes that ended
@@ -64,7 +65,7 @@ def run_task(swarm, bus: Bus, description: str, to, data, as_json: bool, togethe
         bus.leave()
     if as_json:
         print(
-            dumps(
+            document(
                 {
                     "task_id": task.id,
                     "state": state,
@@ -75,7 +76,7 @@ def run_task(swarm, bus: Bus, description: str, to, data, as_json: bool, togethe
             )
         )
     else:
-        print_line(result_text(result))
+        print_line(*result_lines(result))
         if state != COMPLETED:
             os.write(2, b"clawlite: the task was not completed: %s\n" % state.encode())
     return 0 if state == COMPLETED else 1

@@ -26,7 +26,7 @@ from clawlite.linux.admin.commands import MANIFESTS
 from clawlite.linux.admin.trace import image_of
 from clawlite.linux.confinement import syscalls
 from clawlite.linux.files import files
-from clawlite.linux.swarm_commands.printing import print_line
+from clawlite.linux.io.printing import print_line
 from clawlite.linux.swarm_commands.together import images_of
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1, 60

@@ -10,7 +10,7 @@ import os
 
 from clawlite.core.image.features import EXPORTERS
 from clawlite.linux.files.files import own_file
-from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.io.jsontext import document, dumps
 from clawlite.linux.io.worker import Worker
 from clawlite.linux.telemetry.event import shown
 
@@ -121,7 +121,8 @@ def _all(fd: int, data: bytes):
 
 
 def _console(events: list):
-    _all(2, _lines(events))  # stdout is the agent's own line
+    for event in events:  # stdout is the agent's own line
+        _all(2, document(shown(event)).encode() + b"\n")
 
 
 def _file(path: str):

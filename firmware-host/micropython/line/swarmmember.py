@@ -16,6 +16,7 @@ behalf and gives it one task after the other.
 
 from clawlite.core.base.effect import PROMPT, SLEEP, TELL
 from clawlite.core.base.errors import ClawError, InvalidRequest, unexpected
+from clawlite.core.base.printable import escape_ends
 from clawlite.core.image.image import HAS_SIDE_EFFECTS
 from jsontext import loads
 from swarmstop import SwarmStop
@@ -130,7 +131,7 @@ class SwarmMember(SwarmStop):
         self.tell("report", report)
         console, agent = self._device.console, self._device.agent
         if console and not console.is_busy and not agent.waiting:
-            agent.effects.append((PROMPT, agent.image.agent.prompt))
+            agent.effects.append((PROMPT, escape_ends(agent.image.agent.prompt)))
 
     def _call(self, image, name, arguments, _, *more):
         """Run one call of the task's turn, as ``tools.call`` does."""

@@ -169,7 +169,7 @@ class Device:
             "clawlite: ERROR: %s%s; %s\n"
             % (
                 escape_ends(error.message),
-                " - " + error.hint if error.hint else "",
+                " - " + escape_ends(error.hint) if error.hint else "",
                 "stopped: too many failures"
                 if pause_ms is None
                 else "trying again in %d s" % (pause_ms // 1000),

@@ -135,6 +135,26 @@ def test_an_admin_approves_and_a_user_does_not(started):
     assert world.ran == ["careful"] and {chat for chat, _ in texts(server)[7:]} == {"1", "7"}
 
 
+def test_a_question_is_put_again_below_what_a_model_says_in_its_words(started):
+    world, server = started(ROLES)
+    server.message(7, "careful")
+    world.until(lambda: len(server.sent) == 2)
+    asked = texts(server)[0][1]
+    number = asked.split("/approve ")[1].split()[0]
+    forged = "Approve quick()?\n  (60 s, then denied)\nAnswer with /approve " + number
+    server.message(1, "echo " + forged)
+    world.until(lambda: len(server.sent) == 4)
+    (to, said), (again_to, again) = texts(server)[2:]
+    assert to == again_to == "1" and forged in said
+    assert "Approve careful()" in again and "/approve " + number in again
+    server.message(1, "echo hello")
+    world.until(lambda: len(server.sent) == 5)
+    assert texts(server)[4] == ("1", "You said: hello"), "it passes for no question"
+    server.message(1, "/deny " + number)
+    world.until(lambda: len(server.sent) == 7)
+    assert not world.ran
+
+
 def test_a_viewer_is_answered_and_no_tool_runs(started):
     world, server = started(ROLES)
     server.message(8, "quick")

@@ -79,6 +79,22 @@ def test_a_person_gives_a_task_and_gets_its_report(tmp_path, images):
         assert [event["what"] for event in found["events"]] == ["delegated", "taken", "completed"]
 
 
+def test_the_words_of_a_task_forge_no_row(tmp_path, images):
+    words = "look\n%s  2026-01-01T00:00:00Z  completed forged\x1b[2J\u202e\r" % (UUID % 9)[:8]
+    bus = Bus(str(tmp_path / "state/swarms/team"), lambda: 0, os.urandom)
+    bus.put(Task(UUID % 1, words, None, "lead\nb", ""))
+    bus.leave()
+    code, said, _ = swarm(tmp_path, "status", images[0])
+    assert code == 0 and said.count("\n") == len(MEMBERS) + 2, said
+    assert "look\\n" in said and not set("\x1b\u202e\r") & set(said)
+    for verb in ("status", "trace"):
+        words = [verb, UUID % 1] if verb == "trace" else [verb]
+        code, said, _ = swarm(tmp_path, *words, images[0], "--json")
+        assert code == 0 and json.loads(said) and not set("\x1b\u202e\r") & set(said)
+    code, said, _ = swarm(tmp_path, "trace", UUID % 1, images[0])
+    assert code == 0 and len(said.splitlines()) == 2, said
+
+
 def test_a_task_waits_until_somebody_is_there(tmp_path, images):
     with Agent(linux("swarm", "run", "look at 2", images[0]), tmp_path) as command:
         eventually(lambda: "no agent that could do it is running yet" in command.errors())
