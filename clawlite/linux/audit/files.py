@@ -21,6 +21,7 @@ except ImportError:  # Windows: there a board's records are read alone
 
 from clawlite.linux.audit.chain import Head, beginning, digest, link
 from clawlite.linux.files.files import inode, leads_to_inode, tell_replaced
+from clawlite.linux.files.marks import Mark
 from clawlite.linux.files.record_log import RecordLog
 from clawlite.linux.files.regular_file import MOST, open_end, open_regular
 from clawlite.scan.auditline import LOST_HEAD, head_of
@@ -49,7 +50,7 @@ class FileStore:
         self._folder, self._agent, self._kept_s = folder, agent, kept_s
         self._path = os.path.join(folder, "audit.jsonl")
         self._head_path = os.path.join(folder, "audit.head")
-        self._log = RecordLog(self._path, "the audit")  # its last segment
+        self._log = RecordLog(self._path, "the audit", Mark(self._path))  # its last segment
         self._head_fd = self._head_inode = None
         self._head = None  # ``Head``, as it was last written
         self._known = b""  # the same as bytes
@@ -137,10 +138,8 @@ class FileStore:
         """Begin a new segment, and remove old ones."""
         data = os.pread(self._log.fd, 4096, 0)
         n, _ = link(data.splitlines()[0])
-        os.rename(
-            self._path, os.path.join(self._folder, "audit-%012d.jsonl" % (n or self._head.last))
-        )
-        self._log.open()
+        name = "audit-%012d.jsonl" % (n or self._head.last)
+        self._log.begin_anew(os.path.join(self._folder, name))
         self._begun_s = now_s
         self._forget(now_s)
 

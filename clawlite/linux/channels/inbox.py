@@ -31,6 +31,7 @@ from collections import deque
 from clawlite.core.base.dialect import sha256
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.files.files import print_to_stderr
+from clawlite.linux.files.marks import Mark
 from clawlite.linux.files.record_log import RecordLog, is_sealed, sealed
 from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import dumps, loads
@@ -67,7 +68,7 @@ class Inbox:
     """
 
     def __init__(self, path):
-        self._path, self._log = path, path and RecordLog(path, "the inbox")
+        self._path, self._log = path, path and RecordLog(path, "the inbox", Mark(path))
         self._rewrite_at = REWRITE_BYTES
         self._last, self._ids = 0, deque(maxlen=REMEMBERED)
         self.waiting = {}

@@ -19,6 +19,7 @@ from bisect import bisect_left
 
 from clawlite.core.base.dialect import sha256
 from clawlite.linux.files.files import print_to_stderr
+from clawlite.linux.files.marks import Mark
 from clawlite.linux.files.record_log import RecordLog, is_sealed, sealed
 from clawlite.linux.files.regular_file import open_regular
 
@@ -39,7 +40,7 @@ class Seen:
 
     def __init__(self, path, kept_s: int):
         self._path, self._kept_s = path, kept_s
-        self._log = path and RecordLog(path, "the webhook's list of signatures")
+        self._log = path and RecordLog(path, "the webhook's list of signatures", Mark(path))
         self._lines = 0  # of the file
         # number of a part of time -> (array('Q') of its digests, sorted, array('B') of the seconds
         # within that part at which they came)

@@ -8,6 +8,7 @@ import os
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.files.files import aside, mend, print_to_stderr, write_whole
+from clawlite.linux.files.marks import replace_marked
 from clawlite.linux.files.record_log import is_sealed, sealed
 from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import dumps, loads
@@ -68,12 +69,13 @@ class State:
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
             fd = os.open(draft, flags, 0o600)
             try:
-                write_whole(fd, sealed(dumps(self.data).encode()))
+                line = sealed(dumps(self.data).encode())
+                write_whole(fd, line)
                 if lasting:
                     os.fsync(fd)
             finally:
                 os.close(fd)
-            os.replace(draft, self._path)
+            replace_marked(draft, self._path, line, lasting)
         except OSError as e:
             self.mend = mend(e)
             return "%s cannot be written: %s" % (self._path, e.strerror)

@@ -205,6 +205,12 @@ def own_file(path: str) -> None:
         pass
 
 
+def sqlite_uri(path: str, how: str) -> str:
+    """Return the URI by which SQLite opens the file *path*; *how*: "mode=ro"."""
+    name = "".join("%%%02x" % c if c in b"%?#" or c > 126 else chr(c) for c in os.fsencode(path))
+    return "file:%s?%s" % (name, how)
+
+
 def aside(path: str) -> str:
     """Return the name under which the damaged file *path* is kept: one that no other has.
 

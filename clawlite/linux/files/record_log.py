@@ -10,6 +10,7 @@ a webhook has seen, conversations in files, the journal of the memory and the se
    cut.
 3. ``rewrite`` replaces the file by a new one.  At any time one of the two is complete.
 4. A torn end or a damaged record is kept with ``set_aside`` before it is overwritten.
+5. With a mark (marks.py), the next start finds that the file was emptied, or is an older copy.
 
 Each format decides what a record is, who may write at the same time, and what a damaged record
 means for the others.  There are two ways to frame a record: ``sealed`` for a line of text, and
@@ -32,6 +33,7 @@ class RecordLog:
 
     path  of the file
     what  its name in messages, "the inbox"
+    mark  ``marks.Mark`` of the file, or None
     fd    of the open file, or None
     size  bytes of its whole records.  Where several processes write, the caller sets it to the
           file's size once it has the lock
@@ -40,8 +42,8 @@ class RecordLog:
     fd: int
     inode: tuple  # (device, inode) of the open file
 
-    def __init__(self, path: str, what: str):
-        self.path, self._what = path, what
+    def __init__(self, path: str, what: str, mark=None):
+        self.path, self._what, self._mark = path, what, mark
         self.fd = None  # type: ignore[assignment]
         self.inode = ()
         self.size = 0
@@ -101,11 +103,15 @@ class RecordLog:
             raise
         self._is_cut = True
         self.size += len(data)
+        if self._mark:
+            self._mark.note(self._mark.of(self.size, data), lasting)
 
     def cut(self, size: int):
         """Let the file end after *size* bytes.  Raises ``OSError``."""
         os.ftruncate(self.fd, size)
         self.size = size
+        if self._mark:
+            self._mark.note(self._mark.of_end(self.fd, size), False)
 
     def contents(self, start: int = 0) -> bytes:
         """Return the bytes of the open file from *start* on.  Raises ``OSError``."""
@@ -128,10 +134,22 @@ class RecordLog:
             file.flush()
             if lasting:
                 os.fdatasync(file.fileno())
+            if self._mark:
+                mark = self._mark.of_end(file.fileno(), file.tell())
+                self._mark.expect(mark)
             os.replace(draft, self.path)
             self.adopt(os.dup(file.fileno()))
         if lasting:
             sync_folder(os.path.dirname(self.path))
+        if self._mark:
+            self._mark.note(mark, lasting)
+
+    def begin_anew(self, path: str):
+        """Move the file to *path*, and begin an empty one.  Raises ``OSError``."""
+        if self._mark:
+            self._mark.expect(self._mark.of(0, b""))
+        os.rename(self.path, path)
+        self.open()
 
     def set_aside(self, data: bytes) -> str:
         """Keep *data*, which was read from this file, beside it; return the name.  Raises
@@ -144,6 +162,8 @@ class RecordLog:
 
     def close(self):
         """Close the file."""
+        if self._mark:
+            self._mark.close()
         fd = self.fd
         self.fd = None  # type: ignore[assignment]  # its number may be another file's next
         if fd is not None:

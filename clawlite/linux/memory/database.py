@@ -10,6 +10,7 @@
     vectors   normalised, float32
     sealed    stores whose entries are encrypted (encryption.py)
     damaged   entries that differ from their checksums, unchanged (entry.py)
+    written   a number that grows with the commits, which ``state.marks`` names, too (marks.py)
     folded    the last record of the journal that is in this file (memory_journal.py)
 
 1. WAL.  A commit is a write(2) into the log, and survives kill -9 once that has returned.  A
@@ -25,10 +26,19 @@ import os
 from errno import EDQUOT, EFBIG, EIO, ENOSPC, errorcode
 
 from clawlite.core.base.errors import QueryFailed, StoreError
-from clawlite.linux.files.files import FAULTY, mend, own_file, state_folder, tell_replaced
+from clawlite.linux.files.files import (
+    FAULTY,
+    mend,
+    own_file,
+    sqlite_uri,
+    state_folder,
+    tell_replaced,
+)
+from clawlite.linux.files.marks import COUNTED, Mark, closed, count_up, number_of
 from clawlite.linux.files.record_log import lasting_folder, sync_folder
 
 FILE = "memory.db"
+_COUNTS = 64  # commits of one process between two that are counted
 BUSY_MS = 2000  # another process of this agent may be writing
 APPLICATION = 0x434C4157  # "CLAW"
 MIGRATIONS = (
@@ -86,6 +96,9 @@ class Database:
         self.opened = 0  # how often the file was opened
         self._compares = None  # whether this connection has sqlite-vec
         self.read_only = False
+        self._mark = Mark(self.path)
+        self._commits = 0  # of this connection
+        self._counted = True  # its last commit is counted
 
     def run(self, sql: str, values=()):
         """Return a cursor.  Raises ``_sqlite3.Error``, which ``failure`` puts into words."""
@@ -133,7 +146,14 @@ class Database:
             )
 
     def commit(self):
+        """End a commit.  The first one, and one of ``_COUNTS``, is counted: that writes a page."""
+        counts = self._commits % _COUNTS == 0
+        number = count_up(self.run) if counts else 0
         self.run("COMMIT")
+        self._commits += 1
+        self._counted = counts
+        if counts:
+            self._mark.note((number, COUNTED, 0), self._syncs)
 
     def rollback(self):
         """Undo the transaction; when that fails, close the connection."""
@@ -176,6 +196,7 @@ class Database:
 
     def close(self):
         """Close the file; SQLite moves its log into it."""
+        number = None if self.read_only else self._count_last()
         connection, self._connection, self._compares = self._connection, None, None
         if connection is not None:
             try:
@@ -183,6 +204,22 @@ class Database:
             # committed data is in the log, and is read from there the next time
             except Exception:
                 pass
+        if number is not None:
+            self._mark.note((number, COUNTED, closed(self.path)), self._syncs)
+        self._mark.close()
+
+    def _count_last(self):
+        """Count the last commit; return the number that the file has then, None when that fails."""
+        if self._connection is None:
+            return None
+        try:
+            if not self._counted:
+                self.run("BEGIN IMMEDIATE")
+                self._commits = 0
+                self.commit()
+            return number_of(self.run)
+        except Exception:  # the file is damaged, or the disk is full: requests have said so
+            return None
 
     def _open(self):
         try:
@@ -194,6 +231,7 @@ class Database:
             ) from None
         make_folder(self.folder)
         self.opened += 1
+        self._commits, self._counted = 0, True
         self._syncs = self.read_only = False
         own_file(self.path)
         try:
@@ -217,19 +255,17 @@ class Database:
 
     def _try(self, connect, how: str):
         self.read_only = how != "rwc"
-        name = "file:%s?mode=%s" % (
-            "".join(
-                "%%%02x" % c if c in b"%?#" or c > 126 else chr(c) for c in os.fsencode(self.path)
-            ),
-            how,
-        )
         log = None
         if how == "rwc" and _size(self.path + "-wal"):
             from clawlite.linux.files.sqlite_log import check, last_commit
 
             log = last_commit(self.path)
         self._connection = connect(
-            name, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000
+            sqlite_uri(self.path, "mode=" + how),
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=BUSY_MS / 1000,
         )
         version = self.row("PRAGMA user_version")[0]
         self._status = os.stat(self.path)

@@ -64,7 +64,9 @@ class FileConversations:
     def _run(self, job: tuple):
         _, verb, store, part, details = job
         path = self.path(store, part or "")
-        lines = self._known.setdefault(path, JSONLFile(path, self._dumps, self._loads))
+        if path not in self._known:
+            self._known[path] = JSONLFile(path, self._dumps, self._loads, self._files.state)
+        lines = self._known[path]
         try:
             if not lines.open(verb == "store"):
                 return {"query": {"entries": []}, "compact": (0, 0), "oldest": []}[verb]

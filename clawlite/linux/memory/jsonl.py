@@ -32,6 +32,7 @@ from stat import S_ISREG
 
 from clawlite.core.base.errors import ClawError, InvalidParams, StoreError
 from clawlite.linux.files.files import aside, print_to_stderr
+from clawlite.linux.files.marks import Mark
 from clawlite.linux.files.record_log import RecordLog, lasting_folder, sync_folder
 from clawlite.linux.memory.partitions import KEPT_MS
 
@@ -61,16 +62,17 @@ class JSONLFile:
 
     path   of the file
     dumps, loads  JSON
+    folder  the state folder of its agent
     """
 
-    def __init__(self, path: str, dumps, loads):
+    def __init__(self, path: str, dumps, loads, folder: str = ""):
         self.path, self._dumps, self._loads = path, dumps, loads
         self.records = []
         self._status = None  # (inode, bytes) of what is in memory
         self._torn = 0  # bytes behind the last whole line
         self._told = None  # (inode, bytes) of the torn file that has been reported
         self._damaged = []  # numbers of lines that are not valid
-        self._log = RecordLog(path, "the conversation")
+        self._log = RecordLog(path, "the conversation", Mark(path, 0, folder))
 
     def open(self, new: bool) -> bool:
         """Lock the file, and read what others have changed; return whether there is one.  *new*:

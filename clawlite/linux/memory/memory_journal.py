@@ -23,6 +23,7 @@ from clawlite.core.base.errors import CBORError
 from clawlite.core.formats.cbor import decode
 from clawlite.core.formats.encoder import encode
 from clawlite.linux.files.files import print_to_stderr
+from clawlite.linux.files.marks import Mark
 from clawlite.linux.files.record_log import RecordLog, framed, payloads
 from clawlite.linux.memory.entry import BITS, insert
 
@@ -42,7 +43,8 @@ class Journal:
         self.path = os.path.join(folder, FILE)
         self.entries = 0
         self.fault = None
-        self._log = RecordLog(self.path, "the memory's journal")  # its size: while it is locked
+        # its size: while it is locked
+        self._log = RecordLog(self.path, "the memory's journal", Mark(self.path))
         # bytes, as this process left the file; None: this process does not know its content
         self._size = None
         self._sequence = 0  # of the last record

@@ -19,6 +19,7 @@ from stat import S_ISREG
 from clawlite.core.base.errors import InvalidParams, StoreError
 from clawlite.linux.files import quota
 from clawlite.linux.files.files import expand_home
+from clawlite.linux.files.marks import agent_folder
 from clawlite.linux.files.real_path import open_real, resolve
 from clawlite.linux.files.record_log import lasting_folder
 
@@ -33,10 +34,13 @@ class Files:
 
     folder  of those without a path
     own     (name of the store that is the tools' workspace, that folder), or None
+
+    state   the state folder of the agent that *folder* lies in, or ""
     """
 
     def __init__(self, folder: str, own=None):
         self._folder = os.path.join(folder, "files")
+        self.state = agent_folder(self._folder)
         self._own = own
         self._real = {}  # path of a workspace -> where it led when it was first used
 

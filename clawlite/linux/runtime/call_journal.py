@@ -34,6 +34,7 @@ from clawlite.core.idempotency.idempotency import (
     still,
 )
 from clawlite.linux.files.files import aside, leads_to, state_folder, tell_replaced
+from clawlite.linux.files.marks import Mark, boot_id
 from clawlite.linux.files.record_log import RecordLog
 from clawlite.linux.io.jsontext import dumps, loads
 
@@ -55,7 +56,7 @@ class Journal:
         self._folder = state_folder(agent)
         self._path = os.path.join(self._folder, "calls.journal")
         self._lock = None
-        self._log = RecordLog(self._path, "the journal of calls")
+        self._log = RecordLog(self._path, "the journal of calls", Mark(self._path))
         self._slot = 0
         self._boot_s = 0  # seconds that are added to the time since boot
         self._earlier_s = None  # when an earlier boot wrote the last record
@@ -411,8 +412,4 @@ def _up_s() -> int:
 
 def _boot() -> str:
     """Return an id of the present boot of this machine."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return '"%s"' % file.read(40).strip()
-    except OSError:
-        return '""'
+    return '"%s"' % boot_id()

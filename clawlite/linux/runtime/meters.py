@@ -13,6 +13,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import PROVIDERS
 from clawlite.core.policy.ledger import CALLS, ENTRY_AMOUNT, ENTRY_KEY, Ledger, add
 from clawlite.linux.files.files import aside, state_folder, write_whole
+from clawlite.linux.files.marks import replace_marked
 from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import dumps, loads
 
@@ -177,11 +178,12 @@ class CounterFile:
             0o600,
         )
         try:
-            write_whole(fd, dumps(spent).encode())
+            data = dumps(spent).encode()
+            write_whole(fd, data)
             if self._lasting:
                 os.fdatasync(fd)
             status = os.fstat(fd)
         finally:
             os.close(fd)
-        os.replace(self._path + ".new", self._path)
+        replace_marked(self._path + ".new", self._path, data, self._lasting)
         self._seen = (status.st_ino, status.st_mtime_ns, status.st_size)

@@ -3,8 +3,8 @@ one, and the memory, which is loaded at its first request."""
 
 import os
 
-from clawlite.core.image.image import CONTEXT, MEMORY
-from clawlite.linux.files.files import state_folder
+from clawlite.core.image.image import CONTEXT, MEMORY, SWARM
+from clawlite.linux.files.files import state_folder, swarm_folder
 
 MAX_IDS = 4096  # calls of an operator that are remembered
 # of those, calls that may run again: their records are looked through often
@@ -39,6 +39,24 @@ class Persistence:
             from clawlite.core.policy.approval import restarted
 
             restarted(self._agent, self._open().waiting(), says)
+
+    def tell_old_files(self, warn):
+        """Tell of files that were emptied or are old; *warn*: function(text), write to the log."""
+        for folder in self._folders():
+            if os.path.exists(os.path.join(folder, "state.marks")):
+                from clawlite.linux.files.old_files import tell
+
+                tell(folder, warn)
+
+    def _folders(self) -> list:
+        """Return the state folders of this agent, and of its swarm."""
+        image = self._agent.image
+        folders = [state_folder(image.agent.name)]
+        if image.size_of(SWARM):
+            from clawlite.core.swarm.swarm import Swarm
+
+            folders.append(swarm_folder(Swarm(image.section(SWARM)).name))
+        return folders
 
     def carry_out(self, effect: tuple):
         """Carry a KEEP effect out."""

@@ -1,9 +1,9 @@
 """The state STARTING on Linux, and how an agent goes on after a failure (CKP 0.2.0, section 8;
 docs/adr/0013).
 
-1. STARTING runs tools.py (at level none).  It checks that a log that policies demand (audit-only),
-   an audit and the folder of stores can be written, and that the packages of channels are
-   installed.
+1. STARTING tells files that are older than what the agent wrote last.  It runs tools.py (at level
+   none).  It checks that a log that policies demand (audit-only), an audit and the folder of stores
+   can be written, and that the packages of channels are installed.
 2. ERROR has three causes: STARTING fails, that log or audit cannot be written later, or the loop
    meets an unexpected exception.
 3. At a console, a failed start is shown at once, for a person to fix.  An operator's agent tries
@@ -54,6 +54,7 @@ class Startup:
         """Do the work of STARTING.  Raises ``ClawError``, and KeyboardInterrupt when a signal ends
         tools.py.
         """
+        self._shell.persistence.tell_old_files(self._shell.warn)
         if self.source and self._functions is not None:
             space = maker_code.functions(self.source, self._log_print)
             self._functions.update(space)

@@ -30,7 +30,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.base.render import canonical
 from clawlite.core.swarm.circle import Circle, Open, Peer
 from clawlite.core.swarm.swarm import DEAD, FAILED, RUNNING, WAITING
-from clawlite.linux.files import sqlite_log
+from clawlite.linux.files import marks, sqlite_log
 from clawlite.linux.files.files import own_file, tell_replaced
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.swarm import reserve
@@ -127,6 +127,7 @@ class Bus:
         self._seen = 0  # number of the last broadcast that ``messages`` has passed
         self._own = deque(maxlen=MOST_MESSAGES)  # numbers of those that this process sent
         self._reported = 0  # row of the last report that ``reported`` gave
+        self._number = 0  # of the file, as ``marks.count_up`` has it
         self._joined = {}  # id of each member that this process is -> what ``join`` was asked
         self._open()
 
@@ -237,6 +238,15 @@ class Bus:
             db.executemany("delete from peers where process = ?", ended)
             rows = [(process, *of) for process, of in members.items() if of[0]]
             db.executemany("insert or replace into peers values (?, ?, ?)", rows)
+            self._number = marks.count_up(db.execute) if rows and self._folder else 0
+        self._note()
+
+    def _note(self):
+        """Write how far the file has come: a start tells when it is behind that."""
+        if self._number:
+            mark = marks.Mark(os.path.join(self._folder, FILE))
+            mark.note((self._number, marks.COUNTED, 0), False)
+            mark.close()
 
     def speak_as(self, process: str, identity: str):
         """What is asked from now on is asked for this member, which this process is."""
@@ -254,7 +264,11 @@ class Bus:
         """Be gone; what this process ran is given back before."""
         try:
             gone = [(process,) for process in self._joined] or [(self.process,)]
+            self._db.execute("begin immediate")
             self._db.executemany("delete from peers where process = ?", gone)
+            self._number = self._number and marks.count_up(self._db.execute)
+            self._db.execute("commit")
+            self._note()
             self._changed()
         except (OSError, sqlite3.Error):  # the others see that nobody reads the FIFO
             pass

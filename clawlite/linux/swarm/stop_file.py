@@ -5,6 +5,7 @@ engine cannot be asked.
 import os
 
 from clawlite.core.base.errors import ClawError
+from clawlite.linux.files.marks import NOTHING, Mark, replace_marked
 from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import dumps, loads
 
@@ -51,13 +52,17 @@ class StopFile:
                 os.unlink(self._path)
             except FileNotFoundError:
                 pass
+            mark = Mark(self._path)
+            mark.note(NOTHING, False)
+            mark.close()
         else:
             os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
             part = "%s.%d" % (self._path, os.getpid())
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
             with open(os.open(part, flags, 0o600), "wb") as file:
-                file.write(dumps(stop).encode())
+                data = dumps(stop).encode()
+                file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(part, self._path)
+            replace_marked(part, self._path, data, True)
         self._was = stop

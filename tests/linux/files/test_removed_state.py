@@ -1,14 +1,15 @@
 """A state folder that is removed or replaced while its agent runs: what is acknowledged after it
-is found again.
+is found again.  Files of it that were emptied meanwhile are told at the next start.
 """
 
 import json
 import os
 import shutil
 import sqlite3
+import subprocess
 
 import pytest
-from agents import UUID, clawlite, linux
+from agents import UUID, clawlite, environment, linux
 from memory_operator import Operator
 
 from clawlite.core.idempotency.idempotency import BEGIN
@@ -132,3 +133,30 @@ def test_a_journal_that_cannot_be_opened_anew_closes_no_other_file(tmp_path, mon
         for fd in others:
             os.close(fd)
         journal.close()
+
+
+def ask(home, image):
+    words, env = linux("ask", "hello", image), environment(home)
+    return subprocess.run(words, env=env, capture_output=True, text=True, timeout=60)
+
+
+def test_every_start_of_an_agent_looks(image, tmp_path):
+    """Whatever starts it: an operator's agent and a single question."""
+    home = tmp_path / "home"
+    home.mkdir()
+    state = home / "state" / "a"
+    for _ in range(2):
+        with Operator(linux("serve", image, "--stdio"), home).boot() as agent:
+            assert "watered" in water(agent, 1)
+            assert agent.errors() == ""
+            agent.process.kill()
+    (state / "calls.journal").write_bytes(b"")
+    asked = ask(home, image)
+    assert asked.stdout == "Hello yourself.\n", asked.stderr
+    assert "the journal of calls %s/calls.journal is empty" % state in asked.stderr
+    log = [json.loads(line) for line in (state / "log.jsonl").read_text().splitlines()]
+    assert [one for one in log if "calls.journal is empty" in one.get("text", "")]
+    assert ask(home, image).stderr == ""
+    (state / "audit.jsonl").unlink()
+    with Operator(linux("serve", image, "--stdio"), home).boot() as agent:
+        assert "the audit %s/audit.jsonl is missing" % state in agent.errors()
