@@ -273,7 +273,7 @@ bench-peers: $(STAMP) accel peers-requirements peers-agents.requirements ## meas
 	$(BIN)/python benchmarks/peers/agents.py $(PEERS)/agents.requirements/bin/python \
 		$(if $(OUT),-o $(OUT)) || rc=1; exit $$rc
 
-bench-swarm: $(STAMP) redis nats mosquitto ## a task of a swarm beside its engine's own request
+bench-swarm: $(STAMP) redis nats ## a task of a swarm beside its engine's own request
 	@$(BIN)/python benchmarks/swarm_tasks.py $(if $(OUT),-o $(OUT))
 
 # Counts, no times: the same wherever the same interpreters run (benchmarks/gate.json).

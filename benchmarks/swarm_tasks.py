@@ -9,8 +9,6 @@ sqlite-wal  bare: a row for the request and one for the reply, each committed an
             into a FIFO
 redis       bare: XADD and XREAD on two streams, appendfsync always
 nats        bare: a message for each, acknowledged by JetStream, pushed to a subscriber
-mosquitto   bare: a message of QoS 1 for each; who sends it has it on disk first, synced, as the
-            keeper of a swarm's log has
 in-process  no engine: two ends in one process
 
 The engines and agents are those of the tests.  Rows as of clawlite bench, docs in README.md here.
@@ -22,7 +20,6 @@ import functools
 import json
 import os
 import select
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -47,7 +44,7 @@ from clawlite.host.bench.run import Bench  # noqa: E402
 from clawlite.host.targets import targets  # noqa: E402
 
 ROUNDS, BLOCK, WARM = 15, 20, 20
-KINDS = [INSIDE, "sqlite-wal", *SERVERS, "mosquitto"]
+KINDS = [INSIDE, "sqlite-wal", *SERVERS]
 # that 15 rounds took on the machine of results/targets, for the line of progress
 RECORDED_S = {INSIDE: 1, "sqlite-wal": 4}
 RECORDED_ENGINE_S = 8
@@ -167,63 +164,6 @@ class BareNATS:
             await self._js.publish("bare.answer", b"Dry.")
 
 
-class BareMQTT:
-    def __init__(self, place):
-        from paho.mqtt import client as paho
-
-        self._client = paho.Client(paho.CallbackAPIVersion.VERSION2, protocol=paho.MQTTv311)
-        self._heard, self._is_in = 0, False
-        self._client.on_message = self._message
-        self._client.on_subscribe = self._subscribed
-        self._client.connect("127.0.0.1", place[2])
-        self._line = self._client.socket()
-        self._line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._log = tempfile.TemporaryFile()
-
-    def _message(self, *_):
-        self._heard += 1
-
-    def _subscribed(self, *_):
-        self._is_in = True
-
-    def _until(self, fact):
-        while not fact():
-            self._client.loop(1)
-            # as the engine of a swarm does: mosquitto waits for what TCP acknowledges later
-            self._line.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
-
-    def _hear(self, name: str):
-        if not self._is_in:
-            self._client.subscribe("bare/" + name, 1)
-            self._until(lambda: self._is_in)
-
-    def _say(self, name: str):
-        os.write(self._log.fileno(), b"x" * 64)
-        os.fdatasync(self._log.fileno())
-        return self._client.publish("bare/" + name, b"ping", 1)
-
-    def one(self):
-        self._hear("answer")
-        began, heard = time.perf_counter(), self._heard
-        said = self._say("ask")
-        self._until(said.is_published)
-        acknowledged = time.perf_counter()
-        self._until(lambda: self._heard > heard)
-        return (acknowledged - began) * 1000, (time.perf_counter() - began) * 1000
-
-    def serve(self):
-        self._hear("ask")
-        answered = 0
-        while True:
-            self._until(lambda: self._heard > answered)
-            answered += 1
-            self._say("answer")
-
-    def close(self):
-        self._client.disconnect()
-        self._log.close()
-
-
 class BareSQLite:
     def __init__(self, place):
         os.makedirs(place, exist_ok=True)
@@ -266,7 +206,7 @@ class BareSQLite:
             os.close(fd)
 
 
-BARE = {"redis": BareRedis, "nats": BareNATS, "sqlite-wal": BareSQLite, "mosquitto": BareMQTT}
+BARE = {"redis": BareRedis, "nats": BareNATS, "sqlite-wal": BareSQLite}
 
 
 class Other:
@@ -305,7 +245,7 @@ def measured(kind: str, folder: Path, rounds: int) -> dict:
             lead, hand = world.bus("lead", 0), world.bus("hand")
             made["task"] = Tasks(lead, hand)
         else:
-            keep, lead = str(folder / "keep"), world.bus("lead", 0)  # over MQTT it keeps the log
+            keep, lead = str(folder / "keep"), world.bus("lead", 0)
             others += [Other(role, kind, world.place, keep) for role in ("bare", "task")]
             made["bare"] = BARE[kind](world.place)
             made["task"] = Tasks(lead)

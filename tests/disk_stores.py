@@ -6,10 +6,8 @@ look()     something else that touches the file
 close()
 """
 
-import errno
 import itertools
 import os
-import sqlite3
 
 from memory_world import World, store
 
@@ -27,7 +25,6 @@ from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.runtime import call_journal, meters
 from clawlite.linux.secrets import secrets
 from clawlite.linux.swarm import bus
-from clawlite.linux.swarm_engines.mqtt_log import KeptLog
 
 MUCH = "x" * 40  # a part of each item; half of it is still a part
 
@@ -262,27 +259,6 @@ class Reports:
 
     def close(self):
         self.one._log.close()  # as a kill does
-
-
-class SwarmLog:
-    """The log of a swarm over MQTT."""
-
-    def __init__(self, folder):
-        self.one = KeptLog(os.path.join(folder, "swarm"))
-
-    def put(self, name):
-        try:
-            self.one.add([("ann", (name + MUCH).encode())])
-        except sqlite3.Error as e:
-            raise OSError(errno.ENOSPC, str(e)) from None
-        return True
-
-    def found(self):
-        rows = [data for _, part in self.one.since(0) for _, _, data in part]
-        return [data.decode().removesuffix(MUCH) for data in rows]
-
-    def close(self):
-        self.one.close()
 
 
 class SwarmTasks:

@@ -112,34 +112,4 @@ class NATS(Server):
         return ["-c", str(file)]
 
 
-class Mosquitto(Server):
-    """As it comes: what it has acknowledged is not on disk."""
-
-    name, program = "mosquitto", "mosquitto"
-    scheme = "mqtt"
-    more = "allow_anonymous true\n"
-
-    def words(self) -> list:
-        file = self.folder / "mosquitto.conf"
-        file.write_text(
-            "listener %d 127.0.0.1\npersistence true\npersistence_location %s/\nuser root\n%s"
-            % (self.port, self.folder, self.more)
-        )
-        return ["-c", str(file)]
-
-
-class NATSListener(NATS):
-    """The MQTT listener of a NATS server."""
-
-    scheme = "mqtt"
-
-    def words(self) -> list:
-        words, file = super().words(), self.folder / "nats.conf"
-        text = file.read_text().replace("127.0.0.1:%d" % self.port, "127.0.0.1:-1")
-        file.write_text("server_name: one\n%smqtt { listen: 127.0.0.1:%d }\n" % (text, self.port))
-        return words
-
-
 SERVERS = {"redis": Redis, "nats": NATS}
-# brokers that a swarm with [swarm] transport = "mqtt" speaks to; one of its members keeps the log
-BROKERS = {"mosquitto": Mosquitto, "nats-mqtt": NATSListener}

@@ -12,14 +12,14 @@ import time
 from pathlib import Path
 
 from agents import DEADLINE_S
-from engines import BROKERS, SERVERS
+from engines import SERVERS
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.protocol.group_session import Later
 from clawlite.core.swarm.swarm import COMPLETED, STATUSES, WAITING, Swarm, Task
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.member import Member
-from clawlite.linux.swarm.replicated_bus import ReplicatedBus, keeper_of
+from clawlite.linux.swarm.replicated_bus import ReplicatedBus
 from clawlite.linux.swarm.shared_memory import SharedMemory
 from clawlite.linux.swarm.stop_file import StopFile
 from clawlite.linux.swarm_engines import redis_engine
@@ -27,7 +27,7 @@ from clawlite.linux.swarm_engines.engine import NAMES, engine_of
 
 ROOT = Path(__file__).resolve().parents[1]
 IDS = ["c1a00000-0000-4000-8000-%012d" % number for number in range(9)]
-ENGINES = [*SERVERS, *BROKERS]
+ENGINES = list(SERVERS)
 KINDS = ["sqlite-wal", *ENGINES]
 INSIDE = "in-process"  # all ends are in this process
 MEMBERS = [["lead", "u", "leader", 1], ["hand", "u", "worker", 2]]
@@ -58,11 +58,10 @@ def end_of(kind: str, place, keep, password: str = "", clock=wall_ms):
     if kind == "sqlite-wal":
         return Bus(place, clock, os.urandom)
     swarm = Swarm(RECORD)
-    record = [NAMES.index("mqtt" if kind in BROKERS else kind), *place]
-    home = str(keep), keeper_of(swarm)
+    record = [NAMES.index(kind), *place]
 
     def make(process: str, identity: str):
-        return engine_of(record, password, "team", process, identity, home)
+        return engine_of(record, password, "team", process, identity)
 
     return ReplicatedBus(make, swarm, clock, now_ms, os.urandom, StopFile(str(keep)))
 
@@ -70,14 +69,12 @@ def end_of(kind: str, place, keep, password: str = "", clock=wall_ms):
 def settings(kind: str, server) -> tuple:
     """Return (backend of a manifest, its clawlite.toml) for *server* of an engine of *kind*."""
     toml = '[swarm]\naddress = "%s://127.0.0.1:%d"\n' % (server.scheme, server.port)
-    if kind in BROKERS:
-        return "nats", toml + 'transport = "mqtt"\n'
     return kind, toml
 
 
 def server_of(kind: str, folder):
     """Return a started server of an engine of *kind*."""
-    return dict(SERVERS, **BROKERS)[kind](folder)
+    return SERVERS[kind](folder)
 
 
 class Turns(Member):

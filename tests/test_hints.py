@@ -163,9 +163,6 @@ EXCEPTIONS = {
         "firmware-host/micropython/net/connection.py": "Connection.tick",
         "firmware-host/micropython/net/lan.py": "Lan._prove Lan.ready Lan.tick",
         "firmware-host/micropython/net/lookup.py": "Lookup.address _question",
-        "firmware-host/micropython/net/mqttmember.py": (
-            "Mqtt._came*2 Mqtt._feed Mqtt.ready Mqtt.tick"
-        ),
         "firmware-host/micropython/stores/meters.py": "Meters._read",
     },
     PASSED_ON: {

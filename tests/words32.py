@@ -193,8 +193,6 @@ SWARM = """  swarm:
         { message_passing: queue, backend: sqlite-wal, concurrency: { max_parallel: 4 } }
       aggregation: { strategy: leader-decides }
 """
-ON_MQTT = SWARM.replace("sqlite-wal", "nats") % "sample"
-MQTT = 'reflex = "reflex.toml"\n[swarm]\ntransport = "mqtt"\naddress = "mqtt://127.0.0.1:9"\n'
 _BOARD_INFO = '  tools: ["claw://registry/clawlite/board-info@1.0.0"]\n'
 
 
@@ -265,7 +263,6 @@ def references(folder: Path) -> dict:
                 remote("openai-compatible") + SWARM % "sample",
                 dict(clawlite_toml="[gateway]\n"),
             ),
-            ("mqtt", claw + ON_MQTT, dict(_REFLEX, clawlite_toml=MQTT)),
             (
                 "lan",
                 remote("openai-compatible"),

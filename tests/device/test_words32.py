@@ -144,10 +144,10 @@ def test_words_of_32_bits_have_a_picos_stack(board, agents, monkeypatch):
         monkeypatch.setattr(words32, "STACK", stack)
         found[stack] = words32.measure(board, agents["greenhouse"], 32)
     little, pico, whole = found.values()
-    # what a step takes differs by the digits of the times in it
-    pairs = zip(pico.pop("most"), whole.pop("most"), strict=True)
-    assert all(abs(one - other) <= 64 for one, other in pairs)
-    assert pico == whole and little["ready"] == whole["ready"]
+    # what a step takes differs by the digits of the times in it, and by what a stack seems to name
+    pairs = [*zip(pico.pop("most"), whole.pop("most"), strict=True)]
+    pairs += [(pico[key], whole[key]) for key in whole] + [(little["ready"], whole["ready"])]
+    assert all(abs(one - other) <= 64 for one, other in pairs), found
     # the turn needs more, and its modules are not there afterwards
     assert little["after"] < whole["after"] - 8192, found
 
@@ -505,7 +505,6 @@ def test_every_part_of_the_code_has_its_sizes():
         "log",
         "machinepins",
         "memory",
-        "mqtt",
         "openai",
         "pins",
         "reflex",
@@ -619,17 +618,3 @@ def test_a_member_of_a_swarm(board, tmp_path):
         found.append(words32.measure(board, folder, 32))
     more = {key: found[1][key] - found[0][key] for key in ("ready", "after")}
     assert max(more.values()) <= 4096, (more, found)
-
-
-def test_a_member_of_a_swarm_by_mqtt(board, tmp_path):
-    """What a board's swarm client takes, beside the same agent in no swarm: with 32-bit words no
-    more than 12 KiB.  Nobody is at the broker's place.
-    """
-    if words32.missing():
-        pytest.skip(words32.missing())
-    found = [
-        words32.measure(board, words32.references(tmp_path)[name], 32)
-        for name in ("reflex", "mqtt")
-    ]
-    more = {key: found[1][key] - found[0][key] for key in ("ready", "after")}
-    assert max(more.values()) <= 12288, (more, found)

@@ -16,7 +16,6 @@ LEADER_WORKER, PEER_TO_PEER, PIPELINE, BROADCAST, HIERARCHICAL = range(5)
 LEADER_DECIDES, MERGE, MAJORITY_VOTE, BEST_OF_N, CHAIN = range(5)
 LEADER, SOURCE, ROOT = "leader", "source", "root"  # roles
 _IS_SHARED, _ENGINE_AT = 4, 15  # positions in the record of a swarm
-_ENGINE = 7  # fields of ``Swarm.engine``
 WAITING, RUNNING, COMPLETED, FAILED, PARTIAL, DEAD = (
     "waiting",
     "running",
@@ -67,8 +66,6 @@ class Swarm:
     most_nano     int, nano-dollars of a task with all its parts, or None
     engine        [kind, secure, host, port, user, name of the secret, name of the secret of
                   the login ``operator``, or ""], or None: no server
-    is_board      bool, the agent is a board that reaches the engine itself, and a process elsewhere
-                  speaks for it
     shares        [name of a store of the agent's Memory that all agents share, ...]
     terms         the part of the section that must be the same for all of its agents: everything
                   except the agent's own fields
@@ -97,9 +94,6 @@ class Swarm:
         members_of_all = [[name, role, count] for name, _, role, count, *_ in members]
         self.terms = [self.name, self.topology, members_of_all] + record[_IS_SHARED:_ENGINE_AT]
         self.shares = shares[0] if shares else []
-        self.is_board = self.engine is not None and self.engine[_ENGINE:] == [True]
-        if self.engine is not None:
-            self.engine = self.engine[:_ENGINE]
         self.members = [Member(*row) for row in members]
         self.own = self.members[own]
         if isinstance(self.retries, list):

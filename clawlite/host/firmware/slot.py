@@ -47,7 +47,6 @@ PARTS = {
     "audit": Part("auditing"),
     "lan": Part("lan", "lan"),
     "gateway": Part("distant"),
-    "mqtt": Part("mqttmember", "lan"),
     "communication": Part("communication"),
     "mediated": Part("mediated"),
     "swarmstop": Part("swarmstop stopfile"),
@@ -99,7 +98,7 @@ def parts(image) -> list[str]:
     known = _firmware().NAMES.split() + [api.codec for api in APIS]
     names = [name for number, name in enumerate(known) if number in found]
     # parts.py has no numbers for these: assemble.py loads the first, uplink.py the others
-    names += ["communication"] * (not {"gateway", "mqtt"}.isdisjoint(names))
+    names += ["communication"] * ("gateway" in names)
     wanted = image.requires
     is_mediated = "mediated" in wanted or "mediated-line" in wanted
     is_member = "swarm" in wanted

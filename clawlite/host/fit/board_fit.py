@@ -305,32 +305,13 @@ def _swarm(manifest, board: Profile, problems: Problems) -> None:
     """A board is a member of a swarm through its gateway, which speaks to the engine."""
     if board.runtime != "micropython" or not swarms.is_built(manifest):
         return
-    said = manifest.settings.swarm
-    if not manifest.settings.gateway and said and said.transport:
-        _mqtt(manifest, board, problems)
-    elif not manifest.settings.gateway:
-        message = f"{board.name} is in a swarm by MQTT, or through its gateway"
-        hint = 'add [gateway] to clawlite.toml, or transport = "mqtt" to its [swarm]'
+    if not manifest.settings.gateway:
+        message = f"{board.name} is in a swarm through its gateway"
+        hint = "add [gateway] to clawlite.toml"
         problems.add(manifest.swarm.place, (), message, hint=hint)
     elif manifest.swarm.spec.coordination.backend == "in-process":
         path, message = ("coordination", "backend"), "no gateway can speak for one process alone"
         problems.add(manifest.swarm.place, path, message, '"sqlite-wal"', '"in-process"')
-
-
-def _mqtt(manifest, board: Profile, problems: Problems) -> None:
-    """A board is a member by MQTT that has a network, and asks nobody else over it."""
-    place, path = manifest.settings.place, ("swarm", "transport")
-    hint = "add [gateway] to clawlite.toml: its gateway speaks MQTT for it"
-    if "wifi" not in board.network.links:
-        problems.add(place, path, f"{board.name} has no network", hint=hint)
-    address = manifest.settings.swarm.address
-    if address and address.startswith("mqtts:"):
-        message = "a board speaks MQTT without TLS in this version"
-        problems.add(place, ("swarm", "address"), message, "mqtt://", hint=hint)
-    far = [one for one in provider_order.providers(manifest) if not provider_order.is_builtin(one)]
-    if far:
-        message = "a board that speaks MQTT asks no remote provider"
-        problems.add(far[0].place, ("endpoint",), message, hint=hint)
 
 
 def _tls(manifest, board: Profile, known: list, problems: Problems) -> None:

@@ -63,7 +63,7 @@ _FUNCTION_WORDS, _NAME_WORDS, _SHORT = 12, 4, 10
 # For the work of users, beyond what is held: the smallest heaps on the unix port in which a
 # dialogue with all console commands, approvals and 330 calls with request ids were done (ADR 0086).
 # 32-bit words take 7/8 at most, as a Cortex-M3 showed.
-_ROOM, _TOOLS_ROOM, _APPROVAL_ROOM, _REMOTE_ROOM = 32768, 12288, 6144, 7680
+_ROOM, _TOOLS_ROOM, _APPROVAL_ROOM, _REMOTE_ROOM = 32768, 12288, 6144, 8192
 # For each tool and skill: with it the estimate for 20 tools and 6 skills is what they needed on a
 # Cortex-M3 with an older journal, which is all that was ever measured there (ADR 0086).
 _EACH_ROOM = 512
@@ -73,7 +73,7 @@ _LOOK_ROOM = {"leaks": 8192, "injection": 20480, "audit": 32768}
 _STORE_ROOM = 40960
 # while tools.py is compiled, before most of our code is loaded; measured as above
 _TOOLS_BASE, _TOOLS_FACTOR = 16384, 6
-_OF_SWARM = ("mqtt", "swarmmember", "swarmstop")  # parts that an image loads for its swarm alone
+_OF_SWARM = ("swarmmember", "swarmstop")  # parts that an image loads for its swarm alone
 _LISTED_BYTES = 32  # a line of a slot's list of files, host/flash/plan.py
 _LOG_BYTES = 32768  # two files, logfile.py
 _ENTRY_BYTES = 350  # of a text of 290 bytes in the log of stores (storelog.py)

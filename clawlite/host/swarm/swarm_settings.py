@@ -1,7 +1,7 @@
 """Settings of a swarm in clawlite.toml: the section [swarm], its engine and its remote agents."""
 
 import urllib.parse
-from typing import Literal
+from typing import Any
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.net.netaddress import address_of, is_loopback
@@ -15,14 +15,16 @@ SCHEMES = {
     "rediss": ("redis", True, 6379),
     "nats": ("nats", False, 4222),
     "tls": ("nats", True, 4222),
-    "mqtt": ("mqtt", False, 1883),
-    "mqtts": ("mqtt", True, 8883),
 }
 _OPEN = "its password would be sent unencrypted"
 _TLS = "write an address with TLS, or plain = true, where that line is your own"
-MQTT = "mqtt"
-KINDS = ("redis", "nats", MQTT)  # in the order of the numbers in linux/swarm_engines/engine.py
-BACKENDS = KINDS[:2]  # of a manifest: MQTT is a transport, beside the backend nats
+# of a manifest, in the order of the numbers in linux/swarm_engines/engine.py
+BACKENDS = ("redis", "nats")
+# settings of versions that had MQTT as an engine, and the next step (docs/adr/0215)
+_GONE = {
+    "transport": "leave it out: the backend nats speaks to a NATS server, redis to Redis or Valkey",
+    "board": "leave it out, and add [gateway]: a board is in a swarm through its gateway",
+}
 
 
 class RemoteAgent(Strict):
@@ -58,30 +60,32 @@ class RemoteAgent(Strict):
 class SwarmSettings(Strict):
     """The address of the engine, and this agent's login there.
 
-    address     redis:// or nats:// HOST:PORT, rediss:// and tls:// over TLS; mqtt:// and, over TLS,
-                mqtts:// with the transport mqtt; this machine when it is left out
-    transport   "mqtt": the engine of the backend nats is an MQTT broker
+    address     redis:// or nats:// HOST:PORT, rediss:// and tls:// over TLS; this machine
+                when it is left out
     user        name of its login;  credential: the name of the secret that is its password
     operator_credential
                 the name of the secret that is the password of the login "operator", with which
                 commands of a person give tasks, stop and resume
     plain       the passwords may be sent without TLS
-    board       the agent is a board that reaches the MQTT broker itself: ``clawlite swarm up``
-                starts the process that speaks for it
     remote      {identity of a member: RemoteAgent}
+    transport, board
+                refused, with what takes their place
     """
 
     address: Text | None = None
-    transport: Literal["mqtt"] | None = None
     user: Text | None = None
     credential: Text | None = None
     operator_credential: Text | None = None
     plain: bool = False
-    board: bool = False
     remote: dict[str, RemoteAgent] | None = None
+    transport: Any = None
+    board: Any = None
 
     @staticmethod
     def check_rules(value: dict, report) -> None:
+        for name, hint in _GONE.items():
+            if name in value:
+                report((name,), "MQTT is no engine of swarms any more", key=True, hint=hint)
         address = value.get("address")
         if not isinstance(address, str):
             return
@@ -133,37 +137,24 @@ def problems(said, backend: str) -> list:
         if said == SwarmSettings(remote=said.remote) and said.remote:
             return []
         return [((), 'backend "%s" has no engine to be found' % backend, "no section [swarm]", "")]
-    if said.transport and backend != "nats":
-        message = 'MQTT takes the place of the engine nats, and the backend is "%s"' % backend
-        return [(("transport",), message, "backend: nats in the Swarm", "")]
-    if said.board and not said.transport:
-        message = "a board is in a swarm by MQTT, or through its gateway"
-        return [
-            (("board",), message, 'transport = "mqtt" beside it, or [gateway] in its place', "")
-        ]
-    engine = said.transport or backend
-    if said.address is not None and parse_address(said.address)[0] != engine:
-        if engine == "nats" and parse_address(said.address)[0] == MQTT:
-            message = "an address of MQTT without the transport"
-            return [(("address",), message, 'transport = "mqtt" beside it', quoted(said.address))]
-        return [(("address",), "", "an address of %s" % engine, quoted(said.address))]
-    if said.operator_credential is not None and engine == "redis":
+    if said.address is not None and parse_address(said.address)[0] != backend:
+        return [(("address",), "", "an address of %s" % backend, quoted(said.address))]
+    if said.operator_credential is not None and backend == "redis":
         message = "%s does not know who wrote an entry: one login is for all" % backend
         return [(("operator_credential",), message, "no operator_credential", "")]
     return []
 
 
 def record(said, backend: str) -> list | None:
-    """Return [kind, secure, host, port, user, credential, operator_credential] of the engine, and
-    True behind them for a board; None without one.
+    """Return [kind, secure, host, port, user, credential, operator_credential] of the engine; None
+    without one.
     """
     if backend not in BACKENDS:
         return None
     said = said or SwarmSettings()
-    engine = said.transport or backend
-    _, *where = parse_address(said.address or engine + "://127.0.0.1")
+    _, *where = parse_address(said.address or backend + "://127.0.0.1")
     secrets = said.credential or "", said.operator_credential or ""
-    return [KINDS.index(engine), *where, said.user or "", *secrets, *[True] * said.board]
+    return [BACKENDS.index(backend), *where, said.user or "", *secrets]
 
 
 def remotes_problems(said, members: list, own: str, backend: str, leads: list) -> list:

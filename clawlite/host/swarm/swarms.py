@@ -203,15 +203,6 @@ def _members_problems(manifest) -> list:
                 found.append(
                     (path, "an agent asks its providers in their order", f'"{first}", its first')
                 )
-    said = manifest.settings.swarm
-    if said and said.transport:
-        # the MQTT listener of nats-server takes no dot in a topic
-        for path, name in [(("metadata", "name"), manifest.swarm.name)] + [
-            (("agents", index, "identity_ref"), name) for index, name in enumerate(names)
-        ]:
-            if "." in name:
-                message = f"{name} is part of an MQTT topic"
-                found.append((path, message, "a name without a dot"))
     own = manifest.identity.name
     if own not in names:
         found.append((("agents",), f"the agent of this manifest, {own}, is not in its swarm"))

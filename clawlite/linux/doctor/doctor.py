@@ -50,15 +50,15 @@ def examine(here: Machine) -> list:
     """Return the rows of all checks."""
     from clawlite.linux.doctor import (
         doctor_agent,
-        doctor_broker,
         doctor_machine,
         doctor_ports,
+        doctor_swarm,
         doctor_tokens,
     )
 
     return [
         row
-        for part in (doctor_machine, doctor_ports, doctor_agent, doctor_tokens, doctor_broker)
+        for part in (doctor_machine, doctor_ports, doctor_agent, doctor_tokens, doctor_swarm)
         for check in part.CHECKS
         for row in check(here)
     ]

@@ -481,7 +481,6 @@ class ReplicatedBus:
 
     def _keep_stop(self):
         stop = self._replica.stopped()
-        self._engine.stopped(stop)
         try:
             self._keep.set(stop)
         except OSError as e:
@@ -881,10 +880,9 @@ def bus_of(swarm, image, wall_ms, now_ms, draw, by_person: bool = False) -> Repl
     """
     place, password = login_of(swarm, image, by_person)
     folder = swarm_folder(swarm.name)
-    home = folder, keeper_of(swarm)
 
     def make(process: str, identity: str):
-        return engine_of(place, password, swarm.name, process, identity, home)
+        return engine_of(place, password, swarm.name, process, identity)
 
     keep = StopFile(folder)
     return ReplicatedBus(make, swarm, wall_ms, now_ms, draw, keep)

@@ -27,9 +27,8 @@ USAGE = """usage: clawlite swarm up [FOLDER ...]
        clawlite swarm dead [retry ID | drop ID] [MANIFEST | IMAGE] [--json]
        clawlite swarm stop | resume [MANIFEST | IMAGE] [--json]
        clawlite swarm watch [MANIFEST | IMAGE]
-       clawlite swarm acl redis | nats | mqtt | emqx | nats-mqtt [MANIFEST | IMAGE]...
+       clawlite swarm acl redis | nats [MANIFEST | IMAGE]...
        clawlite swarm remote [MANIFEST | IMAGE]
-       clawlite swarm board [MANIFEST | IMAGE]
        clawlite swarm stand-in
        clawlite swarm together FOLDER ..."""
 HELP = """up      start the agents in these folders (in those of the current folder, unless named): one process
@@ -42,14 +41,12 @@ stop    no agent of the swarm begins a tool with side effects, from now on
 resume  they may again
 watch   whether it is stopped, a line of JSON at each change, until Ctrl-C or the end of its input
 remote  act as the members that are remote agents ([swarm.remote.NAME]), until Ctrl-C; up starts it
-board   speak for the board of this manifest, which reaches the MQTT broker by itself, until Ctrl-C
 stand-in
         act as the members that are boards; clawlite gateway starts it, and speaks to it by JSON
 together
         the agents in these folders as one process (backend in-process); up starts it
 acl     print the rights of the swarm's logins for its engine; write passwords in place of PASSWORD;
         name the boards of a gateway whose clawlite.toml names one user: that login speaks for all
-        (mqtt: mosquitto; nats-mqtt: the MQTT listener of a NATS server)
 MANIFEST or IMAGE is any agent of the swarm, built before, or the folder that holds their folders;
 without it, the current folder."""  # noqa: E501
 VERBS = (
@@ -63,7 +60,6 @@ VERBS = (
     "watch",
     "acl",
     "remote",
-    "board",
     "stand-in",
     "together",
 )
@@ -116,14 +112,6 @@ def main(args: list) -> int:
                     "standard input; %s" % (" ".join(words), _SEE_HELP)
                 )
             return StandIn().run()
-        if verb == "board":
-            from clawlite.linux.swarm_commands.mqtt_board import MQTTBoard
-
-            if as_json or len(words) > 1:
-                return print_failure(
-                    "board: expected one MANIFEST or IMAGE, and no --json - " + _SEE_HELP
-                )
-            return MQTTBoard(_image_in_swarm(words[0] if words else ".", True)).run()
         if verb == "acl":
             from clawlite.linux.swarm_commands.acl import ONE_OF, acl
 
@@ -201,27 +189,22 @@ def _swarm_and_image(names: list) -> tuple:
     return Swarm(image.section(SWARM)), image
 
 
-def _image_in_swarm(name: str, is_for_board: bool = False) -> str:
+def _image_in_swarm(name: str) -> str:
     """Return the path of the image of the agent *name*; where that is a folder of agents (one in
     which ``swarm up`` works), of one of them that is in a swarm.
-
-    is_for_board  the agent is a board that reaches the broker itself, else any other is as good
-    Raises ``ClawError``: they are in more than one swarm, or more than one is such a board.
+    Raises ``ClawError``: they are in more than one swarm.
     """
     path = image_of(name)
     found = [] if os.path.exists(path) else _members_in(name)
-    boards = [one for one in found if one[1].is_board] if is_for_board else []
-    found = boards or found
     if not found:
         return path
-    if len({swarm.name for _, swarm in found}) > 1 or len(boards) > 1:
+    if len({swarm.name for _, swarm in found}) > 1:
         raise ClawError(
-            "%s: the agents in this folder are %s"
-            % (name, "several boards" if len(boards) > 1 else "in more than one swarm"),
+            "%s: the agents in this folder are in more than one swarm" % name,
             "name an agent: %s"
             % ", ".join("%s (swarm %s)" % (one, swarm.name) for one, swarm in found[:_NAMED]),
         )
-    return image_of(min(found, key=lambda one: one[1].is_board)[0])
+    return image_of(found[0][0])
 
 
 def _members_in(folder: str) -> list:

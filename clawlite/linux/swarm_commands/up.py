@@ -2,8 +2,8 @@
 
 1. Each runs as ``clawlite run FOLDER``, as many times as its swarm says (``count``); the agents of
    a swarm with the backend in-process run in one process (together.py), and its remote agents are
-   spoken for by one (remotes.py).  A board by MQTT ([swarm] board) is spoken for by
-   ``clawlite swarm board``; one behind a gateway by that, which a person starts.
+   spoken for by one (remotes.py).  A board is spoken for by its
+   gateway, which a person starts.
 2. A folder has one ``swarm up`` at a time: it holds a lock on the folder, which the kernel lifts.
 3. One that ends is started again, after a pause that doubles up to a minute.
 4. What they say comes with their name before it.  Ctrl-C, SIGTERM or the end of this process ends
@@ -105,10 +105,6 @@ def up(folders: list) -> int:
                 "%s: a board behind a gateway, which speaks for it: clawlite gateway %s"
                 % (folder, folder)
             )
-            continue
-        if swarm.is_board:
-            name = "board " + own.identity
-            processes.append(_Process(name, [sys.executable, _START, "swarm", "board", folder]))
             continue
         if not swarm.is_shared:
             together.append(folder)

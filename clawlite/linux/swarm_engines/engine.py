@@ -1,5 +1,5 @@
-"""What a swarm needs of its engine, a server of Redis, NATS or MQTT that several machines share: a
-log, to which every process appends, and which all read in the same order (docs/adr/0137, 0134).
+"""What a swarm needs of its engine, a server of Redis or NATS that several machines share: a log,
+to which every process appends, and which all read in the same order (docs/adr/0137).
 
 1. An engine works in threads of its own.  The loop hands it what is to be appended, and takes what
    has come (``take``), and waits for neither: ``fileno`` is readable when something has come.
@@ -17,9 +17,9 @@ from collections import deque
 
 from clawlite.core.base.errors import ClawError
 
-REDIS, NATS, MQTT = range(3)  # kinds, as the image has them
-NAMES = ("redis", "nats", "mqtt")
-PACKAGES = ("redis", "nats-py", "paho-mqtt")
+REDIS, NATS = range(2)  # kinds, as the image has them
+NAMES = ("redis", "nats")
+PACKAGES = ("redis", "nats-py")
 OPERATOR = "operator"  # sender and login of a person's commands, which are no member's
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0  # between attempts to connect: doubled each time
 MOST_WAITING = 10000  # entries that have not come back
@@ -62,8 +62,6 @@ class Engine(ABC):
     swarm     its name
     process   id of this process, by which others ask whether it is alive (``there``)
     identity  of this process' agent; "" for a command that only reads
-    home      (folder of the swarm on this machine, identity of the member that keeps what the
-              engine cannot)
 
     A subclass has ``_run``, which connects, reads for ever and calls ``_put`` with what comes; it
     runs in a thread of the engine and may raise what its package raises.
@@ -71,9 +69,8 @@ class Engine(ABC):
 
     name = ""
 
-    def __init__(self, place: tuple, swarm: str, process: str, identity: str, home=("", "")):
+    def __init__(self, place: tuple, swarm: str, process: str, identity: str):
         self.place, self.swarm, self.process, self.identity = place, swarm, process, identity
-        self.home = home
         _, host, port, *_ = place
         self.address = "%s://%s:%d" % (self.name, host, port)
         self._come = deque()
@@ -117,11 +114,6 @@ class Engine(ABC):
     def save(self, position: str, data: bytes):
         """Keep *data*, which is all that the log says up to *position*, and forget that part of the
         log; called by the loop, and never waits.
-        """
-
-    def stopped(self, stop):
-        """Tell those of a stop who do not read the log: (who, ms since 1970), or None.  Never
-        waits.
         """
 
     def close(self):
@@ -191,9 +183,14 @@ class Engine(ABC):
 def engine_of(record: list, password: str, *more) -> Engine:
     """Return the engine of *record*: [kind, secure, host, port, user].
 
-    Raises ``ClawError``: its package is missing.
+    Raises ``ClawError``: its package is missing, or there is no such engine any more.
     """
     kind, secure, host, port, user = record
+    if kind >= len(NAMES):
+        raise ClawError(
+            "this image was built for a swarm over MQTT, which this version does not have",
+            "leave transport out of [swarm] in its clawlite.toml, and build it again",
+        )
     if sys.flags.no_site:  # a launcher left it out: it alone knows where packages lie
         import site
 

@@ -10,7 +10,7 @@ from clawlite.core.image.image import CONTEXT, GUARD, PINS
 from clawlite.core.image.scan_config import AUDIT as GUARD_AUDIT, AUDIT_DESTINATION
 from jsontext import dumps, loads
 from unload import drop
-from parts import AUDIT, GATEWAY, GUARDS, LAN, LIMITS, LOG, MEMORY, MQTT, PINS as PINNED, REMOTE
+from parts import AUDIT, GATEWAY, GUARDS, LAN, LIMITS, LOG, MEMORY, PINS as PINNED, REMOTE
 from stdio import Stdio, is_terminal
 from oom_unwind import load_providers
 
@@ -70,7 +70,7 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         device.console = Console(device.agent, not device.terminal)
         device.printable = printable
     device.stdio = Stdio(operator, device.now_ms)
-    if GATEWAY in having or MQTT in having:
+    if GATEWAY in having:
         _connect(device, having)
     # loaded at the first turn, when the modules that start an agent have gone
     elif REMOTE in having:
@@ -87,15 +87,13 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
 
 
 def _connect(device, having: set):
-    """Give *device* the connection to its gateway or swarm.  On a board this function is in a file
+    """Give *device* the connection to its gateway.  On a board this function is in a file
     of its own, or all other agents would keep the names of these modules for ever.
     """
     if LAN in having:
         from lan import attach
-    elif GATEWAY in having:
-        from uplink import attach
     else:
-        from mqttmember import attach
+        from uplink import attach
     attach(device)
 
 

@@ -24,7 +24,7 @@ from clawlite.core.image.scan_config import (
 
 NAMES = (
     "oauth2 remote gateway lan limits tls pins log guard leaks injection memory skills audit "
-    "secrets mqtt reflex replay"
+    "secrets reflex replay"
 )  # and the codecs of APIs, which host/firmware/firmware.py enters
 (
     OAUTH2,
@@ -42,13 +42,12 @@ NAMES = (
     SKILLED,
     AUDIT,
     SECRETS,
-    MQTT,
     REFLEX,
     REPLAY,
-) = range(18)  # from REFLEX on as in core/providers/provider_order.py: 1 replay, 2 and up the APIs
+) = range(17)  # from REFLEX on as in core/providers/provider_order.py: 1 replay, 2 and up the APIs
 
 # The abilities that each bring a part: one text, since MicroPython keeps every short one.
-_WANTED = "audit gateway guard http https lan log memory pins swarm"
+_WANTED = "audit gateway guard http https lan log memory pins"
 _MOST = 512  # bytes of the file
 # positions in a row of PROVIDERS (clawlite/host/image/image.cddl), and a value of _AUTH
 _API, _AUTH = 1, 7
@@ -59,12 +58,10 @@ def parts(image) -> set:
     """Return the numbers of the parts.  Raises ``ImageError`` when a section has another shape."""
     found, wanted = set(), image.requires
     for name, number in zip(
-        _WANTED.split(), (AUDIT, GATEWAY, GUARDS, REMOTE, REMOTE, LAN, LOG, MEMORY, PINS, MQTT)
+        _WANTED.split(), (AUDIT, GATEWAY, GUARDS, REMOTE, REMOTE, LAN, LOG, MEMORY, PINS)
     ):
         if name in wanted:
             found.add(number)
-    if GATEWAY in found:
-        found.discard(MQTT)
     try:
         rows = image.section(GUARD) if GUARDS in found or AUDIT in found else (None, None)
         if AUDIT in found:

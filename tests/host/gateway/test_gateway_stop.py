@@ -3,7 +3,6 @@ the swarm that the person stops.
 """
 
 import asyncio
-import contextlib
 import json
 import os
 import signal
@@ -14,7 +13,7 @@ from agents import Agent, clawlite, eventually, linux
 from engines import SERVERS
 from gateways import HEAP, flashed, gateway, process_of, says, script
 from sims import needs_micropython, needs_mpy_cross
-from swarm_team import RULED, SWARM, start, swarm
+from swarm_team import RULED, SWARM, swarm
 from swarm_team import project as member
 from swarm_world import server_of, settings
 
@@ -186,7 +185,7 @@ def test_a_gateway_whose_reader_of_the_swarm_ends_refuses_and_starts_it_again(tm
         assert "Watered" in asked(tmp_path, sim, "water")
 
 
-@pytest.mark.parametrize("kind", [*SERVERS, "mosquitto"])
+@pytest.mark.parametrize("kind", list(SERVERS))
 def test_a_stop_comes_to_a_board_by_each_engine_and_holds_when_that_is_away(tmp_path, board, kind):
     engine = server_of(kind, tmp_path / "engine")
     try:
@@ -194,9 +193,7 @@ def test_a_stop_comes_to_a_board_by_each_engine_and_holds_when_that_is_away(tmp_
         coordination = dict(SWARM["coordination"], backend=backend)
         lead = {"toml": toml, "coordination": coordination}
         team, sim = member(tmp_path, "lead", **lead), board()
-        # over MQTT the member that leads keeps the log, and has to be there
-        keeper = start(tmp_path, team) if kind == "mosquitto" else contextlib.nullcontext()
-        with keeper, served(tmp_path, sim, team) as running:
+        with served(tmp_path, sim, team) as running:
             assert says(running, "the swarm team goes on")
             assert "Watered" in asked(tmp_path, sim, "water")
             assert swarm(tmp_path, "stop", team)[0] == 0

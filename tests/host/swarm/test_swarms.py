@@ -386,7 +386,7 @@ def test_a_board_is_in_a_swarm_through_a_gateway_alone(tmp_path):
             build.build(str(tmp_path), board="pico")
         return "\n".join(problem.text() for problem in caught.value.problems)
 
-    assert "pico is in a swarm by MQTT, or through its gateway" in refused("")
+    assert "pico is in a swarm through its gateway" in refused("")
     assert "add [gateway] to clawlite.toml" in refused("")
     told = refused("[gateway]\n", "in-process")
     assert "coordination.backend" in told and "no gateway can speak for one process alone" in told
@@ -400,74 +400,23 @@ def test_a_board_is_in_a_swarm_through_a_gateway_alone(tmp_path):
     assert "pico" in build.build(str(tmp_path))["fits"]
 
 
-BY_MQTT = '[swarm]\ntransport = "mqtt"\n'
-REMOTE = {
-    "protocol": "openai-compatible",
-    "endpoint": "http://127.0.0.1:9/v1",
-    "model": "m",
-    "auth": {"type": "none"},
-}
-
-
-@pytest.mark.parametrize(
-    "board, said, provider, told",
-    [
-        ("pico", BY_MQTT, None, "pico has no network"),
-        (
-            "pico-w",
-            BY_MQTT + 'address = "mqtts://host"\n',
-            None,
-            "MQTT without TLS in this version",
-        ),
-        ("pico-w", BY_MQTT, REMOTE, "a board that speaks MQTT asks no remote provider"),
-    ],
-)
-def test_what_a_board_cannot_do_by_mqtt_is_refused_by_name(tmp_path, board, said, provider, told):
-    built(tmp_path, team(coordination__backend="nats"))
-    if provider:
-        document = json.loads((tmp_path / "claw.json").read_text())
-        document["spec"]["providers"] = [{"inline": provider}]
-        (tmp_path / "claw.json").write_text(json.dumps(document))
-    rules = "" if provider else 'reflex = "reflex.toml"\n'
-    (tmp_path / "clawlite.toml").write_text(rules + said)
-    with pytest.raises(ManifestErrors) as caught:
-        build.build(str(tmp_path), board=board)
-    text = "\n".join(problem.text() for problem in caught.value.problems)
-    assert told in text and "its gateway speaks MQTT for it" in text
-
-
-def test_a_board_with_wifi_is_in_a_swarm_by_mqtt(tmp_path):
-    built(tmp_path, team(coordination__backend="nats"))
-    (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n' + BY_MQTT)
-    fits = build.build(str(tmp_path))["fits"]
-    assert "pico-w" in fits and "pico" not in fits
-    assert not compiled(
-        tmp_path, team(coordination__backend="nats"), "lead", False, BY_MQTT
-    ).is_board
-    said = BY_MQTT + "board = true\n"
-    swarm = compiled(tmp_path, team(coordination__backend="nats"), "lead", False, said)
-    assert swarm.is_board and swarm.engine == [2, False, "127.0.0.1", 1883, "", "", ""]
-
-
-@pytest.mark.parametrize("toml, parts", [("[gateway]\n", ()), (BY_MQTT, ("mqtt",)), ("", None)])
-def test_build_says_what_the_swarm_costs_a_board(tmp_path, capsys, toml, parts):
+@pytest.mark.parametrize("is_member", [True, False])
+def test_build_says_what_the_swarm_costs_a_board(tmp_path, capsys, is_member):
     """As it was measured (``board_sizes.json``)."""
-    swarm = team(coordination__backend="nats") if parts else TEAM
-    built(tmp_path, swarm)
-    if parts is None:
+    built(tmp_path, TEAM)
+    if not is_member:
         document = json.loads((tmp_path / "claw.json").read_text())
         del document["spec"]["swarm"]
         (tmp_path / "claw.json").write_text(json.dumps(document))
-    (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n' + toml)
+    toml = 'reflex = "reflex.toml"\n' + "[gateway]\n" * is_member
+    (tmp_path / "clawlite.toml").write_text(toml)
     found = build.build(str(tmp_path), board="pico-w")
     sizes = heap.sizes()["32"]
-    client = 0
-    if parts is not None:
-        client = sum(sizes[part] for part in ("swarmmember", "swarmstop", *parts))
+    client = sum(sizes[part] for part in ("swarmmember", "swarmstop")) if is_member else 0
     assert found["swarm_bytes"] == client
     ui.built(found, False)
     line = "  for its swarm: about %d of the bytes that are held\n" % client
-    assert (line in capsys.readouterr().out) is (parts is not None)
+    assert (line in capsys.readouterr().out) is is_member
 
 
 def engine(folder, swarm: dict, said: str):
@@ -494,12 +443,6 @@ def test_where_an_engine_is_and_who_speaks_to_it(tmp_path):
     said = '[swarm]\noperator_credential = "persons"\n'
     found = engine(tmp_path, ON_NATS, said)
     assert found == [1, False, "127.0.0.1", 4222, "", "", "persons"]
-    said = '[swarm]\ntransport = "mqtt"\noperator_credential = "persons"\n'
-    found = engine(tmp_path, ON_NATS, said)
-    assert found == [2, False, "127.0.0.1", 1883, "", "", "persons"]
-    said = '[swarm]\ntransport = "mqtt"\naddress = "mqtts://host.example"\nuser = "lead"\n'
-    found = engine(tmp_path, ON_NATS, said)
-    assert found == [2, True, "host.example", 8883, "lead", "", ""]
 
 
 @pytest.mark.parametrize(
@@ -520,12 +463,9 @@ def test_where_an_engine_is_and_who_speaks_to_it(tmp_path):
             "its password would be sent unencrypted",
         ),
         (ON_REDIS, 'operator_credential = "p"', "redis does not know who wrote an entry"),
-        (ON_REDIS, 'transport = "mqtt"', 'the backend is "redis"'),
-        (ON_NATS, 'transport = "amqp"', "transport"),
-        (ON_NATS, 'address = "mqtt://host"', 'expected transport = "mqtt" beside it'),
-        (ON_NATS, 'transport = "mqtt"\naddress = "nats://host"', "expected an address of mqtt"),
-        (ON_NATS, "board = true", "a board is in a swarm by MQTT, or through its gateway"),
-        (DOTTED, 'transport = "mqtt"', "other.hand is part of an MQTT topic"),
+        (ON_NATS, 'transport = "mqtt"', "the backend nats speaks to a NATS server"),
+        (ON_NATS, 'address = "mqtt://host"', "redis://"),
+        (ON_NATS, "board = true", "a board is in a swarm through its gateway"),
     ],
 )
 def test_an_engine_that_does_not_fit_is_refused_by_field(tmp_path, swarm, said, told):
@@ -538,7 +478,6 @@ def test_an_engine_that_does_not_fit_is_refused_by_field(tmp_path, swarm, said, 
 # -- a store that all agents share
 
 SHARED = {"coordination__message_passing": "shared-memory"}
-BOARD_BY_MQTT = '[swarm]\ntransport = "mqtt"\naddress = "mqtt://127.0.0.1:1883"\nboard = true\n'
 
 
 PEERS_ON_NATS = {
@@ -574,12 +513,6 @@ def test_which_stores_are_shared(tmp_path, backend):
         ({}, {"encryption": True}, '[memory]\nencryption = "key"\n', "is encrypted, with a key"),
         ({}, {}, '[memory]\nwear_saving = ["team-notes"]\n', "has a journal of one agent"),
         ({}, {}, "[gateway]\n", "a board keeps its stores to itself"),
-        (
-            {"coordination__backend": "nats"},
-            {},
-            BOARD_BY_MQTT,
-            "a board keeps its stores to itself",
-        ),
     ],
 )
 def test_a_store_that_cannot_be_shared_is_refused(tmp_path, changes, store, toml, why):

@@ -18,9 +18,9 @@ from agents import ROOT, clawlite, environment, linux, without_root_rights
 from clawlite.linux.doctor import (
     doctor,
     doctor_agent,
-    doctor_broker,
     doctor_machine,
     doctor_ports,
+    doctor_swarm,
     doctor_tokens,
 )
 from clawlite.linux.doctor.doctor_checks import NONE, NOTE, OK, WRONG, Machine
@@ -576,85 +576,15 @@ def test_it_needs_no_package():
     assert done.stdout == "[]\n", done.stderr
 
 
-# -- the broker of a swarm
-
-
-GOOD = "persistence true\nautosave_on_changes true\nautosave_interval 1\n"
-
-
-def swarm_over(here, address: str = "mqtt://127.0.0.1:1883"):
-    put(here, "/home/.local/state/clawlite/swarms/team/broker", address + "\n")
+# -- swarms and tokens
 
 
 def test_agents_with_another_version_of_the_swarm_are_named(here):
-    assert only(doctor_broker.versions(here), NONE)
+    assert only(doctor_swarm.versions(here), NONE)
     put(here, "/home/.local/state/clawlite/swarms/team/differs", "hand, other\n")
-    what, mend = only(doctor_broker.versions(here), WRONG)
+    what, mend = only(doctor_swarm.versions(here), WRONG)
     assert "swarm team" in what and "hand, other" in what
     assert "clawlite swarm status" in mend
-
-
-def test_no_swarm_over_mqtt_asks_nothing_of_a_broker(here):
-    only(doctor_broker.broker(here), NONE)
-
-
-def test_the_settings_of_a_broker_elsewhere_or_of_another_kind_cannot_be_seen(here, tmp_path):
-    here.proc = str(tmp_path / "proc")
-    swarm_over(here)
-    what, mend = only(doctor_broker.broker(here), NOTE)
-    assert "no mosquitto is found here" in what and "autosave_interval 1" in mend
-    swarm_over(here, "mqtts://home.example:8883")
-    what, mend = only(doctor_broker.broker(here), NOTE)
-    assert "on another machine" in what and "autosave_on_changes true" in mend
-
-
-def test_a_mosquitto_that_forgets_what_it_acknowledged_is_wrong(here, tmp_path):
-    here.proc = str(tmp_path / "proc")
-    swarm_over(here)
-    put(
-        here,
-        "/etc/mosquitto/mosquitto.conf",
-        "persistence true\ninclude_dir /etc/mosquitto/conf.d\n",
-    )
-    what, mend = only(doctor_broker.broker(here), WRONG)
-    assert "autosave_on_changes false, autosave_interval 1800" in what and "persistence" not in mend
-    # what mends it does
-    subprocess.run(["mkdir", "-p", here.path("/etc/mosquitto/conf.d")], check=True)
-    assert "sudo tee -a /etc/mosquitto/conf.d/clawlite.conf" in mend
-    command = mend.replace("sudo ", "").replace("/etc/", here.path("/etc/"))
-    subprocess.run(command, shell=True, check=True, stdout=subprocess.DEVNULL)
-    assert only(doctor_broker.broker(here), OK)
-    put(here, "/etc/mosquitto/conf.d/zzz.conf", "autosave_interval 30\n")
-    assert "autosave_interval 30" in only(doctor_broker.broker(here), WRONG)[0]
-
-
-def test_the_mosquitto_that_runs_is_the_one_that_is_looked_at(here, tmp_path):
-    from brokers import Broker
-
-    running = Broker(tmp_path / "broker", "allow_anonymous true")
-    try:
-        swarm_over(here, "mqtt://127.0.0.1:%d" % running.port)
-        path = str(running.log.parent / "mosquitto.conf")
-        here.root, here.proc = "/", str(tmp_path / "proc")
-        words = Path("/proc/%d/cmdline" % running._process.pid).read_text()
-        (tmp_path / "proc/7").mkdir(parents=True)  # other tests have brokers, too
-        (tmp_path / "proc/7/cmdline").write_text(words)
-        what, mend = only(doctor_broker.broker(here), WRONG)
-        assert path in what and "systemctl restart mosquitto" in mend
-        with open(path, "a") as file:
-            file.write(GOOD)
-        assert only(doctor_broker.broker(here), OK)
-    finally:
-        running.stop()
-
-
-def test_an_agent_s_swarm_over_mqtt_is_what_doctor_finds(tmp_path):
-    from clawlite.linux.files.files import tell_doctor
-    from clawlite.linux.swarm_engines.mqtt_engine import BROKER
-
-    home = Machine(environ={"CLAWLITE_STATE": str(tmp_path)}, proc=str(tmp_path / "proc"))
-    tell_doctor(str(tmp_path / "swarms/team"), BROKER, "mqtt://far.example:1883")
-    assert "far.example" in only(doctor_broker.broker(home), NOTE)[0]
 
 
 def test_tokens_that_open_every_door(here):

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 import pytest
-from disk_stores import STORES, AuditSQLite, Remembered, RememberedByJournal, SwarmLog, SwarmTasks
+from disk_stores import STORES, AuditSQLite, Remembered, RememberedByJournal, SwarmTasks
 from faults import KINDS, Faults
 
 from clawlite.core.base.errors import ClawError
@@ -139,7 +139,7 @@ def crowd(name: str, folder: str):
 
 @pytest.mark.parametrize(
     "kind",
-    [AuditSQLite, Remembered, RememberedByJournal, SwarmTasks, SwarmLog],
+    [AuditSQLite, Remembered, RememberedByJournal, SwarmTasks],
     ids=lambda kind: kind.__name__,
 )
 def test_a_database_keeps_its_promises_whichever_write_of_sqlite_fails(kind, tmp_path):

@@ -9,32 +9,9 @@ from disk_stores import AuditSQLite, Remembered, SwarmTasks
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.files.sqlite_log import unread_frames
-from clawlite.linux.swarm_engines.mqtt_log import KeptLog
 
 
-class KeptLines:
-    """The log of a swarm over MQTT."""
-
-    def __init__(self, folder):
-        try:
-            self.one = KeptLog(folder)
-        except sqlite3.Error as e:  # who keeps it says so
-            raise ClawError(str(e)) from None
-
-    def put(self, name):
-        return bool(self.one.add([("me", name.encode() * 2000)]))
-
-    def found(self):
-        try:
-            return [data.decode()[:1] for _, rows in self.one.since(0) for _, _, data in rows]
-        except sqlite3.Error as e:
-            raise ClawError(str(e)) from None
-
-    def close(self):
-        self.one.close()
-
-
-@pytest.mark.parametrize("kind", [AuditSQLite, Remembered, SwarmTasks, KeptLines])
+@pytest.mark.parametrize("kind", [AuditSQLite, Remembered, SwarmTasks])
 def test_a_damaged_log_is_told_and_kept(kind, tmp_path, capfd):
     one = kind(str(tmp_path / "a"))
     for name in "abcd":

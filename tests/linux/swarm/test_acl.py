@@ -1,17 +1,13 @@
-"""``clawlite swarm acl``: with the logins that it prints, members work, and NATS and mosquitto hold
-each of them to its own name.  tests/linux/swarm/test_redis.py plays those of Redis.
+"""``clawlite swarm acl``: with the logins that it prints, members work, and NATS holds each of
+them to its own name.  tests/linux/swarm/test_redis.py plays those of Redis.
 """
 
 import asyncio
 import json
-import re
 
 import pytest
-from brokers import Peer
-from engines import BROKERS, SERVERS
-from guarded_broker import guarded
+from engines import SERVERS
 from nats import connect
-from paho.mqtt import client as paho
 from swarm_world import IDS, MEMBERS, World, end_of, now_ms, task
 
 from clawlite.core.base.errors import ClawError
@@ -202,16 +198,12 @@ def test_nats_sends_nobody_what_another_login_wrote_in_a_name_of_its_choice(nats
 YARD = {"hand": "yard", "other": "yard"}  # two boards behind one gateway
 
 
-@pytest.fixture(params=["nats", "nats-mqtt", "mosquitto"])
-def yard(request, tmp_path, monkeypatch):
-    """An engine with a login for the gateway of two boards; (its ``World``, the boards' ends)."""
-    kind, servers = request.param, SERVERS if request.param in SERVERS else BROKERS
-    server = guarded(SWARM, YARD)
-    if kind != "mosquitto":
-        more = acl(kind, SWARM, YARD) + "\n"
-        server = type("Server", (servers[kind],), {"more": more})
-    monkeypatch.setitem(servers, kind, server)
-    world = World(kind, tmp_path)
+@pytest.fixture
+def yard(tmp_path, monkeypatch):
+    """A NATS server with a login for the gateway of two boards."""
+    more = acl("nats", SWARM, YARD) + "\n"
+    monkeypatch.setitem(SERVERS, "nats", type("Server", (SERVERS["nats"],), {"more": more}))
+    world = World("nats", tmp_path)
     yield world
     world.close()
 
@@ -268,152 +260,6 @@ def test_a_login_has_a_name_that_an_engine_takes():
 
 
 def test_an_engine_without_logins_is_refused():
-    with pytest.raises(
-        ClawError, match="acl: expected redis, nats, mqtt, emqx or nats-mqtt, got sqlite"
-    ) as caught:
+    with pytest.raises(ClawError, match="acl: expected redis or nats, got sqlite") as caught:
         acl("sqlite-wal", SWARM)
     assert "its user's alone" in caught.value.hint
-
-
-@pytest.fixture
-def mosquitto(tmp_path, monkeypatch):
-    monkeypatch.setitem(BROKERS, "mosquitto", guarded(SWARM))
-    world = World("mosquitto", tmp_path)
-    assert "acl_file" in world.server.more and "autosave_interval 1" in world.server.more
-    yield world
-    world.close()
-
-
-def test_members_over_mosquitto_work_with_the_logins_that_are_printed(mosquitto):
-    lead, hand = joined(mosquitto, "lead", "lead"), joined(mosquitto, "hand", "hand")
-    assert mosquitto.done(lead.put(task()))
-    assert mosquitto.take(hand).id == IDS[0]
-    mosquitto.server.kill()
-    mosquitto.server.start()
-    person = joined(mosquitto, "operator", "")
-    mosquitto.done(person.stop("Ada"))
-    mosquitto.until(lambda: lead.stopped() and hand.stopped())
-    reader = joined(mosquitto, "hand", "")  # a command that only reads
-    assert reader.state(IDS[0]) == "running" and reader.stopped()
-    assert not mosquitto.refused
-
-
-def test_mosquitto_does_not_let_a_member_speak_for_another_or_keep_the_log(mosquitto):
-    lead, hand = joined(mosquitto, "lead", "lead"), joined(mosquitto, "hand", "hand")
-    assert mosquitto.done(lead.put(task(1)))
-    birth = hand._engine._birth
-    peer = Peer(mosquitto.server.port, "#", user="other", password=PASSWORD)
-    row = list(task().__dict__.values())
-    entry = '%s\n[1,"p",1,"lead","put",[%s]]' % (birth, dumps(row))
-    peer.tell("claw/v1/team/log/lead", entry)
-    peer.tell("claw/v1/team/out", b'{"log":"%s","first":99,"entries":[]}\n' % b"x")
-    peer.tell("claw/v1/team/keeper", b"", retain=True)
-    peer.tell("claw/v1/team/log/other", entry)
-    mosquitto.until(
-        lambda: any("other spoke in the name of lead" in one for one in mosquitto.refused)
-    )
-    mosquitto.settle()
-    assert lead.state(IDS[0]) is None and hand._is_up
-    topics = {topic for topic, *_ in peer.heard}
-    peer.close()
-    assert not [one for one in topics if "/log/" in one or "/say/" in one or "/ask/" in one], topics
-
-
-@pytest.mark.parametrize("user, identity, needs", [("hand", "lead", ""), ("hand", "", "operator")])
-def test_who_may_not_write_is_told_although_the_broker_acknowledges_it(
-    mosquitto, user, identity, needs
-):
-    joined(mosquitto, "lead", "lead")
-    if identity:
-        with pytest.raises(ClawError, match="the login hand may not do this: write") as caught:
-            joined(mosquitto, user, identity)
-        assert "swarm acl mqtt" in caught.value.hint
-        return
-    person = joined(mosquitto, user, identity)
-    with pytest.raises(ClawError, match="the login hand may not do this: write") as caught:
-        mosquitto.done(person.stop("Ada"))
-    assert "as operator_credential of [swarm]" in caught.value.hint
-
-
-def test_a_login_that_mosquitto_refuses_is_told(mosquitto):
-    *place, _ = mosquitto.place
-    mosquitto.place = (*place, "lead")
-    with pytest.raises(ClawError, match="it refuses the login lead") as caught:
-        mosquitto.bus("lead", password="wrong")
-    assert "user and credential of [swarm]" in caught.value.hint
-
-
-@pytest.fixture
-def listener(tmp_path, monkeypatch):
-    more = acl("nats-mqtt", SWARM) + "\n"
-    kind = type("Listener", (BROKERS["nats-mqtt"],), {"more": more})
-    monkeypatch.setitem(BROKERS, "nats-mqtt", kind)
-    world = World("nats-mqtt", tmp_path)
-    yield world
-    world.close()
-
-
-def test_members_over_the_listener_of_nats_work_with_the_logins_that_are_printed(listener):
-    lead, hand = joined(listener, "lead", "lead"), joined(listener, "hand", "hand")
-    assert listener.done(lead.put(task()))
-    assert listener.take(hand).id == IDS[0]
-    person = joined(listener, "operator", "")
-    listener.done(person.stop("Ada"))
-    listener.until(lambda: lead.stopped() and hand.stopped())
-    reader = joined(listener, "hand", "")  # a command that only reads
-    assert reader.state(IDS[0]) == "running" and reader.stopped()
-    assert not listener.refused
-
-
-def test_the_listener_of_nats_does_not_let_a_member_speak_for_another_or_read_its_mail(listener):
-    lead, hand = joined(listener, "lead", "lead"), joined(listener, "hand", "hand")
-    spy, heard, granted = paho.Client(paho.CallbackAPIVersion.VERSION2, "spy"), set(), []
-    spy.username_pw_set("other", PASSWORD)
-    spy.on_message = lambda client, data, message: heard.add(message.topic)
-    spy.on_subscribe = lambda client, data, mid, reasons, more: granted.extend(reasons)
-    spy.connect("127.0.0.1", listener.server.port)
-    spy.loop_start()
-    topics = ("out", "#", "log/+", "say/lead/+")
-    spy.subscribe([("claw/v1/team/" + topic, 1) for topic in topics])
-    listener.until(lambda: len(granted) == len(topics))
-    assert [reason.is_failure for reason in granted] == [False, True, True, True]
-    row = list(task().__dict__.values())
-    entry = '%s\n[1,"p",1,"lead","put",[%s]]' % (hand._engine._birth, dumps(row))
-    spy.publish("claw/v1/team/log/lead", entry, 1)
-    spy.publish("claw/v1/team/log/other", entry, 1)
-    listener.until(
-        lambda: any("other spoke in the name of lead" in one for one in listener.refused)
-    )
-    listener.settle()
-    assert lead.state(IDS[0]) is None
-    spy.loop_stop()
-    assert heard == {"claw/v1/team/out"}
-
-
-def test_a_login_that_the_listener_of_nats_refuses_is_told(listener):
-    *listener.place, _ = listener.place
-    listener.place = (*listener.place, "lead")
-    with pytest.raises(ClawError, match="it refuses the login lead") as caught:
-        listener.bus("lead", password="wrong")
-    assert "user and credential of [swarm]" in caught.value.hint
-
-
-def test_emqx_is_told_the_same_as_mosquitto():
-    """No EMQX runs here: its rules are read, and say of each login what those of mosquitto do."""
-    text, found, wanted = acl("emqx", SWARM), set(), set()
-    rule = re.compile(r'\{allow, \{username, "(.+?)"\}, (publish|subscribe), \[(.+)\]\}\.')
-    for line in text.splitlines():
-        if line and not line.startswith("%%"):
-            name, action, topics = rule.fullmatch(line).groups()
-            found |= {(name, action, one) for one in json.loads("[%s]" % topics)}
-    for line in acl("mqtt", SWARM).splitlines():
-        kind, _, rest = line.partition(" ")
-        if kind == "user":
-            name = rest
-        elif kind == "topic":
-            may, topic = rest.split()
-            actions = {"write": ["publish"], "read": ["subscribe"]}
-            both = ["publish", "subscribe"]
-            wanted |= {(name, action, topic) for action in actions.get(may, both)}
-    assert found == wanted and len(found) > 50
-    assert "%%     no_match = deny\n" in text and "Only lead writes the log" in text

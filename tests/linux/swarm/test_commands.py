@@ -222,16 +222,13 @@ def test_a_second_up_on_a_folder_says_that_its_processes_run_already(tmp_path, i
         command.expect(" is ready")
 
 
-def test_up_starts_who_speaks_for_a_board_and_leaves_out_what_is_behind_a_gateway(tmp_path):
+def test_up_leaves_out_what_is_behind_a_gateway(tmp_path, images):
     members = [*MEMBERS, {"identity_ref": "far", "role": "worker"}]
-    nats = dict(SWARM["coordination"], backend="nats")
-    mqtt = '[swarm]\ntransport = "mqtt"\naddress = "mqtt://127.0.0.1:1"\n'
-    project(tmp_path, "hand", toml=mqtt + "board = true\n", coordination=nats, agents=members)
-    project(tmp_path, "far", toml="[gateway]\n" + mqtt, coordination=nats, agents=members)
+    project(tmp_path, "far", toml="[gateway]\n", agents=members)
     with Agent(linux("swarm", "up", "far", "hand"), tmp_path) as command:
         command.expect("far: a board behind a gateway, which speaks for it: clawlite gateway")
-        command.expect("[board hand] hand: speaks for it at mqtt://127.0.0.1:1")
-        assert len(_children(command.process.pid)) == 1
+        command.expect("[hand")
+        assert len(_children(command.process.pid)) == 2
 
 
 def test_agents_end_when_up_is_killed(tmp_path, images):
@@ -272,12 +269,8 @@ def _children(pid: int) -> list:
         (["dead", "drop", "ffff", "lead"], 1, "0 tasks have an id"),
         (["stand-in", "x"], 2, "expected nothing more, got x - it reads the agents from its"),
         (["together"], 2, "together: expected the FOLDER of each agent - clawlite swarm --help"),
-        (["acl"], 2, "acl: expected redis, nats, mqtt, emqx or nats-mqtt"),
-        (
-            ["acl", "zenoh", "lead"],
-            1,
-            "acl: expected redis, nats, mqtt, emqx or nats-mqtt, got zenoh",
-        ),
+        (["acl"], 2, "acl: expected redis or nats"),
+        (["acl", "zenoh", "lead"], 1, "acl: expected redis or nats, got zenoh"),
         (["up", "nowhere"], 1, "there is no folder nowhere"),
     ],
 )

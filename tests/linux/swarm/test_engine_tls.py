@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 import trustme
 from agents import eventually
-from engines import BROKERS, SERVERS, Server
+from engines import SERVERS, Server
 from net_servers import Certificates
 from swarm_world import IDS, World, task
 
@@ -35,24 +35,18 @@ class NATS(SERVERS["nats"]):
         return "tls { cert_file: %(cert)s, key_file: %(key)s }\n" % self.files
 
 
-class Mosquitto(BROKERS["mosquitto"]):
-    @property
-    def more(self) -> str:
-        return "allow_anonymous true\ncertfile %(cert)s\nkeyfile %(key)s\n" % self.files
-
-
 @pytest.fixture
 def authority(tmp_path, monkeypatch):
     """The CA that clients trust."""
     return Certificates(tmp_path, monkeypatch).ca
 
 
-@pytest.fixture(params=[Redis, NATS, Mosquitto], ids=lambda one: one.name)
+@pytest.fixture(params=[Redis, NATS], ids=lambda one: one.name)
 def made(request, tmp_path, authority, monkeypatch):
     """function(names, ca, dates) -> World whose server has a certificate for *names*."""
     files = {"cert": str(tmp_path / "cert.pem"), "key": str(tmp_path / "key.pem")}
     server, worlds = type("Server", (request.param,), {"files": files}), []
-    monkeypatch.setitem(BROKERS if server.name in BROKERS else SERVERS, server.name, server)
+    monkeypatch.setitem(SERVERS, server.name, server)
 
     def world(*names, ca=authority, **dates):
         certificate = ca.issue_cert(*names, **dates)
