@@ -168,8 +168,10 @@ def test_nats_sends_nobody_what_another_login_wrote_in_a_name_of_its_choice(nats
         async def ask(verb: str, **asked) -> dict:
             return json.loads((await client.request("$JS.API." + verb, dumps(asked).encode())).data)
 
-        listed = (await ask("CONSUMER.LIST." + stream))["consumers"]
-        to = [one["config"]["deliver_subject"] for one in listed]
+        to: list = []  # it is made in the engine's own thread
+        while not to:
+            listed = (await ask("CONSUMER.LIST." + stream))["consumers"]
+            to = [one["config"]["deliver_subject"] for one in listed]
         last = (await ask("STREAM.INFO." + stream))["state"]["last_seq"]
         await client.jetstream().create_object_store(stream)
         entry = [1, "cd" * 8, 1, "operator", "stop", ["operator"]]
