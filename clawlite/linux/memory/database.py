@@ -14,7 +14,8 @@
     folded    the last record of the journal that is in this file (memory_journal.py)
 
 1. WAL.  A commit is a write(2) into the log, and survives kill -9 once that has returned.  A
-   power-safe commit also syncs the log.
+   power-safe commit also syncs the log.  On a full disk that has no room for SQLite's index of the
+   log, the file is opened for this process alone, to be read, as long as a request takes.
 2. Pages have 1024 bytes, because entries are short and a commit writes whole pages.
 3. Migrations are scripts; ``user_version`` is the number of scripts that have run.  A file of a
    newer version is not opened.
@@ -57,6 +58,7 @@ MIGRATIONS = (
 )
 CHECKED = 4  # from this version on, each entry has a checksum
 DIVIDED = 5  # from this version on, the index has the words of search.py
+_IMMUTABLE = "ro&immutable=1"
 # beginning of SQLite's name of an error -> (meaning, hint)
 _WORDS = {
     "SQLITE_FULL": ("the disk is full", "make room where this agent keeps its state"),
@@ -77,6 +79,10 @@ _WORDS = {
         "the disk failed, or is full",
         "make room where this agent keeps its state, or look at the disk",
     ),
+    "SQLITE_IOERR_SHM": (
+        "the disk is full",
+        "make room where this agent keeps its state",
+    ),
     "SQLITE_IOERR": ("the disk failed", FAULTY),
 }
 
@@ -96,6 +102,8 @@ class Database:
         self.opened = 0  # how often the file was opened
         self._compares = None  # whether this connection has sqlite-vec
         self.read_only = False
+        # for want of room: read without the file that processes share, so for this one alone
+        self._alone = self._is_copy = False
         self._mark = Mark(self.path)
         self._commits = 0  # of this connection
         self._counted = True  # its last commit is counted
@@ -139,11 +147,42 @@ class Database:
             self.close()  # the cause may be repaired by now
         if self._connection is None:
             self._open()
+        if self._alone:
+            raise StoreError(
+                "the memory %s: the disk is full, and nothing is stored" % self.path,
+                _WORDS["SQLITE_FULL"][1],
+                {"cause": "SQLITE_FULL"},
+            )
         if self.read_only:
             raise StoreError(
                 "the memory %s cannot be written" % self.path,
                 "make its folder and its file writable",
+                {"cause": "SQLITE_READONLY"},
             )
+
+    def begin_to_undo(self):
+        """Begin what will be rolled back: nothing of it reaches the disk.  Where nothing can be
+        written at all, it is done to a copy of the file in memory.
+        """
+        if self._connection is None:
+            self._open()
+        if self._alone:
+            self.run("PRAGMA cache_spill=OFF")
+        elif self.read_only and not self._is_copy:
+            from _sqlite3 import connect
+
+            copy = connect(":memory:", isolation_level=None, check_same_thread=False)
+            self._connection.backup(copy)
+            self._connection.close()
+            self._connection, self._is_copy = copy, True
+        self.run("BEGIN IMMEDIATE")
+
+    def release(self):
+        """Close a file that this process has for itself alone, because others wait for it, and a
+        copy in memory.
+        """
+        if self._alone or self._is_copy:
+            self.close()
 
     def commit(self):
         """End a commit.  The first one, and one of ``_COUNTS``, is counted: that writes a page."""
@@ -232,7 +271,7 @@ class Database:
         make_folder(self.folder)
         self.opened += 1
         self._commits, self._counted = 0, True
-        self._syncs = self.read_only = False
+        self._syncs = self.read_only = self._alone = self._is_copy = False
         own_file(self.path)
         try:
             self._try(connect, "rwc")
@@ -241,10 +280,8 @@ class Database:
             raise
         except Error as e:
             self.close()
-            if not _name(e).startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")):
-                raise
-            for how in ("ro", "ro&immutable=1"):
-                if how != "ro" and _size(self.path + "-wal"):
+            for how in _ways(e):
+                if how == _IMMUTABLE and _size(self.path + "-wal"):
                     break  # data that is only in the log would be missing
                 try:
                     self._try(connect, how)
@@ -254,7 +291,9 @@ class Database:
             raise e
 
     def _try(self, connect, how: str):
-        self.read_only = how != "rwc"
+        # SQLite opens a file to read that it may not write, and says nothing
+        self.read_only = how != "rwc" or not os.access(self.path, os.W_OK)
+        self._alone = how == "rw"
         log = None
         if how == "rwc" and _size(self.path + "-wal"):
             from clawlite.linux.files.sqlite_log import check, last_commit
@@ -267,6 +306,8 @@ class Database:
             check_same_thread=False,
             timeout=BUSY_MS / 1000,
         )
+        if self._alone:  # then the index of the log is in memory, and needs no file
+            self.run("PRAGMA locking_mode=EXCLUSIVE")
         version = self.row("PRAGMA user_version")[0]
         self._status = os.stat(self.path)
         if log:  # before the first write, which may restart the log
@@ -344,7 +385,17 @@ def _size(path: str) -> int:
         return 0
 
 
+def _ways(e) -> tuple:
+    """Return the modes in which a file can still be read that *e* has kept from being opened."""
+    if _name(e).startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")):
+        return "ro", _IMMUTABLE
+    return ("rw",) if is_full(e) else ()
+
+
 def _name(e) -> str:
+    """Return SQLite's name of the error *e*, or of what led to it."""
+    if isinstance(e, StoreError):
+        return (e.data or {}).get("cause", "")
     return getattr(e, "sqlite_errorname", None) or ""
 
 
@@ -353,8 +404,13 @@ def is_full(e) -> bool:
     return (
         isinstance(e, OSError)
         and e.errno in (ENOSPC, EDQUOT, EFBIG)
-        or _name(e).startswith(("SQLITE_FULL", "SQLITE_IOERR_WRITE"))
+        or _name(e).startswith(("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHM"))
     )
+
+
+def is_unwritable(e) -> bool:
+    """Return whether *e* means that the file can only be read."""
+    return _name(e).startswith("SQLITE_READONLY")
 
 
 def failure(e, path: str, query: bool = False) -> StoreError:

@@ -28,6 +28,7 @@ import os
 import re
 import time
 from binascii import crc32
+from errno import EACCES, EPERM, EROFS
 from stat import S_ISREG
 
 from clawlite.core.base.errors import ClawError, InvalidParams, StoreError
@@ -86,8 +87,8 @@ class JSONLFile:
                 self._log.adopt(os.open(self.path, flags | (os.O_CREAT if new else 0), 0o600))
             except FileNotFoundError:
                 return False
-            except PermissionError:
-                if new:
+            except OSError as e:
+                if new or e.errno not in (EACCES, EPERM, EROFS):
                     raise
                 flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
                 self._log.adopt(os.open(self.path, flags))

@@ -31,7 +31,7 @@ from clawlite.core.image.memories import (
 from clawlite.linux.memory import search
 from clawlite.linux.memory.backfill import Backfill
 from clawlite.linux.memory.compaction import REACH, WINDOW, Compaction
-from clawlite.linux.memory.database import failure, is_full
+from clawlite.linux.memory.database import failure, is_full, is_unwritable
 from clawlite.linux.memory.entry import insert, is_altered, request_bytes, set_aside, text_of
 from clawlite.linux.memory.memory_journal import Journal, fold
 from clawlite.linux.memory.partitions import KEPT, KEPT_MS, Partitions
@@ -103,6 +103,7 @@ class Stores:
                 group.append(job)
             return ended + self._run_jobs(last, group)
         finally:
+            self._db.release()
             self._journal.unlock()
 
     def close(self):
@@ -145,7 +146,7 @@ class Stores:
             self._refresh(job[_STORE].saves_wear)
             return True, self._verbs[job[_VERB]](*job[_STORE:])
         except Exception as e:
-            if is_full(e) and not self._journal.is_empty():
+            if (is_full(e) or is_unwritable(e)) and not self._journal.is_empty():
                 return self._read_when_full(job)
             e = self._without_altered(e)
             return self._read(job) if e is None else (False, self._failed(e, True))
@@ -166,12 +167,10 @@ class Stores:
         return None
 
     def _read_when_full(self, job: tuple) -> tuple:
-        """Read when the disk has no room for the journal's entries: fold them, read, and roll
-        back.
-        """
+        """Read when the disk takes no entries of the journal: fold them, read, and roll back."""
         try:
             self._forget()
-            self._db.begin(False)
+            self._db.begin_to_undo()
             fold(self._db, self._journal)
             return True, self._verbs[job[_VERB]](*job[_STORE:])
         except Exception as e:
