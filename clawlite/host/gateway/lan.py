@@ -16,6 +16,7 @@ import json
 import os
 import re
 import socket
+from typing import Any
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.line.frame import RECORD, Framer
@@ -79,6 +80,14 @@ class Tokens:
         right = self._token(name, door)
         given = token.encode("utf-8", "replace")
         return hmac.compare_digest(right or os.urandom(32), given) and bool(right)
+
+    def stamp(self, name: str):
+        """Return what differs once the token of *name* is another one."""
+        try:
+            found = os.stat(os.path.join(self._folder, name))
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
 
     def doors(self, name: str) -> tuple:
         """Return the doors that the token of *name* opens, () when it has none."""
@@ -147,6 +156,8 @@ class Peer(asyncio.Protocol):
         self._device = self._transport = None
         self._framer = Framer(MAX_RECORD)
         self._nonce = os.urandom(16).hex()
+        self._mac = ""  # what the device answered to it
+        self._stamp: Any = None  # of its token's file, when that was right
         self._unknown = 0  # bytes that came before the token was right
 
     @property
@@ -154,6 +165,8 @@ class Peer(asyncio.Protocol):
         return self._transport.get_write_buffer_size()
 
     def send(self, record: bytes) -> None:
+        if self._device and not self._is_good():
+            return
         self._transport.write(b"\x1e" + record + b"\n")
         if self.waiting > _FULL:
             self.end()
@@ -181,7 +194,8 @@ class Peer(asyncio.Protocol):
         while (event := self._framer.next_event()) and not self._transport.is_closing():
             kind, data = event
             if kind == RECORD and self._device:
-                self._device.record(data)
+                if self._is_good():
+                    self._device.record(data)
             elif kind == RECORD:
                 self._authenticate(data)
         if not self._device and self._unknown > _MAX_AUTH:
@@ -211,6 +225,7 @@ class Peer(asyncio.Protocol):
             self._listener.note(f"a client at {self._address} has a wrong token")
             self.end()
             return
+        self._mac, self._stamp = mac, self._listener.tokens.stamp(name)
         self._listener.strangers.remove(self)
         old = self._listener.peers.pop(name, None)
         if old:
@@ -219,6 +234,17 @@ class Peer(asyncio.Protocol):
         self._device = self._listener.device(name)
         self._device.down()
         self._device.up(self)
+
+    def _is_good(self) -> bool:
+        """Return whether the device's token is still valid; end the connection if it is not."""
+        tokens, name = self._listener.tokens, self._device.name
+        stamp = tokens.stamp(name)
+        if stamp != self._stamp and not tokens.is_right(name, self._nonce, self._mac):
+            self._listener.note(f"{name}: its token is no longer valid")
+            self.end()
+            return False
+        self._stamp = stamp
+        return True
 
 
 def _watch(connection) -> None:

@@ -12,6 +12,7 @@ import os
 import struct
 
 from clawlite.linux.files.files import aside, print_to_stderr
+from clawlite.linux.files.regular_file import open_regular
 
 _HEADER, _FRAME = 32, 24  # bytes before the frames, and before the page of each
 _PAGE = 1024  # bytes of a page, where a header's word for it is damaged
@@ -90,7 +91,7 @@ def _sums(order: str, data: bytes, sums: tuple) -> tuple:
 def _read(path: str) -> bytes:
     """Return the log of the database *path*, b"" where there is none."""
     try:
-        with open(path + "-wal", "rb") as file:
+        with open(path + "-wal", "rb", opener=open_regular) as file:
             return file.read()
     except OSError:
         return b""

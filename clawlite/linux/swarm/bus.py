@@ -24,6 +24,7 @@ import os
 import re
 import sqlite3
 import stat
+import time
 from collections import deque
 
 from clawlite.core.base.errors import ClawError
@@ -90,6 +91,7 @@ _AT_IT = "from tasks where id = ? and state = ? and process = ?"
 
 
 _UNREAD = object()
+_LOCKED = "another process has locked its folder for %d s"
 _NOT_SOUND = "what the swarm has on record of it cannot be read"
 _PROCESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}\Z")
 
@@ -139,7 +141,7 @@ class Bus:
                 # One after the other: SQLite waits for nobody while a file becomes a WAL file,
                 # and several processes of a swarm begin at once.  An end of this one unlocks it.
                 turn = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-                fcntl.flock(turn, fcntl.LOCK_EX)
+                _lock(turn)
             place = os.path.join(folder, FILE) if folder else ":memory:"
             if folder:
                 own_file(place)
@@ -152,6 +154,7 @@ class Bus:
                 raise sqlite3.DatabaseError(
                     "version %d of clawlite's tables, and this is %d" % (version, VERSION)
                 )
+            check_tables(db)
             if version < VERSION:
                 db.executescript(SCHEMA)
             self._status = os.stat(place) if folder else None
@@ -1089,7 +1092,7 @@ class _Change:
         bus._sure()
         try:
             if bus._turn >= 0:
-                fcntl.flock(bus._turn, fcntl.LOCK_EX)
+                _lock(bus._turn)
             bus._db.execute("pragma synchronous = %s" % ("full" if self._lasts else "normal"))
             bus._db.execute("begin immediate")
         except (OSError, sqlite3.Error) as e:
@@ -1107,6 +1110,8 @@ class _Change:
         if isinstance(error, sqlite3.Error) and db.in_transaction:
             db.execute("rollback")
         self._unlock()
+        if isinstance(error, (TypeError, OverflowError)):  # of a row that no version wrote
+            error = sqlite3.DatabaseError(_NOT_SOUND)
         if isinstance(error, sqlite3.Error):
             raise _unusable(self._bus._folder, error) from None
         if error is None and self._wakes:
@@ -1146,7 +1151,35 @@ def _is_sound(row: tuple) -> bool:
     return times and all(isinstance(text, str) for text in texts) and _value(row[2]) is not _UNREAD
 
 
+def check_tables(db):
+    """Raises ``sqlite3.DatabaseError``: *db* has more than tables, which would run with each change
+    or read, for ever if somebody likes.
+    """
+    if db.execute("select 1 from sqlite_master where type in ('trigger', 'view')").fetchone():
+        raise sqlite3.DatabaseError("it has triggers or views")
+
+
+def _lock(turn: int):
+    """Lock the folder that *turn* is open for.  Raises ``OSError``: another process keeps it for
+    longer than any change takes, because it was stopped, say.
+    """
+    until, pause_s = time.monotonic() + BUSY_S, 0.0001
+    while True:
+        try:
+            fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise TimeoutError(errno.EAGAIN, _LOCKED % BUSY_S) from None
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, 0.001)
+
+
 def _unusable(folder, e: Exception) -> ClawError:
     said = e.strerror if isinstance(e, OSError) else str(e)
     hint = "look at the folder: it must be writable, and its disk must have room"
+    if type(e) is sqlite3.DatabaseError:  # what its subclasses say is of the disk, or of a lock
+        hint = "stop all agents of the swarm, and move %s away: it is made anew" % FILE
+    if isinstance(e, TimeoutError):
+        hint = "find that process (fuser -v %s), and end it" % folder
     return ClawError("the swarm's file in %s cannot be used: %s" % (folder or "memory", said), hint)

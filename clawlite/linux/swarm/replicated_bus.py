@@ -43,7 +43,15 @@ from clawlite.linux.files.files import swarm_folder
 from clawlite.linux.files.inherited_log import InheritedLog
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.secrets.secrets import resolve, stores
-from clawlite.linux.swarm.bus import SCHEMA, Bus, TooLong, check_size, host_of, is_process
+from clawlite.linux.swarm.bus import (
+    SCHEMA,
+    Bus,
+    TooLong,
+    check_size,
+    check_tables,
+    host_of,
+    is_process,
+)
 from clawlite.linux.swarm.stop_file import StopFile
 from clawlite.linux.swarm_engines.engine import (
     DOWN,
@@ -66,7 +74,6 @@ VERSION = 1  # of entries
 REPORTS = "reports"  # end of the names of files
 ACK_MS = 10000  # that an entry may take to come back before its caller is told
 _SILENT = "it does not answer", "check whether it is overloaded"
-_ACTS = ("trigger", "view")
 _NOT_KEPT = "it has not acknowledged this", "send it again: a task_id runs only once"
 # what helps against entries that are refused
 _UPDATE = "update clawlite on every machine"
@@ -208,9 +215,7 @@ class _Replica(Bus):
         tried = sqlite3.connect(":memory:", isolation_level=None)
         try:
             tried.deserialize(data)
-            # what else a file may have would run here with each change
-            if tried.execute("select 1 from sqlite_master where type in (?, ?)", _ACTS).fetchone():
-                raise sqlite3.DatabaseError("it has triggers or views")
+            check_tables(tried)
             tried.executescript(SCHEMA + _APPLIED)  # it may be of a version before this one
             rows = tried.execute("pragma quick_check").fetchall()
             if rows != [("ok",)]:

@@ -1,6 +1,8 @@
 """Tokens have doors: one each, unless more are named."""
 
 import asyncio
+import contextlib
+import hmac
 import json
 
 import pytest
@@ -11,7 +13,7 @@ from proxies import Proxied
 
 from clawlite.core.net.door_token import DOORS, OLDER, parse
 from clawlite.host.gateway import gateway as gateways
-from clawlite.host.gateway.lan import Tokens
+from clawlite.host.gateway.lan import Listener, Tokens
 
 CHAT = "/v1/chat/completions"
 ASKED = {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
@@ -108,3 +110,55 @@ def test_a_gateway_warns_of_older_tokens(tmp_path, state):
             said = agent.errors()
             assert "the token of shed opens every door" in said and "the token of new" not in said
             assert "the next version takes it from this machine alone" in said
+
+
+@pytest.mark.parametrize("by_device", [True, False])
+@pytest.mark.parametrize("revoke", ["make", "remove"])
+def test_a_connection_ends_with_its_token(tmp_path, by_device, revoke):
+    """Whoever had stolen a token kept what it had opened, after it was no longer valid."""
+    tokens, heard, notes = Tokens(str(tmp_path)), [], []
+    token = tokens.make("shed")
+
+    class Device:
+        def __init__(self, name):
+            self.name = name
+
+        def up(self, peer):
+            self.peer = peer
+            heard.append(self)
+            peer.send(b'"welcome"')
+
+        def record(self, data):
+            heard.append(data)
+
+        def down(self):
+            pass
+
+        pump = down
+
+    async def inside():
+        listener = Listener(tokens, Device, notes.append)
+        host, _, port = (await listener.open("127.0.0.1:0", None, None)).rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        nonce = json.loads((await reader.readline())[1:])["params"]["nonce"]
+        mac = hmac.new(token.encode(), nonce.encode(), "sha256").hexdigest()
+        said = {"id": "auth", "result": {"name": "shed", "mac": mac}}
+        writer.write(b"\x1e" + json.dumps(said).encode() + b"\n\x1e1\n")
+        assert await reader.readline() == b'\x1e"welcome"\n'
+        while heard[-1] != b"1":
+            await asyncio.sleep(0)
+        if revoke == "make":
+            tokens.make("shed")
+        else:
+            (tmp_path / "shed").unlink()
+        if by_device:
+            writer.write(b"\x1e2\n")
+        else:
+            heard[0].peer.send(b'"a secret"')
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+        assert heard[-1] == b"1" and "shed: its token is no longer valid" in notes
+        writer.close()
+        listener.close()
+
+    asyncio.run(inside())

@@ -1,5 +1,6 @@
 """What others may write: entries of an engine's log, snapshots, and the file of a swarm."""
 
+import fcntl
 import json
 import os
 import sqlite3
@@ -8,6 +9,7 @@ import pytest
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.swarm.swarm import MERGE, PEER_TO_PEER, Swarm, Task
+from clawlite.linux.swarm import bus as swarm_bus
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.replicated_bus import ReplicatedBus
 from clawlite.linux.swarm.stop_file import StopFile
@@ -263,3 +265,54 @@ def test_what_is_no_fifo_is_not_written(world, tmp_path):
     bus.broadcast("a", "hi")
     assert (tmp_path / "victim").read_text() == "VICTIM"
     assert (folder / "file.fifo").read_text() == "FILE"
+
+
+def test_a_process_that_keeps_the_lock_is_an_error_and_no_wait_for_ever(world, monkeypatch):
+    """One that was stopped in a change let all agents of the swarm wait, each in its loop."""
+    monkeypatch.setattr(swarm_bus, "BUSY_S", 0)
+    bus, _, folder = world
+    lock = os.open(folder, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    for ask in (
+        lambda: bus.broadcast("a", "hi"),
+        lambda: Bus(str(folder), lambda: NOW, os.urandom),
+    ):
+        with pytest.raises(ClawError, match="another process has locked its folder") as caught:
+            ask()
+        assert "fuser -v %s" % folder in caught.value.hint
+    os.close(lock)
+    assert bus.broadcast("a", "hi") is None
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "create trigger t after insert on messages begin delete from messages; end",
+        "create view endless as with recursive n(x) as (select 1 union all select x from n) "
+        "select x from n",
+    ],
+)
+def test_a_file_that_runs_something_by_itself_is_refused(world, statement):
+    _, other, folder = world
+    other(statement)
+    with pytest.raises(ClawError, match="it has triggers or views") as caught:
+        Bus(str(folder), lambda: NOW, os.urandom)
+    assert "move swarm.db away" in caught.value.hint
+
+
+def test_a_count_that_is_none_is_an_error_of_the_file(world):
+    bus, other, _ = world
+    assert bus.take("a", True, 4).id == "one"
+    other("insert or replace into used values ('one', 'x', x'00')")
+    with pytest.raises(ClawError, match="what the swarm has on record of it cannot be read"):
+        bus.hold("one", [1, 1], [5, 5])
+    other("delete from used")
+    assert bus.hold("one", [1, 1], [5, 5]) is True
+
+
+def test_a_pipe_in_the_place_of_the_log_keeps_nobody_waiting(world):
+    bus, _, folder = world
+    os.unlink(folder / "swarm.db-wal")
+    os.mkfifo(folder / "swarm.db-wal")
+    with pytest.raises(ClawError, match="cannot be used"):
+        Bus(str(folder), lambda: NOW, os.urandom)
