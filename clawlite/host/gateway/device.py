@@ -30,6 +30,7 @@ from clawlite.host.board_console.line import the_time
 from clawlite.host.gateway.answer import error_sentence, json_bytes
 from clawlite.host.gateway.feeds import Feeds
 from clawlite.host.gateway.job import Job, Services
+from clawlite.host.gateway.model_servers import Opaque
 from clawlite.host.gateway.service_calls import ToolJob
 
 VERSION = 1  # of the records, docs/gateway.md
@@ -67,6 +68,7 @@ class Device:
         self.name, self.agent = name, ""
         self._gateway = gateway
         self._link = self._image = self._boot = self._meter = None
+        self._opaque = Opaque()
         self._stop_of = None  # the swarm whose stop holds for it, as its image says
         self._digest = self._calls_itself = None  # its image's, and its agent, as it says
         self._record = 0
@@ -359,9 +361,10 @@ class Device:
             )
         provider = self._provider(str(params.get("provider")))
         most = params.get("max_tokens")
-        job = Job(id, provider, self._services(), self._moved, self._record)
+        job = Job(id, provider, self._services(), self._moved, self._record, self._opaque.keep)
         self._jobs[id], self._sent[id] = job, 0
         self._gateway.began(self, job, messages)
+        self._opaque.restore(messages)
         most = most if type(most) is int and most > 0 else None
         job.start(_history(messages), most, self._ended, self._fed())
 
@@ -413,7 +416,8 @@ class Device:
                 raise ProviderError(
                     "the image has no such provider", "flash the device again: it has another image"
                 )
-            self._providers[name] = Provider(row, *self._gateway.codecs, _KEEP)
+            known = self._gateway.store.dialects
+            self._providers[name] = Provider(row, *self._gateway.codecs, _KEEP, known=known)
             self._providers[name].repetition = Repetition
             self._providers[name].tools = self._image
         return self._providers[name]

@@ -22,11 +22,13 @@ class Job(Answer):
     provider  ``provider.Provider``
     services  ``Services``
     limit     bytes of one record that the device takes
+    keep      function(``turn.Reply``): it keeps what the device has no room for
     """
 
-    def __init__(self, id: str, provider, services, moved, limit: int):
+    def __init__(self, id: str, provider, services, moved, limit: int, keep):
         super().__init__(id, provider.name, moved)
         self._provider, self._services, self._limit = provider, services, limit
+        self._keep_opaque = keep
         self._text = ""  # gathered, and in no record yet
         self._timer = None
         self._spent = []  # for the device's own ledger
@@ -158,6 +160,7 @@ class Job(Answer):
                 "ask for less at once, or use another model",
             )
         self.outcome = "ok"
+        self._keep_opaque(reply)
         self._keep(message)
 
     def _failed(self, e: ClawError) -> None:

@@ -1,5 +1,5 @@
 """What a gateway keeps, in one SQLite file: the fleet, what each device has spent, what it asked
-and was told, and what happened.
+and was told, what model servers refuse, and what happened.
 
 Everything is read once, at the start, and written as it changes; the file is the truth after a
 restart.  Keys are in none of it."""
@@ -14,6 +14,7 @@ import time
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import disk_hint
 from clawlite.host.base.regular_file import make_private
+from clawlite.host.gateway.model_servers import Dialects
 
 KEPT_ROWS = 10000  # of history and of audit, each; older ones go
 GATHER_S = 0.005  # within which rows are gathered for one commit
@@ -24,6 +25,7 @@ CREATE TABLE IF NOT EXISTS spent (device TEXT, agent TEXT, meters TEXT, PRIMARY 
 CREATE TABLE IF NOT EXISTS history (id INTEGER PRIMARY KEY, time_s INTEGER, device TEXT, agent TEXT, provider TEXT, request TEXT,
                                     asked TEXT, said TEXT, outcome TEXT, model TEXT, usage TEXT, tool_trace TEXT);
 CREATE TABLE IF NOT EXISTS hidden (id INTEGER PRIMARY KEY, runner TEXT, anchor TEXT, asked TEXT, messages TEXT);
+CREATE TABLE IF NOT EXISTS dialects (place TEXT PRIMARY KEY, time_s INTEGER, changes TEXT);
 CREATE TABLE IF NOT EXISTS audit (id INTEGER PRIMARY KEY, time_s INTEGER, device TEXT, event TEXT, detail TEXT);
 """  # noqa: E501
 _LATER = ("model", "usage", "tool_trace")  # columns of history that older files lack
@@ -35,8 +37,9 @@ class Store:
     the process ends.
     """
 
-    def __init__(self, db, spent: dict, note, hidden=()):
+    def __init__(self, db, spent: dict, note, hidden=(), dialects=()):
         self._db, self._spent, self._note = db, spent, note
+        self.dialects = Dialects(dialects, self._note_dialect)
         self.hidden = hidden  # (runner, anchor, asked, messages) of rounds that runners never saw
         self._is_broken = False
         self._tasks = set()
@@ -68,6 +71,9 @@ class Store:
             hidden = await db.execute_fetchall(
                 "SELECT runner, anchor, asked, messages FROM hidden ORDER BY id"
             )
+            dialects = await db.execute_fetchall(
+                "SELECT place, time_s, changes FROM dialects ORDER BY time_s"
+            )
         except (OSError, aiosqlite.Error) as e:
             raise ClawError(f"{path}: {e}", _mend(e)) from None
         return cls(
@@ -75,6 +81,7 @@ class Store:
             {(device, agent): json.loads(meters) for device, agent, meters in rows},
             note,
             hidden,
+            dialects,
         )
 
     def spent(self, device: str, agent: str) -> dict:
@@ -143,6 +150,21 @@ class Store:
     def unhide(self, runner: str, anchor: str) -> None:
         self._later(
             "hidden", "DELETE FROM hidden WHERE runner = ? AND anchor = ?", (runner, anchor)
+        )
+
+    def _note_dialect(self, place: str, now_s: int, changes: str, most: int) -> None:
+        """Keep what requests to *place* have otherwise; the last *most* places stay."""
+        self._later(
+            "dialects",
+            "INSERT INTO dialects VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET time_s = "
+            "excluded.time_s, changes = excluded.changes",
+            (place, now_s, changes),
+        )
+        self._later(
+            "dialects",
+            "DELETE FROM dialects WHERE place NOT IN (SELECT place FROM dialects ORDER BY time_s "
+            "DESC LIMIT ?)",
+            (most,),
         )
 
     async def flush(self) -> bool:

@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import json
 import os
+import sqlite3
 import stat
 import threading
+from contextlib import closing
 
 import mcp_agents
 import pytest
@@ -21,6 +23,7 @@ from clawlite.host.gateway import device, http
 from clawlite.host.gateway import gateway as gateways
 from clawlite.host.gateway import store as gateway_store
 from clawlite.host.gateway.images import Images
+from clawlite.host.gateway.model_servers import MOST, Dialects
 from clawlite.host.gateway.store import Store
 from clawlite.host.proxy import accept
 
@@ -119,6 +122,92 @@ def test_a_call_that_is_text_is_a_call_for_the_device_where_the_settings_let_it(
         more = '[dialect.remote]\ntext_calls = "run"\n' if allowed else ""
         project(tmp_path / "p", server.endpoint, gateway=more)
         run(talk, tmp_path / "p")
+
+
+SIGNED = {"extra_content": {"google": {"thought_signature": "c2lnbmVk"}}}
+
+
+def _gemini(request):
+    """Answer as Gemini 3 does: a call without its signature is refused."""
+    messages = request.body["messages"]
+    for message in messages:
+        for call in message.get("tool_calls", ()):
+            if "extra_content" not in call:
+                said = "Function call is missing a thought_signature in functionCall parts."
+                return {"status": 400, "body": [{"error": {"code": 400, "message": said}}]}
+    if messages[-1]["role"] == "tool":
+        return say("All is well.")
+    function = {"name": "look", "arguments": '{"where":"bed 2"}'}
+    call = {"id": "", "type": "function", "function": function, **SIGNED}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    return {"body": {"choices": [{"message": message, "finish_reason": "tool_calls"}]}}
+
+
+def test_what_only_the_server_understands_is_kept_for_a_device(tmp_path):
+    async def talk(gateway):
+        peer = await gateway.peer("shed").connect(gateway.address)
+        answer = await peer.end(peer.begin("how is it?"))
+        ((id, name, raw),) = answer["result"]["calls"]
+        assert id == "" and "signature" not in json.dumps(answer)
+        for round in ("r2", "r3"):  # also after the device was away
+            peer.note("message", id=round, role="user", text="how is it?")
+            peer.note("message", id=round, role="assistant", text="")
+            peer.note("message", id=round, call=["local-1", name], text=raw)
+            peer.note("message", id=round, role="tool", text='{"seen":3}', of="local-1")
+            peer.send(
+                {
+                    "jsonrpc": "2.0",
+                    "id": round,
+                    "method": "claw.gateway.provider",
+                    "params": {"provider": "remote", "max_tokens": 0, "seen": 0},
+                }
+            )
+            assert (await peer.end(round))["result"] == {"stop": "stop"}
+            peer = await gateway.peer("shed", boot="00c0ffe%s" % round[1]).connect(gateway.address)
+
+    with Server([_gemini] * 3) as server:
+        project(tmp_path / "p", server.endpoint, stream="false")
+        run(talk, tmp_path / "p")
+        for request in server.requests[1:]:
+            (call,) = request.body["messages"][-2]["tool_calls"]
+            assert call["extra_content"] == SIGNED["extra_content"]
+
+
+def test_what_a_server_refused_is_known_to_all_devices_and_after_a_restart(tmp_path):
+    def old(request):
+        if "max_tokens" not in request.body:
+            return say("Hi.")
+        said = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+        return {"status": 400, "body": {"error": {"message": said, "code": "unsupported"}}}
+
+    async def ask(gateway):
+        for name in ("shed", "barn"):
+            peer = await gateway.peer(name).connect(gateway.address)
+            assert (await peer.end(peer.begin("hello")))["result"] == {"stop": "stop"}
+
+    with Server([old] * 5) as server:
+        project(tmp_path / "p", server.endpoint)
+        run(ask, tmp_path / "p")
+        assert len(server.requests) == 3
+        run(ask, tmp_path / "p")
+        assert len(server.requests) == 5
+    with closing(sqlite3.connect(os.path.join(gateways.folder(), "gateway.db"))) as db:
+        ((place, _, changes),) = db.execute("SELECT * FROM dialects").fetchall()
+    assert place.endswith("/v1/chat/completions test-model")
+    assert json.loads(changes) == [["max_tokens", "max_completion_tokens"]]
+
+
+def test_what_servers_refuse_is_forgotten_in_time_and_bounded():
+    now, rows = [1000000], []
+    known = Dialects(keep=lambda *row: rows.append(row[:3]), now_s=lambda: now[0])
+    for number in range(MOST + 5):
+        known.learn("place %d" % number, [["stream_options", ""]])
+    again = Dialects([*rows[5:], ("bad", now[0], "{"), ("worse", None, "[]")], None, lambda: now[0])
+    for each in (known, again):
+        assert each.of("place 4") == [] and each.of("place 5") == [["stream_options", ""]]
+        assert each.of("bad") == each.of("worse") == each.of("none") == []
+    now[0] += 31 * 86400
+    assert known.of("place 60") == []
 
 
 def test_a_request_that_is_none_is_answered(tmp_path):
