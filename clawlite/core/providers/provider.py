@@ -166,7 +166,7 @@ class Provider:
             except QuotaExceeded:
                 raise
             except ProviderError as e:
-                wait, said = self._plan_next(e, attempt, loadings, due_ms, meter)
+                wait, said = self.plan_next(e, attempt, loadings, due_ms, meter)
                 if wait is None:
                     e.message = said + ")"
                     raise e
@@ -175,7 +175,7 @@ class Provider:
             yield (TELL, "%s, again in %d.%d s)" % (said, wait // 1000, wait % 1000 // 100))
             yield (SLEEP, wait)
 
-    def _plan_next(self, e, attempt: int, loadings: int, due_ms: int, meter) -> tuple:
+    def plan_next(self, e, attempt: int, loadings: int, due_ms: int, meter) -> tuple:
         """Return the milliseconds before the next attempt, None when there is none, and what a
         person reads of this one.
 

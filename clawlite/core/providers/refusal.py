@@ -13,7 +13,7 @@ from clawlite.core.base.dialect import const
 
 MOST = 8
 LASTS_S = 2592000  # 30 days: servers change
-_SAID = const(4096)  # bytes of a refusal that are read
+MAX_SAID = 4096  # bytes of a refusal that are read
 _LEAST_WINDOW = const(256)  # tokens
 _OF_SYSTEM = const(17)  # bytes of {"role":"system",
 # behind the system prompt in a request to Anthropic
@@ -52,7 +52,7 @@ _VALUES = {
     "streaming": ("false",),
 }
 # words that call a field unknown
-_UNKNOWN = (
+UNKNOWN = (
     b"unsupported",
     b"not support",
     b"unrecognized",
@@ -76,7 +76,7 @@ _UNKNOWN = (
 # words that call a number of tokens too large
 _TOO_MANY = (b"less than or equal", b"too large", b"at most", b"maximum", b"exceed", b"must be")
 # words that call a conversation too long
-_FULL = (
+FULL = (
     b"context_length_exceeded",
     b"exceed_context_size",
     b"context length",
@@ -187,10 +187,10 @@ class Asking:
         self._history, self._is_limited = history, is_limited
         self._allowed, self._asked_bytes = allowed, asked_bytes
         self._refuses = status in REFUSES
-        said = said[:_SAID].lower()
+        said = said[:MAX_SAID].lower()
         if len(self._tried) >= MOST:
             return None
-        if has_any(said, _FULL):
+        if has_any(said, FULL):
             return self._shorten(said)
         for words, field, instead, lasts in _KNOWN:
             if has_all(said, words) and self._change(field, instead, lasts):
@@ -239,27 +239,38 @@ class Asking:
             advice(provider)
         )
 
-    def _rename(self, said: bytes):
-        """Rename or leave out the field that the refusal names first."""
-        codec = self._provider.codec
-        limit = codec.change("max_tokens") or "max_tokens"
+    def _limit(self) -> str:
+        return self._provider.codec.change("max_tokens") or "max_tokens"
+
+    def _lower_limit(self, said: bytes, limit: str):
+        """Ask for fewer tokens of an answer, when the refusal says how many are allowed."""
         if limit in ("max_tokens", "max_completion_tokens") or "token" in limit:
             at = find_word(said, limit)
-            if at >= 0 and not has_any(said, _UNKNOWN) and has_any(said, _TOO_MANY):
+            if at >= 0 and not has_any(said, UNKNOWN) and has_any(said, _TOO_MANY):
                 most = max([n for n in _numbers(said) if n < self._allowed] + [0])
                 if most and self._change("most_tokens", "%d" % most):
                     return "it allows %d tokens of an answer; asked again" % most
-        if not has_any(said, _UNKNOWN):
-            return None
+        return None
+
+    def _rename(self, said: bytes):
+        """Rename or leave out the field that the refusal names first."""
+        limit = self._limit()
+        line = self._lower_limit(said, limit)
+        if line or not has_any(said, UNKNOWN):
+            return line
         first, found = len(said), None
         for field in self._fields() + [limit]:
             at = find_word(said, field)
             if 0 <= at < first:
                 first, found = at, field
-        if found is None:
-            return None
-        if found != limit:
-            return "it refuses %s; asked again without" % found if self._change(found, "") else None
+        if found == limit:
+            return self._rename_limit(said, limit)
+        if found is not None and self._change(found, ""):
+            return "it refuses %s; asked again without" % found
+        return None
+
+    def _rename_limit(self, said: bytes, limit: str):
+        """Give the field for the tokens of an answer another name."""
         if ("max_tokens", limit) not in self._tried:
             self._tried.append(("max_tokens", limit))
         other = _suggested(said, limit) or "max_completion_tokens"

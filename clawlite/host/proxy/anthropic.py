@@ -6,6 +6,7 @@ from clawlite.host.proxy.dialect import (
     answer_error,
     event_bytes,
     json_text,
+    new_id,
     number,
     objects,
     parameters,
@@ -89,6 +90,27 @@ class Anthropic:
 
     def is_cut(self, answer: dict) -> bool:
         return answer.get("stop_reason") == "max_tokens"
+
+    def is_text(self, answer: dict) -> bool:
+        kinds = {block.get("type") for block in self._blocks(answer)}
+        return answer.get("stop_reason") == "end_turn" and kinds == {"text"}
+
+    def with_calls(self, answer: dict, calls: list) -> dict:
+        blocks = [
+            {"type": "tool_use", "id": new_id(), "name": name, "input": arguments}
+            for name, arguments in calls
+        ]
+        return {**answer, "content": blocks, "stop_reason": "tool_use"}
+
+    def complete(self, answer: dict) -> None:
+        """Give calls without an id one."""
+        for block in self._blocks(answer):
+            if block.get("type") == "tool_use" and not block.get("id"):
+                block["id"] = new_id()
+
+    def report(self, answer: dict):
+        """Return the part of *answer* that reports a failure, or None: there it is all of it."""
+        return None
 
     def with_round(self, answer: dict, calls: list, results: list) -> list:
         ids = {call.id: call for call in calls}

@@ -8,6 +8,10 @@ bodies of its API, as plain JSON values.  Its methods:
     offered(body, tools)         the body that goes upstream, with *tools* beside the runner's
     calls(answer, loads)         its tool calls, list of ``Call``
     is_cut(answer)               it ended at its maximum length
+    is_text(answer)              it is whole, and has text alone
+    with_calls(answer, calls)    the same with [(name, arguments), ...] in place of its text
+    complete(answer)             calls without an id get one
+    report(answer)               the part of it that reports a failure, or None
     with_round(answer, calls, results)   messages of one hidden round
     relaxed(body, names)         after such a round nothing forces tools any more
     shown(answer, body, usage)   what the runner gets, whole
@@ -19,6 +23,7 @@ bodies of its API, as plain JSON values.  Its methods:
 """
 
 import json
+import secrets
 from typing import NamedTuple
 
 from clawlite.core.base.errors import ClawError, ProviderError
@@ -114,6 +119,11 @@ def number(value) -> int:
     if type(value) is float and value.is_integer():
         value = int(value)
     return value if type(value) is int and 0 < value < MOST_COUNTED else 0
+
+
+def new_id() -> str:
+    """Return an id for a call: nine letters and digits, which every server takes."""
+    return "c" + secrets.token_hex(4)
 
 
 def answer_error(what: str) -> ProviderError:

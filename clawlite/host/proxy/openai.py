@@ -2,6 +2,7 @@
 
 from clawlite.core.base.errors import ParseError
 from clawlite.core.image.features import API_NUMBERS
+from clawlite.core.providers.opaque import FIELDS as OPAQUE
 from clawlite.host.proxy.amounts import amount
 from clawlite.host.proxy.dialect import (
     Call,
@@ -9,6 +10,7 @@ from clawlite.host.proxy.dialect import (
     answer_error,
     event_bytes,
     json_text,
+    new_id,
     number,
     objects,
     parameters,
@@ -16,7 +18,7 @@ from clawlite.host.proxy.dialect import (
     text_of,
 )
 
-_KEPT = ("content", "reasoning_content", "reasoning", "reasoning_details")  # of a hidden message
+_KEPT = ("content", *OPAQUE)  # of a hidden message
 
 
 class OpenAI:
@@ -104,6 +106,41 @@ class OpenAI:
     def is_cut(self, answer: dict) -> bool:
         return answer["choices"][0].get("finish_reason") == "length"
 
+    def is_text(self, answer: dict) -> bool:
+        return (
+            answer["choices"][0].get("finish_reason") == "stop"
+            and not self.message(answer).get("tool_calls")
+            and isinstance(self.message(answer).get("content"), str)
+        )
+
+    def with_calls(self, answer: dict, calls: list) -> dict:
+        message = {**self.message(answer), "content": None}
+        message["tool_calls"] = [
+            {
+                "id": new_id(),
+                "type": "function",
+                "function": {"name": name, "arguments": json_text(arguments)},
+            }
+            for name, arguments in calls
+        ]
+        first = {**answer["choices"][0], "message": message, "finish_reason": "tool_calls"}
+        return {**answer, "choices": [first]}
+
+    def complete(self, answer: dict) -> None:
+        """Give calls without an id one: some servers send none."""
+        for call in objects(self.message(answer).get("tool_calls"), "tool_calls"):
+            if not call.get("id"):
+                call["id"] = new_id()
+
+    def report(self, answer: dict):
+        """Return the part of *answer* that reports a failure, or None."""
+        choices = answer.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            if isinstance(choice, dict):
+                if choice.get("error") or choice.get("finish_reason") == "error":
+                    return choice
+        return None
+
     def with_round(self, answer: dict, calls: list, results: list) -> list:
         message = self.message(answer)
         hidden = {"role": "assistant"}
@@ -114,8 +151,9 @@ class OpenAI:
                 "id": call.id,
                 "type": "function",
                 "function": {"name": call.name, "arguments": json_text(call.arguments or {})},
+                **{key: given[key] for key in OPAQUE if given.get(key) is not None},
             }
-            for call in calls
+            for call, given in zip(calls, message["tool_calls"])
         ]
         return [hidden] + [
             {"role": "tool", "tool_call_id": call.id, "content": json_text(result)}
@@ -157,9 +195,11 @@ class OpenAI:
             return event_bytes({**head, "choices": [choice]})
 
         yield chunk({"role": "assistant", "content": ""})
-        for key in ("reasoning_content", "reasoning", "content", "refusal"):
+        for key in (*OPAQUE, "content", "refusal"):
             if isinstance(message.get(key), str):
                 yield from (chunk({key: piece}) for piece in pieces(message[key]))
+            elif message.get(key) is not None:
+                yield chunk({key: message[key]})
         if message.get("function_call"):
             yield chunk({"function_call": message["function_call"]})
         for index, call in enumerate(message.get("tool_calls") or ()):

@@ -24,7 +24,16 @@ from clawlite.host.proxy.door import Door, Unread, body_of
 from clawlite.host.proxy.mediation import Managed, Mediation
 from clawlite.host.proxy.openai import OpenAI
 from clawlite.host.proxy.tally import MAX_SAID, Tally
-from clawlite.host.proxy.upstream import MAX_ANSWER, Failed, Outgoing, RunnerMeter, Upstream, read
+from clawlite.host.proxy.text_calls import with_text_calls
+from clawlite.host.proxy.upstream import (
+    MAX_ANSWER,
+    Failed,
+    Outgoing,
+    RunnerMeter,
+    Upstream,
+    first_piece,
+    read,
+)
 
 MAX_REQUESTS = 512  # of all runners at once
 FIRST_S, KEEP_ALIVE_S = 1, 5  # until a stream says that it lives, and between two such comments
@@ -60,11 +69,11 @@ class Runner:
     managed  see ``Proxy``
     """
 
-    def __init__(self, name: str, image, loads, dumps, spent):
+    def __init__(self, name: str, image, loads, dumps, spent, known=None):
         self.name, self.image = name, image
         info = image.agent
         rows = [image.provider(number - 2) for number in info.providers if number >= 2]
-        self.providers = [Provider(row, loads, dumps, 0) for row in rows]
+        self.providers = [Provider(row, loads, dumps, 0, known=known) for row in rows]
         self.managed = Managed([], None, None)
         self.meter = RunnerMeter(_clock, spent, info.tokens_per_hour, info.cost_per_day, info.rates)
 
@@ -164,7 +173,7 @@ class Proxy:
         place = name, id(image)
         if place not in self._runners:
             spent = lambda: self._store.spent(name, image.agent.name)
-            runner = Runner(name, image, *self._codecs, spent)
+            runner = Runner(name, image, *self._codecs, spent, self._store.dialects)
             runner.managed = self._managed(runner)
             self._runners[place] = runner
         return self._runners[place]
@@ -254,7 +263,7 @@ class Proxy:
 
         turn.rounds = 1
         raw = None if turn.context else turn.raw
-        response = await self._ask(turn, raw, turn.in_context(turn.body), _as_it_is)
+        response, first = await self._ask(turn, raw, turn.in_context(turn.body), self._begun(turn))
         try:
             kind = response.headers.get("Content-Type", "")
             turn.tally = Tally(turn.dialect, self._codecs[0], "event-stream" in kind)
@@ -265,6 +274,9 @@ class Proxy:
             out.content_length = response.content_length
             await out.prepare(turn.request)
             turn.is_begun = True
+            if first:
+                turn.tally.feed(first)
+                await out.write(first)
             async for piece in response.content.iter_any():
                 turn.tally.feed(piece)
                 await out.write(piece)
@@ -277,6 +289,26 @@ class Proxy:
         finally:
             response.close() if not response.content.at_eof() else response.release()
         return out
+
+    def _begun(self, turn: "Turn"):
+        """Return the ``take`` of an answer that passes through: it gives the response and the
+        first bytes of its body.  An answer that is the report of a failure that may pass is none.
+        """
+
+        async def take(response) -> tuple:
+            if "json" not in response.headers.get("Content-Type", "json"):
+                return response, b""  # of a stream the head passes through at once
+            first = await first_piece(response)
+            try:
+                found = self._codecs[0](first)
+            except ParseError:
+                return response, first
+            e = turn.failure_in(found) if isinstance(found, dict) else None
+            if isinstance(e, TransientError):
+                raise e
+            return response, first
+
+        return take
 
     async def _mediated(self, turn: "Turn"):
         """Run the hidden rounds, and answer with what comes after them.  Until all of the answer
@@ -303,7 +335,7 @@ class Proxy:
                 while not (await asyncio.wait({task}, timeout=wait_s))[0]:
                     wait_s = self.keep_alive_s
                     if turn.out is None:
-                        await _begun(turn)
+                        await _begin_stream(turn)
                     await turn.out.write(b": working\n\n")
             return await task
         finally:
@@ -355,13 +387,11 @@ class Proxy:
                 await self._spend(turn, asked // 4, received // 4)
                 raise
             response.release()
-            try:
-                answer = self._codecs[0](data)
-            except ParseError:
-                answer = None
-            if not isinstance(answer, dict):
-                raise ProviderError("its answer: expected a JSON object")
+            answer = turn.providers[0].codec.parse(data)
             try:  # now, so that the next provider of the chain can be asked
+                if e := turn.failure_in(answer):
+                    raise e
+                turn.dialect.complete(answer)
                 turn.dialect.calls(answer, self._codecs[0])
                 turn.dialect.is_cut(answer)
             except _WRONG_TYPES as e:
@@ -372,7 +402,10 @@ class Proxy:
         read_tokens, written = turn.dialect.tokens(turn.dialect.usage(answer))
         await self._spend(turn, read_tokens, written)
         self._release(turn)
-        return answer
+        runner = turn.runner
+        return with_text_calls(
+            turn.dialect, answer, turn.providers[0], runner.image, runner.managed.tools
+        )
 
     async def _ask(self, turn: "Turn", raw, body: dict, take):
         outgoing = Outgoing(
@@ -508,6 +541,14 @@ class Turn:
         except _WRONG_TYPES:  # the provider says what is wrong
             self.asked = ""
 
+    def failure_in(self, answer: dict):
+        """Return the error that *answer*, whose status says 200, reports, or None."""
+        codec = self.providers[0].codec  # those of one API are alike
+        if answer.get("error"):
+            return codec.failure(answer)
+        part = self.dialect.report(answer)
+        return None if part is None else codec.failure(part, "error")
+
     def in_context(self, body: dict) -> dict:
         """Return *body* with what feeds say."""
         return self.dialect.in_context(body, self.context) if self.context else body
@@ -518,7 +559,7 @@ async def _written(turn: Turn, answer: dict):
     from aiohttp import web
 
     if turn.body.get("stream"):
-        out = turn.out or await _begun(turn)
+        out = turn.out or await _begin_stream(turn)
         for event in turn.dialect.stream(answer, turn.body):
             await out.write(event)
     else:
@@ -529,7 +570,7 @@ async def _written(turn: Turn, answer: dict):
     return out
 
 
-async def _begun(turn: Turn):
+async def _begin_stream(turn: Turn):
     """Return the begun stream of *turn*."""
     from aiohttp import web
 
@@ -537,10 +578,6 @@ async def _begun(turn: Turn):
     turn.out = web.StreamResponse(headers=headers)
     await turn.out.prepare(turn.request)
     return turn.out
-
-
-async def _as_it_is(response):
-    return response
 
 
 def _parsed(raw: bytes, loads) -> dict:

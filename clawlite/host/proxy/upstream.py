@@ -20,6 +20,8 @@ from clawlite.core.base.errors import (
 from clawlite.core.net.exchange import CONNECT_MS, SILENCE_MS, refused, without
 from clawlite.core.policy.ledger import COST, DAY_COST
 from clawlite.core.policy.meter import HOUR_TOKENS, Meter
+from clawlite.core.providers import refusal
+from clawlite.core.providers.failure import outside
 from clawlite.core.providers.provider import OAUTH2
 from clawlite.host.proxy.amounts import amount
 from clawlite.host.proxy.dialect import json_text
@@ -97,9 +99,31 @@ class Outgoing:
         if self.raw is not None and allowed is None and self.body["model"] == provider.model:
             return self.raw
         body = {**self.body, "model": provider.model}
-        if allowed is not None:
-            body["max_tokens"] = allowed
+        name = provider.codec.change("max_tokens")
+        if allowed is not None and name != "":
+            body[name or "max_tokens"] = allowed
         return json_text(body).encode("utf-8", "replace")
+
+
+class _Asking(refusal.Asking):
+    """One question to a provider whose request a runner wrote: only the field that says how many
+    tokens an answer may have can be another one, because the proxy added it.
+    """
+
+    def adapt_limit(self, said: bytes, allowed: int):
+        """Return a line for who runs the gateway when the question is to be asked again, else
+        None.
+
+        said  the refusal;  allowed: tokens that the answer could have
+        """
+        self._allowed, self._is_limited = allowed, True
+        said, limit = said[: refusal.MAX_SAID].lower(), self._limit()
+        if refusal.find_word(said, limit) < 0 or refusal.has_any(said, refusal.FULL):
+            return None
+        line = self._lower_limit(said, limit)
+        if line is None and refusal.has_any(said, refusal.UNKNOWN):
+            line = self._rename_limit(said, limit)
+        return line
 
 
 class Upstream:
@@ -127,7 +151,7 @@ class Upstream:
         last = None
         for provider in outgoing.providers:
             due_ms = outgoing.meter.now_ms() + provider.whole_ms
-            attempt = 1
+            attempt, loadings = 1, 0
             while True:
                 try:
                     return provider, await self._attempt(agent, provider, outgoing, take)
@@ -138,24 +162,26 @@ class Upstream:
                     last = Failed(e, 429)
                     break
                 except ProviderError as e:
-                    said = f"provider {provider.name}: {e.message}"
-                    wait = provider._wait(e, attempt, outgoing.meter)  # one rule for all who ask
-                    if wait is not None and outgoing.meter.now_ms() + wait >= due_ms:
-                        wait = None
-                    self._note(f"{said} (tried {attempt} of {provider.max_attempts})")
+                    # one rule for all who ask
+                    wait, said = provider.plan_next(e, attempt, loadings, due_ms, outgoing.meter)
+                    self._note(said + ")")
                     last = Failed(
-                        ProviderError(said, e.hint),
+                        ProviderError(said.rpartition(" (tried ")[0], e.hint),
                         getattr(e, "runners_status", 502),
                         getattr(e, "body", None),
                         getattr(e, "wait_ms", None),
                     )
                     if wait is None:
                         break
+                    loadings += e.is_loading
+                    attempt += not e.is_loading
                     await asyncio.sleep(wait / 1000)
-                    attempt += 1
         raise last
 
-    async def _attempt(self, agent: str, provider, outgoing: Outgoing, take):
+    async def _attempt(self, agent: str, provider, outgoing: Outgoing, take, again=None):
+        """Return what *take* makes of an answer; *again*: ``_Asking`` of a request that was
+        refused.
+        """
         meter = outgoing.meter
         key = await self._key(agent, provider)
         while wait := meter.pause(provider):
@@ -166,9 +192,18 @@ class Upstream:
         try:
             await self._check(agent, provider, response, key, meter)
             return await take(response)
+        except Failed as e:
+            response.close()
+            again = again or _Asking(provider)
+            said = e.body or e.message.encode()
+            line = None if allowed is None else again.adapt_limit(said, allowed)
+            if line is None:
+                raise
+            self._note(f"provider {provider.name}: {line}")
         except BaseException:
             response.close()
             raise
+        return await self._attempt(agent, provider, outgoing, take, again)
 
     def _allowed(self, provider, outgoing: Outgoing):
         """Return how many tokens each answer may have, None where that is as the runner says; the
@@ -181,7 +216,8 @@ class Upstream:
         outgoing.meter.hold(outgoing, provider, asked, allowed)
         if wanted.length is not None or allowed == wanted.most:
             return None
-        return (allowed - wanted.beside) // wanted.choices
+        allowed = (allowed - wanted.beside) // wanted.choices
+        return refusal.limited(provider, allowed, 0) if provider.changes else allowed
 
     async def _post(self, provider, outgoing: Outgoing, key: str, allowed):
         import aiohttp
@@ -252,9 +288,10 @@ class Upstream:
                 f"clawlite secrets set {provider.secret}, where the gateway runs",
             )
         e = refused(response.status, headers, message, meter.now_s())
+        e = outside(e, response.status, provider.codec.reported(body), message)
         if "json" in kind and encoding == "identity" and response.status >= 400:
             e.runners_status, e.body = response.status, body
-        if response.status in _OWN:
+        if response.status in _OWN and not isinstance(e, TransientError):
             raise Failed(e, response.status, getattr(e, "body", None))
         raise e
 
@@ -281,6 +318,16 @@ class Upstream:
                 ) from None
             self._keys[place] = value, time.monotonic() + _KEY_S
         return value
+
+
+async def first_piece(response) -> bytes:
+    """Return the first bytes of the body of *response*.  Raises ``TransientError``."""
+    import aiohttp
+
+    try:
+        return await response.content.readany()
+    except (aiohttp.ClientError, TimeoutError, OSError) as e:
+        raise TransientError(f"the connection broke: {e or type(e).__name__}") from None
 
 
 async def read(response, most: int, is_cut: bool = False) -> bytes:

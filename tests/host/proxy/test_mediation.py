@@ -12,6 +12,7 @@ from later import Later
 from llm_server import FAULTS, MODEL, Server, calls, error, say
 from proxies import Desk, Proxied, run
 
+from clawlite.host.proxy.dialect import Tool
 from clawlite.host.proxy.mediation import Budget, bounded
 
 anthropic, openai = Later("anthropic"), Later("openai")
@@ -596,3 +597,85 @@ def test_a_bug_of_the_proxy_is_502_and_the_gateway_goes_on(tmp_path):
     requests, desk = play(tmp_path, OpenAI, [calls(MARKET, TRADE), say("Hi.")], talk, Desk(answer))
     assert desk.calls == [("desk.market", {"symbol": "X"})], "and not once more"
     assert json.dumps(requests[1].body["messages"]).count("may have run") == 1
+
+
+SIGNED = {"extra_content": {"google": {"thought_signature": "c2lnbmVk"}}}
+
+
+def _gemini(request):
+    """Answer as Gemini 3 does: its calls have no id, and without their signatures are refused."""
+    messages = request.body["messages"]
+    for message in messages:
+        for call in message.get("tool_calls", ()):
+            if "extra_content" not in call or not call["id"]:
+                return error(400, "Function call is missing a thought_signature.")
+    if messages[-1]["role"] == "tool":
+        return say("Fine.")
+    function = {"name": "desk__market", "arguments": '{"symbol":"X"}'}
+    call = {"id": "", "type": "function", "function": function, **SIGNED}
+    message = {"role": "assistant", "content": None, "reasoning_details": [1], "tool_calls": [call]}
+    return {"body": {"choices": [{"message": message, "finish_reason": "tool_calls"}]}}
+
+
+def test_what_only_the_server_understands_comes_back_in_hidden_rounds(tmp_path):
+    async def talk(it):
+        status, _, body = await it.post(CHAT, {"model": MODEL, "messages": ASKED})
+        assert status == 200 and b"Fine." in body, body
+
+    with Server([_gemini] * 2) as server:
+        run(talk, tmp_path, server, desk=Desk())
+        (hidden, _) = server.requests[1].body["messages"][-2:]
+        assert hidden["tool_calls"][0]["extra_content"] == SIGNED["extra_content"]
+        assert hidden["reasoning_details"] == [1]
+
+
+def test_what_only_the_server_understands_reaches_the_runner_in_a_stream(tmp_path):
+    call = {"id": "", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
+    message = {"role": "assistant", "reasoning_details": [1], "tool_calls": [{**call, **SIGNED}]}
+    own = [{"type": "function", "function": {"name": "read_file", "parameters": OWN}}]
+
+    async def talk(it):
+        body = {"model": MODEL, "messages": ASKED, "tools": own, "stream": True}
+        status, _, said = await it.post(CHAT, body)
+        chunks = [json.loads(line[6:]) for line in said.splitlines() if line[:7] == b"data: {"]
+        deltas = [chunk["choices"][0]["delta"] for chunk in chunks if chunk["choices"]]
+        ((given,),) = [delta["tool_calls"] for delta in deltas if "tool_calls" in delta]
+        assert status == 200 and given["extra_content"] == SIGNED["extra_content"] and given["id"]
+        assert [1] in [delta.get("reasoning_details") for delta in deltas]
+
+    answer = {"body": {"choices": [{"message": message, "finish_reason": "tool_calls"}]}}
+    with Server([answer]) as server:
+        run(talk, tmp_path, server, desk=Desk())
+
+
+TEXT = '<think>hm</think><tool_call>{"name": "%s", "arguments": {"where": "X"}}</tool_call>'
+
+
+@both
+@pytest.mark.parametrize(
+    "name, beside, allowed, runs",
+    [
+        ("look", "", True, True),
+        ("look", "", False, False),
+        ("look", " and more", True, False),
+        ("read_file", "", True, False),
+    ],
+)
+def test_a_call_of_a_managed_tool_that_is_text(tmp_path, runner, name, beside, allowed, runs):
+    class Garden(Desk):
+        tools = [Tool("look", "look", "Look.", OWN, "desk")]
+
+    text = TEXT % name + beside
+    settings = '[dialect.remote]\ntext_calls = "run"\n' if allowed else ""
+
+    async def inside(server):
+        folder = tmp_path / "garden"
+        project(folder, server.endpoint, protocol=runner.protocol, gateway=settings)
+        async with Proxied(folder, desk=Garden()) as it, asyncio.timeout(60):
+            said, found, _ = await runner(it).ask(ASKED)
+            assert found == [] and said == ("Fine." if runs else text)
+            assert it.desk.calls == [("look", {"where": "X"})] * runs
+
+    with Server([say(text), say("Fine.")], api=runner.api) as server:
+        asyncio.run(inside(server))
+        assert len(server.requests) == 1 + runs

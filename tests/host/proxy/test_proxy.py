@@ -261,6 +261,45 @@ def test_a_failure_that_may_pass_is_tried_again(tmp_path, kind):
         run(play, tmp_path, server)
 
 
+BUSY = {"body": {"error": {"message": "Provider returned error", "code": 429}}}
+CHOICE = {"message": {"role": "assistant", "content": ""}, "finish_reason": "error"}
+
+
+@pytest.mark.parametrize("fault", [BUSY, {"body": {"choices": [CHOICE]}}])
+@pytest.mark.parametrize("desk", [None, Desk()])
+def test_a_failure_inside_an_answer_that_may_pass_is_tried_again(tmp_path, fault, desk):
+    async def play(it):
+        status, _, body = await it.post(CHAT, asked())
+        assert status == 200 and b"Hi." in body and len(server.requests) == 2
+
+    with Server([fault, say("Hi.")]) as server:
+        run(play, tmp_path, server, desk=desk)
+
+
+def test_a_failure_inside_an_answer_that_cannot_pass_is_the_runners_as_it_is(tmp_path):
+    fault = {"body": {"error": {"message": "No such thing.", "code": 404}}}
+
+    async def play(it):
+        status, _, body = await it.post(CHAT, asked())
+        assert status == 200 and json.loads(body) == fault["body"]
+
+    with Server([fault]) as server:
+        run(play, tmp_path, server)
+
+
+def test_codes_say_what_may_pass_whatever_the_status(tmp_path):
+    async def play(it):
+        status, _, body = await it.post(CHAT, asked())
+        assert status == 200 and b"Hi." in body and len(server.requests) == 2
+        status, _, body = await it.post(CHAT, asked())
+        assert status == 429 and json.loads(body) == spent["body"] and len(server.requests) == 3
+
+    chance = {"status": 400, "body": {"error": {"message": "Bad.", "code": "tool_use_failed"}}}
+    spent = {"status": 429, "body": {"error": {"message": "Pay.", "code": "insufficient_quota"}}}
+    with Server([chance, say("Hi."), spent]) as server:
+        run(play, tmp_path, server)
+
+
 @pytest.mark.parametrize("fault, status", [("busy until", 429), ("overloaded", 503)])
 def test_the_last_refusal_keeps_its_status(tmp_path, fault, status):
     async def play(it):
@@ -416,6 +455,48 @@ def test_a_limit_shortens_what_a_runner_left_open(tmp_path):
             assert 800 < server.requests[0].body["max_tokens"] < 900
 
     with Server([say("Hi.")]) as server:
+        asyncio.run(inside(server))
+
+
+def _wants_the_new_name(request):
+    if "max_tokens" not in request.body:
+        return say("Hi.")
+    said = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+    return {"status": 400, "body": {"error": {"message": said, "code": "unsupported_parameter"}}}
+
+
+def test_the_field_that_the_proxy_adds_has_the_name_that_the_server_wants(tmp_path):
+    async def inside(server):
+        limits = "limits: { tokens_per_day: 900 },"
+        two_providers(tmp_path / "garden", server.endpoint, server.endpoint, limits)
+        body = asked(model="one")
+        del body["max_tokens"]
+        for count in (2, 3):  # also after a restart
+            async with Proxied(tmp_path / "garden") as it:
+                assert (await it.post(CHAT, body))[0] == 200
+            assert len(server.requests) == count
+            sent = server.requests[-1].body
+            assert "max_tokens" not in sent and 700 < sent["max_completion_tokens"] < 900
+        async with Proxied(tmp_path / "garden") as it:  # what the runner wrote is the runner's
+            status, _, said = await it.post(CHAT, asked(model="one"))
+            assert status == 400 and "Unsupported parameter" in message(said)
+
+    with Server([_wants_the_new_name] * 4) as server:
+        asyncio.run(inside(server))
+
+
+def test_a_refusal_of_another_field_is_not_asked_again(tmp_path):
+    async def inside(server):
+        limits = "limits: { tokens_per_day: 900 },"
+        two_providers(tmp_path / "garden", server.endpoint, server.endpoint, limits)
+        body = asked(model="one", logit_bias={})
+        del body["max_tokens"]
+        async with Proxied(tmp_path / "garden") as it:
+            assert (await it.post(CHAT, body))[0] == 400
+            assert len(server.requests) == 1
+
+    said = "Unsupported parameter: 'logit_bias' is not supported with this model."
+    with Server([{"status": 400, "body": {"error": {"message": said}}}]) as server:
         asyncio.run(inside(server))
 
 
