@@ -29,8 +29,7 @@ from clawlite.core.turns.turn import Message
 from clawlite.host.board_console.line import the_time
 from clawlite.host.gateway.answer import error_sentence, json_bytes
 from clawlite.host.gateway.feeds import Feeds
-from clawlite.host.gateway.job import Job, Services
-from clawlite.host.gateway.model_servers import Opaque
+from clawlite.host.gateway.job import Job, Opaque, Services
 from clawlite.host.gateway.service_calls import ToolJob
 
 VERSION = 1  # of the records, docs/gateway.md

@@ -13,6 +13,8 @@ from clawlite.core.turns.turn import Message
 from clawlite.host.gateway.answer import PIECE, Answer, error_sentence, json_bytes
 from clawlite.host.gateway.http import Connection
 
+KEPT = 32  # answers of one device, of 16,384 bytes each at most (core/providers/opaque.py)
+_LOCAL = "local-"  # how ids begin that a device made
 FLUSH_S = 0.06  # text is gathered for so long: a record has 75 bytes beside it
 
 
@@ -204,3 +206,34 @@ class Services:
                 f"the gateway has no secret {name} that it can use",
                 "see the output of clawlite gateway",
             )
+
+
+class Opaque:
+    """What the answers of one device's requests have for their own servers alone: signatures of
+    thoughts, reasoning (core/providers/opaque.py).  A device sends its conversation without it.
+    """
+
+    def __init__(self):
+        self._kept = {}  # calls of an answer -> (owner, opaque)
+
+    def keep(self, reply) -> None:
+        """Keep what *reply* (``turn.Reply``) has."""
+        if reply.opaque and reply.calls:
+            place = _place([(id, name, raw) for id, name, _, raw in reply.calls])
+            self._kept.pop(place, None)
+            self._kept[place] = reply.owner, reply.opaque
+            if len(self._kept) > KEPT:
+                self._kept.pop(next(iter(self._kept)))
+
+    def restore(self, messages: list) -> None:
+        """Give *messages* (``turn.Message``) back what was kept of them."""
+        for message in messages:
+            if message.calls:
+                kept = self._kept.get(_place(message.calls))
+                if kept:
+                    message.owner, message.opaque = kept
+
+
+def _place(calls: list) -> tuple:
+    """Return what tells an answer with *calls*, [(id, name, raw), ...], from others."""
+    return tuple(("" if id.startswith(_LOCAL) else id, name, raw) for id, name, raw in calls)

@@ -12,9 +12,9 @@ import sqlite3
 import time
 
 from clawlite.core.base.errors import ClawError
+from clawlite.core.providers.refusal import fresh
 from clawlite.host.base.problems import disk_hint
 from clawlite.host.base.regular_file import make_private
-from clawlite.host.gateway.model_servers import Dialects
 
 KEPT_ROWS = 10000  # of history and of audit, each; older ones go
 GATHER_S = 0.005  # within which rows are gathered for one commit
@@ -30,6 +30,40 @@ CREATE TABLE IF NOT EXISTS audit (id INTEGER PRIMARY KEY, time_s INTEGER, device
 """  # noqa: E501
 _LATER = ("model", "usage", "tool_trace")  # columns of history that older files lack
 MAX_HIDDEN = 128  # rows of one runner's hidden rounds
+MAX_DIALECTS = 256  # servers and models
+
+
+class Dialects:
+    """What requests to model servers have otherwise (core/providers/refusal.py), for all devices
+    and runners.
+
+    rows  [(place, time in s, changes as JSON), ...] that were kept
+    keep  function(place, time in s, changes as JSON, number of places that stay): such a row lasts
+    """
+
+    def __init__(self, rows=(), keep=None, now_s=time.time):
+        self._keep, self._now_s = keep, now_s
+        found = {}
+        for place, then_s, changes in rows:
+            try:
+                found[place] = [then_s, json.loads(changes)]
+            except (ValueError, RecursionError, TypeError):
+                pass
+        self._known = found
+
+    def of(self, place: str) -> list:
+        """Return the changes known for *place* ("address model"), [[field, instead], ...]."""
+        return fresh(self._known, int(self._now_s())).get(place, (0, []))[1]
+
+    def learn(self, place: str, changes: list) -> None:
+        """Keep *changes* for *place*, in place of what was known."""
+        now = int(self._now_s())
+        self._known.pop(place, None)
+        self._known[place] = [now, changes]
+        while len(self._known) > MAX_DIALECTS:
+            self._known.pop(next(iter(self._known)))
+        if self._keep:
+            self._keep(place, now, json.dumps(changes), MAX_DIALECTS)
 
 
 class Store:

@@ -23,8 +23,7 @@ from clawlite.host.gateway import device, http
 from clawlite.host.gateway import gateway as gateways
 from clawlite.host.gateway import store as gateway_store
 from clawlite.host.gateway.images import Images
-from clawlite.host.gateway.model_servers import MOST, Dialects
-from clawlite.host.gateway.store import Store
+from clawlite.host.gateway.store import MAX_DIALECTS, Dialects, Store
 from clawlite.host.proxy import accept
 
 
@@ -200,7 +199,7 @@ def test_what_a_server_refused_is_known_to_all_devices_and_after_a_restart(tmp_p
 def test_what_servers_refuse_is_forgotten_in_time_and_bounded():
     now, rows = [1000000], []
     known = Dialects(keep=lambda *row: rows.append(row[:3]), now_s=lambda: now[0])
-    for number in range(MOST + 5):
+    for number in range(MAX_DIALECTS + 5):
         known.learn("place %d" % number, [["stream_options", ""]])
     again = Dialects([*rows[5:], ("bad", now[0], "{"), ("worse", None, "[]")], None, lambda: now[0])
     for each in (known, again):
