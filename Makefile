@@ -18,7 +18,7 @@ STUBS   := build/stubs
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
 .PHONY: help venv lock run test test-quick lint types format test-core test-main run-main words32 \
-	stubs apis board-profile programs mosquitto redis nats bubblewrap arm32 schemas mcp runner vendors test-fresh test-ext compiler \
+	stubs apis board-profile commands programs mosquitto redis nats bubblewrap arm32 schemas mcp runner vendors test-fresh test-ext compiler \
 	accel report soak kernels bench bench-peers bench-swarm bench-gate \
 	clean
 
@@ -195,6 +195,9 @@ stubs: $(STAMP)
 
 apis: stubs             ## write clawlite/host/firmware/apis.json anew: what the ports of MicroPython have
 	@$(BIN)/python tests/board_apis.py
+
+commands: $(STAMP)      ## write docs/commands.md, from the table of the command line
+	@$(BIN)/python -m clawlite.command_help > docs/commands.md
 
 board-profile: $(STAMP) ## count what the transcripts run on a board (groups.json)
 	@PYTHONPATH=tests $(BIN)/python tests/board_profile.py

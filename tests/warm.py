@@ -146,16 +146,14 @@ def _read_all(fds: tuple, until: float):
 def _load():
     """Import what the commands import before their work begins."""
     import cbor2  # noqa: F401
-    import click  # noqa: F401
     import yaml  # noqa: F401
 
     import clawlite.command
+    import clawlite.command_help
     import clawlite.host.build.build
     import clawlite.host.build.check
-    import clawlite.host.cli.cli
-    import clawlite.host.cli.standalone
-    import clawlite.host.image.inspection
-    import clawlite.linux.admin.usage  # noqa: F401
+    import clawlite.host.cli.project
+    import clawlite.host.image.inspection  # noqa: F401
 
     for name in ("swarm", "swarm_commands"):
         for module in pkgutil.iter_modules([str(ROOT / "clawlite/linux" / name)]):

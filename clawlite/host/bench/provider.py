@@ -337,7 +337,7 @@ def proxy(bench):
     """Yield rows: what the mediating proxy adds to a request that passes through, and its memory
     with many streams at once (benchmarks/proxy.py).
     """
-    import click  # noqa: F401 - of the proxy's own process: told here where it is missing
+    import msgspec  # noqa: F401 - of the proxy's own process: told here where it is missing
 
     command = [sys.executable, bench.script("proxy.py"), bench.make("proxied")]
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The command line: declarations and printing, no work.
+"""What the verbs of the command line call on the host: printing, no work.
 
 Imports: base, bench, board_console, boards, build, firmware, flash, gateway,
 image, manifest, projects, serial, sim.

@@ -10,6 +10,7 @@ import os
 import pathlib
 import sys
 import zipfile
+from collections.abc import Callable
 from errno import ENOENT
 
 from clawlite import __version__
@@ -18,7 +19,7 @@ from clawlite.host.base.home import base_folder
 
 MOST = 32  # files that are kept: two for each set of modules that is linked, 0.7 MB
 # function(), called once before such work is done: a person is told what takes so long
-on_miss = None
+on_miss: Callable[[], None] | None = None
 
 
 def key(sources: dict, *more: str) -> str:

@@ -20,7 +20,7 @@ OURS = b'# clawlite\'s own, written by "clawlite flash"'
 _LOOKED_AT = 256  # bytes of a main.py
 
 
-def target(port: str = None, folder: str = None, ssh: str = None):
+def target(port: str | None = None, folder: str | None = None, ssh: str | None = None):
     """Return what is flashed, to be used with ``with``: the board on a port, a folder, or a machine
     behind ssh.
 

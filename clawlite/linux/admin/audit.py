@@ -3,122 +3,86 @@ library alone.
 """
 
 import os
+from contextlib import contextmanager
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.printable import escape_line, escape_name
 from clawlite.core.image.image import GUARD
 from clawlite.core.image.scan_config import ScanConfig
-from clawlite.linux.admin.commands import print_error, print_failure
-from clawlite.linux.admin.trace import image_of
+from clawlite.linux.admin.trace import BadUsage, open_image_of
 from clawlite.linux.audit.chain import Head, verify
 from clawlite.linux.files import files
 from clawlite.linux.io.jsontext import document, dumps, loads
 from clawlite.linux.io.printing import print_line
 
-USAGE = (
-    "usage: clawlite audit [verify | take] [MANIFEST | IMAGE] [--port PORT | --dir DIR] "
-    "[--last N] [--anchor N:HASH] [--json]"
-)
-HELP = """The audit of an agent: each call, what decided and what came of it.  --last N shows the last N records (20; 0: all).
-verify looks whether records were changed, removed, moved or cut off; with --anchor N:HASH also that record N is the one that was
-noted earlier (verify prints the last one's).  It exits with 1 when something is wrong.
---port PORT (alone at the end: the only board) is the audit of a MicroPython board, which is reset for it; --dir a folder in its place.  take
-verifies it, writes all its records to the new file AGENT-audit-FIRST-LAST.jsonl here, and then removes them from the board, to make room."""  # noqa: E501
-_LAST = 20
 _WIDEST = 100  # characters of a column
 
 
-def main(args: list, board=None) -> int:
-    """Run the verb; return the exit code.
+def show(manifest, last: int, as_json: bool, board) -> int:
+    """Show the *last* records, 0 for all; return the exit code.  Raises ``ClawError``, as the
+    others.
 
     board  what fetches the audit of a board (host/board_console/board_records.py), or None: that of
            an agent here
     """
-    if "--help" in args or "-h" in args:
-        print(USAGE + "\n\n" + HELP)
-        return 0
-    try:
-        words, as_json, last, anchor = _parse(args)
-    except ClawError as e:
-        return print_failure(e.message, USAGE)
-    verb = words.pop(0) if words[:1] in (["verify"], ["take"]) else ""
-    if verb == "take" and board is None:
-        return print_failure("take: for the audit of a board: --port PORT", USAGE)
-    if len(words) > 1 or words and words[0].startswith("-"):
-        return print_failure("unexpected %s" % words[-1], USAGE)
-    try:
-        image = (
-            files.open_image(image_of(words[0] if words else "."))
-            if words or board is None
-            else None
-        )
-    except ClawError as e:
-        return print_error(e, as_json, 2)
-    try:
-        if board is not None:
-            lines, head, folder, agent = fetch_audit(board, image)
-        else:
-            lines, head, folder = open_audit(image, 0 if verb else last)
-            agent = image.agent.name
-        if verb == "take":
-            return _take_from_board(list(lines), head, agent, anchor, board, as_json)
-        if verb:
-            return _print_verdict(
-                dict(
-                    verify(lines, head, agent, anchor),
-                    **_copies(image, folder) if board is None else {},
-                ),
-                folder,
-                as_json,
-            )
+    with _reading():
+        lines, _, _, _, _ = _open(manifest, board, last)
         return _print_records(lines, last, as_json)
+
+
+def show_verdict(manifest, anchor, as_json: bool, board) -> int:
+    """Show whether the records are as they were written; return the exit code."""
+    anchor = _parse_anchor(anchor)
+    with _reading():
+        lines, head, folder, agent, image = _open(manifest, board)
+        copies = _copies(image, folder) if board is None else {}
+        found = dict(verify(lines, head, agent, anchor), **copies)
+        return _print_verdict(found, folder, as_json)
+
+
+def take(manifest, anchor, as_json: bool, board) -> int:
+    """Move the records of a board to a file; return the exit code."""
+    if board is None:
+        raise BadUsage("take: for the audit of a board", "add --port PORT")
+    anchor = _parse_anchor(anchor)
+    with _reading():
+        lines, head, _, agent, _ = _open(manifest, board)
+        return _take_from_board(list(lines), head, agent, anchor, board, as_json)
+
+
+def _open(manifest, board, newest: int = 0) -> tuple:
+    """Return (lines, head, folder, name of the agent, image or None) of an audit."""
+    image = open_image_of(manifest) if manifest or board is None else None
+    if board is not None:
+        return (*fetch_audit(board, image), image)
+    return (*open_audit(image, newest), image.agent.name, image)
+
+
+@contextmanager
+def _reading():
+    """Say of files that cannot be read or written what to do."""
+    try:
+        yield
     except BrokenPipeError:  # nobody reads what is shown: command.py knows what then
         raise
     except OSError as e:
-        return print_error(
-            ClawError(
-                "the audit cannot be read, or taken: %s%s"
-                % (e.filename + ": " if e.filename else "", e.strerror),
-                files.mend(e),
-            ),
-            as_json,
-            1,
+        where = e.filename + ": " if e.filename else ""
+        raise ClawError(
+            "the audit cannot be read, or taken: %s%s" % (where, e.strerror), files.mend(e)
+        ) from None
+
+
+def _parse_anchor(text):
+    """Return (number of a record, its hash), None for None.  Raises ``ClawError``."""
+    if text is None:
+        return None
+    number, _, hash = text.partition(":")
+    if not (number.isascii() and number.isdigit() and len(number) < 19) or len(hash) != 64:
+        raise BadUsage(
+            "--anchor: expected the number of a record, a colon and 64 hexadecimal digits",
+            "copy it from what clawlite audit verify printed",
         )
-    except ClawError as e:
-        return print_error(e, as_json, 1)
-
-
-def _parse(args: list) -> tuple:
-    """Return (words, as JSON, how many of the last, anchor or None).  Raises ``ClawError``."""
-    words, as_json, last, anchor = [], False, _LAST, None
-    rest = iter(args)
-    for arg in rest:
-        if arg == "--json":
-            as_json = True
-        elif arg == "--last":
-            value = next(rest, "")
-            if not _is_number(value):
-                raise ClawError(
-                    "--last: expected how many records, 0 for all, got %s"
-                    % (value[:40] or "nothing"),
-                    "give a number",
-                )
-            last = int(value)
-        elif arg == "--anchor":
-            n, _, hash = next(rest, "").partition(":")
-            if not _is_number(n) or len(hash) != 64:
-                raise ClawError(
-                    "--anchor: expected the number of a record, a colon and 64 hexadecimal digits",
-                    "copy it from what clawlite audit showed",
-                )
-            anchor = (int(n), hash.lower())
-        else:
-            words.append(arg)
-    return words, as_json, last, anchor
-
-
-def _is_number(word: str) -> bool:
-    return word.isascii() and word.isdigit() and len(word) < 19
+    return int(number), hash.lower()
 
 
 def open_audit(image, newest: int = 0) -> tuple:

@@ -8,61 +8,38 @@ from clawlite.core.base.errors import ClawError
 from clawlite.linux.files import files
 
 MCP = "mcp serve"  # the verb of an agent that is an MCP server
-USAGE = {
-    "run": "usage: clawlite run [MANIFEST | IMAGE] [--record FILE]",
-    "ask": "usage: clawlite ask TEXT [MANIFEST | IMAGE] [--approve] [--record FILE]",
-    "serve": "usage: clawlite serve [MANIFEST | IMAGE] --stdio",
-    MCP: "usage: clawlite mcp serve [MANIFEST | IMAGE] [--http [ADDRESS:]PORT]",
-}
-HELP = {
-    "run": "Talk to an agent on this terminal. /help there lists its commands.\nWith --port PORT "
-    "on a board, where it is flashed first.\n"
-    "--record FILE appends each turn, as the provider builtin:replay plays it.",
-    "ask": "One turn, then exit: 5 when policy, a sandbox or a person said no. --approve answers "
-    "yes to what asks first.\n"
-    "With --port PORT of the agent that runs on a board.\n"
-    "--record FILE appends the turn, as the provider builtin:replay plays it.",
-    "serve": "CKP JSON-RPC on stdin and stdout, one JSON document a line.\n"
-    "In a folder without an agent: the one of the manifest in claw.initialize, with "
-    "inline primitives only.",
-    MCP: "The agent's tools for an MCP client, which starts this command and talks on its stdin "
-    "and stdout.\nEach call goes through policy, approval, sandbox and audit.\n"
-    "With --http over Streamable HTTP at http://ADDRESS:PORT/mcp, on this machine alone "
-    "(127.0.0.1);\nclients send the agent's secret MCP_TOKEN as Bearer (clawlite secrets set "
-    "MCP_TOKEN), or\na token of this machine's gateway: clawlite gateway token NAME --for mcp.\n"
-    "With --port PORT the tools of the agent that runs on a board.",
-}
 IMAGE = "claw.cbor"
 MANIFESTS = ("claw.yaml", "claw.yml", "claw.json")
-FLAGS = {
-    "run": ("--record",),
-    "ask": ("--approve", "--record"),
-    "serve": ("--stdio",),
-    MCP: ("--http",),
-}
-VALUES = {"--record": "a file", "--http": "a port, or an address and a port (127.0.0.1:8000)"}
-BUILT = "--built"  # the image was compiled for this start; command.py alone gives it
 _DOOR = "mcp"  # of a gateway's token
 TOKEN = "MCP_TOKEN"  # the secret of clients of ``mcp serve --http``
 
 
 class Command:
-    """One parsed command line.
+    """A command line that runs an agent here.
 
-    verb, text  text is for ``ask``
-    name        the image or the manifest
-    flags       list of options
-    record      file that turns are appended to, or None
-    http        (address, port) where an MCP server listens, or None
+    verb    "run", "ask", "serve" or ``MCP``;  values  what its row in verbs.py takes
+    name    the image or the manifest
+    http    (address, port) where an MCP server listens, or None
+    Raises ``ClawError``.
     """
 
-    def __init__(self, verb: str, text, name: str, flags: list, record=None, http=None):
+    def __init__(self, verb: str, values: dict):
         self.verb = verb
-        self.text = text
-        self.name = name
-        self.flags = flags
-        self.record = record
-        self.http = http
+        self.text = values.get("text")
+        self.approves = values.get("approve", False)
+        self.record = values.get("record")
+        self.is_built = values["built"]
+        self.http = _address(values["http"]) if values.get("http") else None
+        if verb == "ask":
+            _check_text(self.text)
+        if verb == "serve" and not values["stdio"]:
+            raise ClawError(
+                "expected --stdio: no other transport is built yet",
+                "clawlite serve --stdio",
+            )
+        self.name = values["manifest"] or "."
+        if values["manifest"] is None and files.is_image(IMAGE) and not _has_manifest():
+            self.name = IMAGE
 
     @property
     def is_image(self) -> bool:
@@ -74,76 +51,50 @@ class Command:
         """Whether no agent is named or lies here: an operator brings one
         (linux/runtime/bootstrap_session.py).
         """
-        return (
-            self.verb == "serve"
-            and self.name == "."
-            and not any(os.path.lexists(name) for name in MANIFESTS)
-        )
+        return self.verb == "serve" and self.name == "." and not _has_manifest()
 
     def with_image(self, image: str) -> list:
         """Return the arguments of the same command over *image*."""
         return (
             self.verb.split()
+            + ["--built"]
+            + (["--stdio"] if self.verb == "serve" else [])
+            + (["--approve"] if self.approves else [])
+            + (["--record=" + self.record] if self.record else [])
+            + (["--http=%s:%d" % self.http] if self.http else [])
+            + ["--"]
             + ([self.text] if self.text is not None else [])
-            + [image, BUILT]
-            + self.flags
-            + (["--record", self.record] if self.record else [])
-            + (["--http", "%s:%d" % self.http] if self.http else [])
+            + [image]
         )
 
 
-def parse(verb: str, args: list):
-    """Return a ``Command``, or the exit code when there is nothing to run."""
-    if "--help" in args or "-h" in args:
-        print(USAGE[verb] + "\n\n" + HELP[verb])
-        return 0
-    values = {}
-    for flag, what in VALUES.items():
-        if flag in args and flag in FLAGS[verb]:
-            at = args.index(flag)
-            values[flag] = "".join(args[at + 1 : at + 2])
-            if not values[flag] or values[flag].startswith("--"):
-                return print_failure("%s: expected %s" % (flag, what), USAGE[verb])
-            args = args[:at] + args[at + 2 :]
-    http = None
-    if "--http" in values:
-        http = _address(values["--http"])
-        if http is None:
-            return print_failure(
-                "--http %s: expected %s; only this machine may reach it, so the address is "
-                "127.0.0.1 or ::1" % (values["--http"], VALUES["--http"]),
-                USAGE[verb],
-            )
-    flags = [arg for arg in args if arg.startswith("--")]
-    names = [arg for arg in args if not arg.startswith("--")]
-    unknown = [flag for flag in flags if flag not in FLAGS[verb] and flag != BUILT]
-    if unknown:
-        return print_failure("unknown option %s" % unknown[0], USAGE[verb])
-    if verb == "ask" and not (names and names[0].strip()):
-        return print_failure("expected a text to ask", USAGE[verb])
-    if verb == "serve" and "--stdio" not in flags:
-        return print_failure("expected --stdio: no other transport is built yet", USAGE[verb])
-    text = names.pop(0) if verb == "ask" else None
+def _has_manifest() -> bool:
+    return any(os.path.lexists(name) for name in MANIFESTS)
+
+
+def _check_text(text: str):
+    if not text.strip():
+        raise ClawError("expected a text to ask", "clawlite ask TEXT")
     try:
-        (text or "").encode()
+        text.encode()
     except UnicodeError:  # what the shell gave is in another encoding
-        return print_failure("That text is not UTF-8 text. Nothing was done.")
-    if len(names) > 1:
-        return print_failure(
-            "expected one manifest or image, got %s" % " ".join(names), USAGE[verb]
-        )
-    name = names[0] if names else "."
-    if not names and files.is_image(IMAGE) and not any(os.path.lexists(one) for one in MANIFESTS):
-        name = IMAGE
-    return Command(verb, text, name, flags, values.get("--record"), http)
+        raise ClawError(
+            "That text is not UTF-8 text. Nothing was done", "write it in UTF-8"
+        ) from None
 
 
-def _address(text: str):
-    """Return (address, port) of this machine that *text* names, or None."""
+def _address(text: str) -> tuple:
+    """Return (address, port) of this machine that *text* names.  Raises ``ClawError``."""
     host, _, port = text.rpartition(":")
     host = {"": "127.0.0.1", "localhost": "127.0.0.1"}.get(host, host.strip("[]"))
     is_port = port.isascii() and port.isdigit() and int(port[:6]) < 65536
-    return (host, int(port)) if host in ("127.0.0.1", "::1") and is_port else None
+    if host in ("127.0.0.1", "::1") and is_port:
+        return host, int(port)
+    raise ClawError(
+        "--http %s: expected a port, or an address and a port (127.0.0.1:8000); only this machine "
+        "may reach it, so the address is 127.0.0.1 or ::1" % text,
+        "clawlite mcp serve --http 8000",
+    )
 
 
 def run(command: Command) -> int:
@@ -175,7 +126,7 @@ def _run(command: Command, watch) -> int:
 
     try:
         image = files.open_image(command.name)
-        if BUILT not in command.flags:
+        if not command.is_built:
             _tell_of_trusted(image)
         wake = signals.catch()
         try:
@@ -197,7 +148,7 @@ def _run(command: Command, watch) -> int:
             if command.verb == "ask":
                 from clawlite.linux.admin.ask import ask
 
-                code = ask(shell, command.text, "--approve" in command.flags)
+                code = ask(shell, command.text, command.approves)
             else:
                 code = shell.run()
             if shell.wire.fault:
@@ -284,14 +235,14 @@ def run_bootstrap() -> int:
         signals.release()
 
 
-def print_failure(message: str, usage: str = "") -> int:
-    """Say what is wrong on stderr, in one line, and *usage* below; return 2: bad usage, manifest
-    or image.
+def print_failure(message: str, verb: str = "") -> int:
+    """Say what is wrong with *verb* on stderr, in one line; return 2: bad usage, manifest or
+    image.
     """
     from clawlite.core.base.printable import escape_ends
 
     # a name of a file, or a word of a command, may hold what would drive the terminal
-    line = escape_ends("clawlite: " + message) + "\n" + (usage + "\n" if usage else "")
+    line = escape_ends("clawlite%s: %s" % (verb and " " + verb, message)) + "\n"
     sys.stderr.write(line.encode("utf-8", "replace").decode())
     return 2
 

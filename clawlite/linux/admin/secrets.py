@@ -4,83 +4,67 @@ or a hidden prompt; none is ever shown.
 
 import os
 import sys
+from contextlib import contextmanager
 
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.admin.commands import print_error, print_failure
-from clawlite.linux.admin.trace import image_of
+from clawlite.linux.admin.trace import BadUsage, image_of
 from clawlite.linux.files import files
 from clawlite.linux.io.jsontext import document
 from clawlite.linux.io.printing import print_line, print_note
 from clawlite.linux.secrets import encrypted_store, secrets
 
-USAGE = (
-    "usage: clawlite secrets set NAME | login NAME | list | remove NAME  [MANIFEST | IMAGE | "
-    "--agent AGENT] [--json]"
-)
-HELP = (
-    """The secrets that an agent keeps for itself, by the names that secret_ref gives.  set reads
-the value from stdin, or asks for it without showing it; with $%s the store
-is encrypted (aes-256-gcm).  login signs a person in at an MCP server ([mcp.NAME.oauth2]
-flow = "device") and keeps what lasts of it under the name of its credential.
-It needs the image: clawlite build.  Where a gateway calls the server, sign in on its machine, for
-all devices or, with NAME.DEVICE, for one."""
-    % encrypted_store.VARIABLE
-)
 
-
-def main(args: list, name_of) -> int:
-    """Run the verb; return the exit code.
+def set_value(name: str, manifest, agent, as_json: bool, name_of):
+    """Keep a secret.  Raises ``ClawError``, as the others.
 
     name_of  function(manifest or folder) -> the agent's name, for one that has no image yet; raises
              ``ClawError``
     """
-    if "--help" in args or "-h" in args:
-        print(USAGE + "\n\n" + HELP)
-        return 0
-    as_json = "--json" in args
-    words = [word for word in args if word != "--json"]
-    agent = None
-    if "--agent" in words:
-        at = words.index("--agent")
-        agent = "".join(words[at + 1 : at + 2])
-        words = words[:at] + words[at + 2 :]
-    verb = words.pop(0) if words else ""
-    name = words.pop(0) if verb in ("set", "login", "remove") and words else None
-    if (
-        verb not in ("set", "login", "list", "remove")
-        or verb != "list"
-        and not name
-        or len(words) > 1
-        or "".join(words[:1]).startswith("-")
-        or agent is not None
-        and (words or verb == "login" or not agent.replace("-", "").isalnum())
-    ):
-        said = (
-            "%s: expected the NAME of the secret" % verb
-            if verb in ("set", "login", "remove") and not name
-            else "expected set, login, list or remove, and at most one agent"
-        )
-        return print_failure(said, USAGE)
+    with _store(manifest, agent, name_of) as agent:
+        _set(agent, name, as_json)
+
+
+def login(name: str, manifest, as_json: bool):
+    """Sign a person in."""
+    with _mending():
+        _login(manifest or ".", name, as_json)
+
+
+def remove(name: str, manifest, agent, as_json: bool, name_of):
+    """Forget a secret."""
+    with _store(manifest, agent, name_of) as agent:
+        secrets.remove(agent, name)
+        text = "%s has forgotten %s" % (agent, name)
+        _print_result({"agent": agent, "removed": name}, as_json, text)
+
+
+def show_names(manifest, agent, as_json: bool, name_of):
+    """List the names of the secrets."""
+    with _store(manifest, agent, name_of) as agent:
+        _list(agent, as_json)
+
+
+@contextmanager
+def _store(manifest, agent, name_of):
+    """Yield the name of the agent whose secrets are meant."""
+    if agent is not None and (manifest or not agent.replace("-", "").isalnum()):
+        raise BadUsage("expected at most one agent, by its name", "clawlite secrets --help")
+    with _mending():
+        image = image_of(manifest or ".")
+        if agent is None and os.path.exists(image):
+            agent = files.open_image(image).agent.name
+        yield agent or name_of(manifest or ".")
+
+
+@contextmanager
+def _mending():
     try:
-        if verb == "login":
-            return _login(words[0] if words else ".", name, as_json)
-        agent = agent or _agent(words[0] if words else ".", name_of)
-        return {"set": _set, "remove": _remove, "list": _list}[verb](agent, name, as_json)
-    except ClawError as e:
-        return print_error(e, as_json, 1)
+        yield
     except OSError as e:
-        return print_error(
-            ClawError("the secret store: %s" % e.strerror, files.mend(e)),
-            as_json,
-        )
+        raise ClawError("the secret store: %s" % e.strerror, files.mend(e)) from None
 
 
-def _agent(where: str, name_of) -> str:
-    image = image_of(where)
-    return files.open_image(image).agent.name if os.path.exists(image) else name_of(where)
-
-
-def _set(agent: str, name: str, as_json: bool) -> int:
+def _set(agent: str, name: str, as_json: bool):
     secrets.check_name(name)
     if os.isatty(0):
         from getpass import getpass
@@ -102,10 +86,9 @@ def _set(agent: str, name: str, as_json: bool) -> int:
         as_json,
         "%s keeps %s%s" % (agent, name, ", encrypted" if encrypted_store.has_key() else ""),
     )
-    return 0
 
 
-def _login(where: str, name: str, as_json: bool) -> int:
+def _login(where: str, name: str, as_json: bool):
     secrets.check_name(name)
     path = image_of(where)
     if not os.path.exists(path):
@@ -125,16 +108,9 @@ def _login(where: str, name: str, as_json: bool) -> int:
         renewal.take(waits=True)
         secrets.set_secret(agent, name, found)
     _print_result({"agent": agent, "name": name}, as_json, "%s may act as you: %s" % (agent, name))
-    return 0
 
 
-def _remove(agent: str, name: str, as_json: bool) -> int:
-    secrets.remove(agent, name)
-    _print_result({"agent": agent, "removed": name}, as_json, "%s has forgotten %s" % (agent, name))
-    return 0
-
-
-def _list(agent: str, _, as_json: bool) -> int:
+def _list(agent: str, as_json: bool):
     found = [
         {"name": name, "encrypted": secrets.is_encrypted(agent, name)}
         for name in secrets.names(agent)
@@ -145,7 +121,6 @@ def _list(agent: str, _, as_json: bool) -> int:
         print_line("%s%s" % (one["name"], "  encrypted" if one["encrypted"] else ""))
     if not found and not as_json:
         print_note("%s has no secrets; set one with: clawlite secrets set NAME" % agent)
-    return 0
 
 
 def _print_result(value: dict, as_json: bool, text: str):

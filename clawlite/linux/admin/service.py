@@ -14,71 +14,31 @@ import sys
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.features import CLI, KINDS
 from clawlite.linux.admin import units
-from clawlite.linux.admin.commands import print_error, print_failure
 from clawlite.linux.files import files
 from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import document
 
-USAGE = """usage: clawlite service install [IMAGE] [--tty DEVICE] [--as USER] [--writable DIR] [--dry-run] [--json]
-       clawlite service remove NAME [--dry-run] [--json]
-       clawlite service status [NAME] [--json]
-       clawlite service talk NAME"""  # noqa: E501
-HELP = """Makes systemd start an agent.  An agent with channels besides its console, or in a
-swarm, runs from boot on, and is started again when it ends.  With --tty, any agent runs so, on that
-terminal.  Any other agent starts when somebody connects to its socket, one at a time.  Run as root,
-the command makes units of the system, which run as --as USER (default: the user who called sudo);
-otherwise it makes units of your own.
---writable DIR names a folder that a system service may write to, besides its state; it may be given
-several times."""
 BOOTED = "/run/systemd/system"  # sd_booted(3)
 SYSTEM = "/etc/systemd/system"
-_VALUES = ("--tty", "--as", "--writable")
-_FLAGS = ("--dry-run", "--json")
 
 
-def main(args: list) -> int:
-    """Run the verb; return the exit code."""
-    if not args or "--help" in args or "-h" in args:
-        print(USAGE + "\n\n" + HELP)
-        return 0 if args else 2
-    verb, options, names, wrong = _parse(args)
-    if (
-        verb not in ("install", "remove", "status", "talk")
-        or wrong
-        or len(names) > 1
-        or verb in ("remove", "talk")
-        and not names
-    ):
-        return print_failure(wrong or "expected install, remove NAME, status or talk NAME", USAGE)
-    try:
-        if verb == "talk":
-            return relay_lines(names[0])
-        found = {"install": install, "remove": remove, "status": status}[verb](
-            names[0] if names else None, options
-        )
-    except ClawError as e:
-        return print_error(e, "--json" in options, 2)
-    print(document(found) if "--json" in options else text(verb, found))
-    return 0
+def install_unit(image, as_json: bool, **options):
+    """Install a service, and show what was written.  Raises ``ClawError``, as the others."""
+    _print("install", install(image, **options), as_json)
 
 
-def _parse(args: list) -> tuple:
-    """Return (verb, {option: True or list of values}, names, what is wrong or "")."""
-    options, names, rest = {}, [], list(args[1:])
-    while rest:
-        word = rest.pop(0)
-        option, equals, value = word.partition("=")
-        if option in _VALUES:
-            if not equals and not rest:
-                return args[0], options, names, "%s: expected a value" % option
-            options.setdefault(option, []).append(value if equals else rest.pop(0))
-        elif word in _FLAGS:
-            options[word] = True
-        elif word.startswith("-"):
-            return args[0], options, names, "unknown option %s" % word
-        else:
-            names.append(word)
-    return args[0], options, names, ""
+def remove_unit(name: str, dry_run: bool, as_json: bool):
+    """Remove a service, and show what was removed."""
+    _print("remove", remove(name, dry_run), as_json)
+
+
+def show_status(name, as_json: bool):
+    """Show the services that are installed."""
+    _print("status", status(name), as_json)
+
+
+def _print(verb: str, found, as_json: bool):
+    print(document(found) if as_json else text(verb, found))
 
 
 def text(verb: str, found) -> str:
@@ -109,14 +69,14 @@ def text(verb: str, found) -> str:
 # -- install
 
 
-def install(name, options: dict, root=None) -> dict:
+def install(name, tty=None, user=None, writable=(), dry_run: bool = False, root=None) -> dict:
     """Install the service of the image *name* (None: claw.cbor here); return what ``--json`` shows.
 
     Keys: name, scope ("system", "user"), user, files ([{path, text}]), commands ([[word]]),
     dry_run, next. Raises ``ClawError``.
     """
     root = os.getuid() == 0 if root is None else root
-    service = plan(name or "claw.cbor", options, root)
+    service = plan(name or "claw.cbor", tty, user, writable, root)
     folder = SYSTEM if root else user_folder()
     written = [{"path": os.path.join(folder, file), "text": body} for file, body in service.units()]
     for file in written:
@@ -154,7 +114,7 @@ def install(name, options: dict, root=None) -> dict:
         "user": service.user,
         "files": written,
         "commands": commands,
-        "dry_run": "--dry-run" in options,
+        "dry_run": dry_run,
         "next": following,
     }
     if not found["dry_run"]:
@@ -191,7 +151,7 @@ def _units_of(name: str) -> list:
     return ["clawlite-%s%s" % (name, end) for end in (".socket", "@.service", ".service")]
 
 
-def plan(name: str, options: dict, root: bool) -> units.Service:
+def plan(name: str, tty, runs_as, writable, root: bool) -> units.Service:
     """Return the service of the image file *name*.  Raises ``ClawError``: no image, nobody to
     run it as.
     """
@@ -205,11 +165,11 @@ def plan(name: str, options: dict, root: bool) -> units.Service:
     lasts = any(ability in image.requires for ability in (*sources, "swarm"))
     user = home = None
     if root:
-        user, home = _account((options.get("--as") or [os.environ.get("SUDO_USER", "")])[-1])
-    elif "--as" in options:
+        user, home = _account(runs_as or os.environ.get("SUDO_USER", ""))
+    elif runs_as:
         raise ClawError(
             "--as: only root can install a service for others",
-            "sudo clawlite service install --as %s" % options["--as"][-1],
+            "sudo clawlite service install --as %s" % runs_as,
         )
     state = os.environ.get("CLAWLITE_STATE")
     # not the real path: a flash over ssh replaces the link in it
@@ -224,12 +184,11 @@ def plan(name: str, options: dict, root: bool) -> units.Service:
         else [sys.executable, "-I", "-S", main_file, "run", where]
     )
     base = state or os.path.join(home or files.home_folder(), ".local", "state", "clawlite")
-    tty = (options.get("--tty") or [None])[-1]
     if tty is not None and not (tty.startswith("/dev/") and os.path.normpath(tty) == tty):
         raise ClawError(
             "--tty: expected a device, got %s" % tty, "such as /dev/ttyGS0 or /dev/serial0"
         )
-    paths = [base] + [os.path.abspath(path) for path in options.get("--writable", ())]
+    paths = [base] + [os.path.abspath(path) for path in writable]
     for word in words + paths + [tty or ""]:
         if any(ord(char) < 32 for char in word):
             raise ClawError(
@@ -303,7 +262,7 @@ def _check_ours(path: str) -> None:
 # -- remove, status
 
 
-def remove(name: str, options: dict, root=None) -> dict:
+def remove(name: str, dry_run: bool = False, root=None) -> dict:
     """Remove the service of the agent *name*; its state stays.  Returns what ``install`` does,
     without user and next.  Raises ``ClawError``.
     """
@@ -329,7 +288,7 @@ def remove(name: str, options: dict, root=None) -> dict:
         "scope": "system" if root else "user",
         "files": [{"path": path} for path in paths],
         "commands": commands,
-        "dry_run": "--dry-run" in options,
+        "dry_run": dry_run,
     }
     if not found["dry_run"]:
         _demand_systemd()
@@ -340,7 +299,7 @@ def remove(name: str, options: dict, root=None) -> dict:
     return found
 
 
-def status(name, options: dict) -> list:
+def status(name) -> list:
     """Return [{name, scope, unit, file, enabled, active}] of the services that are installed, of
     the agent *name* alone if it is not None.
 

@@ -14,71 +14,75 @@ from clawlite.core.policy.policy import ACTIONS
 from clawlite.core.policy.policy_preview import condition
 from clawlite.core.policy.trace import trace_text, why_not
 from clawlite.core.protocol.calls import is_uuid
-from clawlite.linux.admin.commands import print_error, print_failure
 from clawlite.linux.files import files
 from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import document, loads
 from clawlite.linux.io.printing import print_line
 
-USAGE = "usage: clawlite trace [CALL | last] [MANIFEST | IMAGE] [--port PORT | --dir DIR] [--json]"
-HELP = """Why a past tool call of an agent ended as it did: each rule that was looked at, and what decided.
-CALL is its number counted from the end (1, or last, is the last one), or the request_id of an operator.
---port PORT (alone at the end: the only board): a call of a MicroPython board, from its audit, or its log; it is reset for that."""  # noqa: E501
 _SHOWN = 8  # ids of rules that are for other tools
 AUTONOMY = ("observer", "supervised", "autonomous")
 
 
-def main(args: list, board=None) -> int:
-    """Run the verb; return the exit code: 1 when there is no such call, or the image has changed
-    since.
+def show(call, manifest, as_json: bool, board) -> int:
+    """Show why a call ended as it did; return the exit code.  Raises ``ClawError``: there is no
+    such call, or the image has changed since.
 
+    call   its number or request_id, "last", or the manifest; None: the last one
     board  what fetches the records of a board (host/board_console/board_records.py), or None: those
            of an agent here
     """
-    if "--help" in args or "-h" in args:
-        print(USAGE + "\n\n" + HELP)
-        return 0
-    as_json = "--json" in args
-    words = [word for word in args if word != "--json"]
-    call = (
-        words.pop(0).lower()
-        if words
-        and (words[0] == "last" or words[0].isascii() and words[0].isdigit() or is_uuid(words[0]))
-        else "last"
+    call = call and call.lower() if _is_call(call or "") else call
+    if not _is_call(call or "last"):
+        if manifest is not None:
+            raise BadUsage("unexpected %s" % manifest, "clawlite trace %s" % call)
+        call, manifest = None, call
+    image = open_image_of(manifest)
+    if board is not None:
+        from clawlite.linux.admin.board_trace import fetch_trace
+    number, event = (
+        find(files.state_folder(image.agent.name), call or "last")
+        if board is None
+        else find(fetch_trace(board, image), call or "last", True)
     )
-    if len(words) > 1 or words and words[0].startswith("-"):
-        return print_failure("unexpected %s" % words[-1], USAGE)
-    try:
-        image = files.open_image(image_of(words[0] if words else "."))
-    except ClawError as e:
-        return print_error(e, as_json, 2)
-    try:
-        if board is not None:
-            from clawlite.linux.admin.board_trace import fetch_trace
-        number, event = (
-            find(files.state_folder(image.agent.name), call)
-            if board is None
-            else find(fetch_trace(board, image), call, True)
-        )
-        found = explain(image, number, event)
-        if as_json:
-            print(document(found))
-            return 0
-        lines = ["call %d, %s" % (number, escape_line(found["time"]))]
-        if found["request_id"]:
-            lines[0] += ", request %s" % escape_name(found["request_id"])
-        lines += trace_text(image, event).split("\n")
-        never = found["never"]
-        if never:
-            more = " and %d more" % (len(never) - _SHOWN) if len(never) > _SHOWN else ""
-            lines.append(
-                "  Before the last of these, for other tools: %s%s"
-                % (", ".join(map(escape_name, never[:_SHOWN])), more)
-            )
-        print_line(*lines)
+    found = explain(image, number, event)
+    if as_json:
+        print(document(found))
         return 0
+    lines = ["call %d, %s" % (number, escape_line(found["time"]))]
+    if found["request_id"]:
+        lines[0] += ", request %s" % escape_name(found["request_id"])
+    lines += trace_text(image, event).split("\n")
+    never = found["never"]
+    if never:
+        more = " and %d more" % (len(never) - _SHOWN) if len(never) > _SHOWN else ""
+        lines.append(
+            "  Before the last of these, for other tools: %s%s"
+            % (", ".join(map(escape_name, never[:_SHOWN])), more)
+        )
+    print_line(*lines)
+    return 0
+
+
+def _is_call(word: str) -> bool:
+    word = word.lower()
+    return word == "last" or word.isascii() and word.isdigit() or is_uuid(word)
+
+
+class BadUsage(ClawError):
+    """A command that is typed wrong."""
+
+    exit_code = 2
+
+
+def open_image_of(manifest):
+    """Return the open image that *manifest* means (``image_of``), that here for None.  Raises
+    ``ClawError`` with exit code 2.
+    """
+    try:
+        return files.open_image(image_of(manifest or "."))
     except ClawError as e:
-        return print_error(e, as_json, 1)
+        setattr(e, "exit_code", 2)
+        raise
 
 
 def image_of(name: str) -> str:

@@ -10,33 +10,12 @@ import os
 import sys
 
 from clawlite.core.base.printable import escape_ends
-from clawlite.linux.admin.commands import print_failure
 from clawlite.linux.doctor.doctor_checks import NONE, NOTE, OK, WRONG, Machine
 from clawlite.linux.io.jsontext import dumps
 
-USAGE = "usage: clawlite doctor [--port PORT] [--json]"
-HELP = (
-    "What is wrong here, and the command that mends it. Exit code 1 when something is. --port "
-    "looks at that port."
-)
 
-
-def main(args: list) -> int:
-    """Run the verb; return the exit code."""
-    if "--help" in args or "-h" in args:
-        print(USAGE + "\n\n" + HELP)
-        return 0
-    port, rest, as_json = None, list(args), False
-    while rest:
-        word = rest.pop(0)
-        if word == "--json":
-            as_json = True
-        elif word == "--port" and rest:
-            port = rest.pop(0)
-        elif word.startswith("--port="):
-            port = word[7:]
-        else:
-            return print_failure("unexpected %s" % word, USAGE)
+def show(port, as_json: bool) -> int:
+    """Show what is wrong; return the exit code."""
     rows = examine(Machine(port=port))
     print(
         dumps([dict(zip(("check", "state", "what", "mend", "found"), row)) for row in rows])

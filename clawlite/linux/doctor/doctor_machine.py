@@ -14,7 +14,6 @@ from clawlite.linux.doctor.doctor_checks import NONE, NOTE, OK, WRONG
 PYTHON = (3, 11)
 EARLIEST = 1735689600  # 2025-01-01: a clock that shows an earlier time is wrong
 PARTS = (
-    ("click", "click"),
     ("yaml", "PyYAML"),
     ("msgspec", "msgspec"),
     ("cbor2", "cbor2"),

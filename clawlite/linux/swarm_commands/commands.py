@@ -4,14 +4,13 @@ A swarm's file says all there is to know, whether its agents run or not."""
 
 import os
 import sys
-from typing import Any
+from contextlib import contextmanager
 
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import SWARM
 from clawlite.core.swarm.swarm import DEAD, Swarm
-from clawlite.linux.admin.commands import print_failure
-from clawlite.linux.admin.trace import image_of
+from clawlite.linux.admin.trace import BadUsage, image_of
 from clawlite.linux.files import files
 from clawlite.linux.io.jsontext import document
 from clawlite.linux.io.printing import print_line
@@ -20,50 +19,6 @@ from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm_commands.results import result_lines
 
-USAGE = """usage: clawlite swarm up [FOLDER ...]
-       clawlite swarm run TASK [MANIFEST | IMAGE] [--to IDENTITY] [--input JSON] [--json]
-       clawlite swarm status [MANIFEST | IMAGE] [--json]
-       clawlite swarm trace ID [MANIFEST | IMAGE] [--json]
-       clawlite swarm dead [retry ID | drop ID] [MANIFEST | IMAGE] [--json]
-       clawlite swarm stop | resume [MANIFEST | IMAGE] [--json]
-       clawlite swarm watch [MANIFEST | IMAGE]
-       clawlite swarm acl redis | nats [MANIFEST | IMAGE]...
-       clawlite swarm remote [MANIFEST | IMAGE]
-       clawlite swarm stand-in
-       clawlite swarm together FOLDER ..."""
-HELP = """up      start the agents in these folders (in those of the current folder, unless named): one process
-        for each, started again when it ends; Ctrl-C ends all
-run     give the swarm a task, and wait for its report; exit code 1 when it was not completed
-status  who is there, and the last tasks
-trace   what became of a task; ID may be its first characters
-dead    tasks that were given up; retry starts one again, drop removes it
-stop    no agent of the swarm begins a tool with side effects, from now on
-resume  they may again
-watch   whether it is stopped, a line of JSON at each change, until Ctrl-C or the end of its input
-remote  act as the members that are remote agents ([swarm.remote.NAME]), until Ctrl-C; up starts it
-stand-in
-        act as the members that are boards; clawlite gateway starts it, and speaks to it by JSON
-together
-        the agents in these folders as one process (backend in-process); up starts it
-acl     print the rights of the swarm's logins for its engine; write passwords in place of PASSWORD;
-        name the boards of a gateway whose clawlite.toml names one user: that login speaks for all
-MANIFEST or IMAGE is any agent of the swarm, built before, or the folder that holds their folders;
-without it, the current folder."""  # noqa: E501
-VERBS = (
-    "up",
-    "run",
-    "status",
-    "trace",
-    "dead",
-    "stop",
-    "resume",
-    "watch",
-    "acl",
-    "remote",
-    "stand-in",
-    "together",
-)
-_SEE_HELP = "clawlite swarm --help says more"
 SHOWN = 20  # tasks of a status
 _NAMED = 5  # agents in an error
 _PERSON = "a person"  # who stops and resumes
@@ -82,70 +37,53 @@ _STOP_REACHED = (
 )
 
 
-def main(args: list) -> int:
-    """Run the verb; return the exit code: 2 bad usage, 1 when there is no such task."""
-    if not args or "--help" in args or "-h" in args:
-        print(USAGE + "\n\n" + HELP, file=sys.stdout if args else sys.stderr)
-        return 0 if args else 2
-    verb, words = args[0], args[1:]
-    if verb not in VERBS:
-        return print_failure(
-            "swarm: expected one of %s, got %s - %s" % (", ".join(VERBS), verb, _SEE_HELP)
-        )
-    as_json = "--json" in words
-    try:
-        options = {name: _option(words, name) for name in ("--to", "--input")}
-        words = [word for word in words if word != "--json"]
-        unknown = [word for word in words if word.startswith("--")]
-        if unknown or verb != "run" and any(options.values()):
-            return print_failure("unexpected %s - %s" % ((unknown or ["option"])[0], _SEE_HELP))
-        if verb == "up":
-            from clawlite.linux.swarm_commands.up import up
+def up(folder: list) -> int:
+    """Start the agents in these folders; return the exit code.  Raises ``ClawError``, as the
+    others.
+    """
+    from clawlite.linux.swarm_commands.up import up as start
 
-            return up(words)
-        if verb == "stand-in":
-            from clawlite.linux.swarm_commands.stand_in import StandIn
+    return start(folder)
 
-            if words:
-                return print_failure(
-                    "stand-in: expected nothing more, got %s - it reads the agents from its "
-                    "standard input; %s" % (" ".join(words), _SEE_HELP)
-                )
-            return StandIn().run()
-        if verb == "acl":
-            from clawlite.linux.swarm_commands.acl import ONE_OF, acl
 
-            if as_json or not words:
-                return print_failure("acl: expected %s, and no --json - %s" % (ONE_OF, _SEE_HELP))
-            print_line(*acl(words[0], *_with_logins(words[1:])).split("\n"))
-            return 0
-        if verb == "run":
-            from clawlite.linux.swarm_commands.run_task import run_task
+def stand_in() -> int:
+    """Act as the members that are boards; the agents come from standard input."""
+    from clawlite.linux.swarm_commands.stand_in import StandIn
 
-            if not words or not words[0].strip():
-                return print_failure("run: expected a TASK - " + _SEE_HELP)
-            task_options = words[0], options["--to"], options["--input"], as_json
-            swarm, _ = _swarm_and_image(words[1:])
-            if not swarm.is_shared:
-                return _run_together(swarm, words[1:], task_options)
-            swarm, bus = open_bus(words[1:], True)
-            return run_task(swarm, bus, *task_options)
-        if verb == "remote":
-            from clawlite.linux.swarm_commands.remotes import Remotes
+    return StandIn().run()
 
-            if as_json or len(words) > 1:
-                return print_failure("remote: expected one manifest or image - " + _SEE_HELP)
-            return Remotes(_image_in_swarm(words[0] if words else ".")).run()
-        if verb == "together":
-            if not words:
-                return print_failure("together: expected the FOLDER of each agent - " + _SEE_HELP)
-            return _run_agents([image_of(word) for word in words])
-        return _run_verb(verb, words, as_json)
-    except ClawError as e:
-        if as_json:
-            print(document({"error": e.to_json()}))
-        print_failure(e.message + (" - " + e.hint if e.hint else ""))
-        return 1
+
+def show_rights(engine: str, manifest: list):
+    """Print the rights of the swarm's logins."""
+    from clawlite.linux.swarm_commands.acl import acl
+
+    print_line(*acl(engine, *_with_logins(manifest)).split("\n"))
+
+
+def run(task: str, manifest, to, input, as_json: bool) -> int:
+    """Give the swarm a task; return the exit code."""
+    from clawlite.linux.swarm_commands.run_task import run_task
+
+    if not task.strip():
+        raise BadUsage("expected a TASK", "clawlite swarm run TASK")
+    task_options = task, to, input, as_json
+    swarm, _ = _swarm_and_image(manifest)
+    if not swarm.is_shared:
+        return _run_in_process(swarm, manifest, task_options)
+    swarm, bus = open_bus(manifest, True)
+    return run_task(swarm, bus, *task_options)
+
+
+def act_as_remotes(manifest) -> int:
+    """Act as the members that are remote agents."""
+    from clawlite.linux.swarm_commands.remotes import Remotes
+
+    return Remotes(_image_in_swarm(manifest or ".")).run()
+
+
+def run_together(folder: list) -> int:
+    """Run the agents in these folders as one process."""
+    return _run_agents([image_of(one) for one in folder])
 
 
 def _run_agents(paths: list) -> int:
@@ -159,12 +97,12 @@ def _run_agents(paths: list) -> int:
         agents.close()
 
 
-def _run_together(swarm: Swarm, names: list, task_options: tuple) -> int:
+def _run_in_process(swarm: Swarm, manifest, task_options: tuple) -> int:
     """Start all agents of *swarm*, which lie side by side, in this process, for one task."""
     from clawlite.linux.swarm_commands.run_task import run_task
     from clawlite.linux.swarm_commands.together import Together, images_of, swarm_of
 
-    folder = os.path.dirname(os.path.abspath(_image_in_swarm(names[0] if names else ".")))
+    folder = os.path.dirname(os.path.abspath(_image_in_swarm(manifest or ".")))
     paths = [image_of(one) for one in _agents_in(os.path.dirname(folder))]
     paths = [path for path in paths if getattr(swarm_of(path), "name", "") == swarm.name]
     agents = Together(images_of(paths), 2)
@@ -175,15 +113,11 @@ def _run_together(swarm: Swarm, names: list, task_options: tuple) -> int:
         agents.close()
 
 
-def _swarm_and_image(names: list) -> tuple:
-    """Return (``Swarm``, image) of the agent that *names* has, else of that in the current folder.
+def _swarm_and_image(manifest) -> tuple:
+    """Return (``Swarm``, image) of the agent *manifest*, None: of that in the current folder.
     Raises ``ClawError``.
     """
-    if len(names) > 1:
-        raise ClawError(
-            "expected one manifest or image, got %s" % " ".join(names), "name one of them"
-        )
-    image = files.open_image(_image_in_swarm(names[0] if names else "."))
+    image = files.open_image(_image_in_swarm(manifest or "."))
     if not image.size_of(SWARM):
         raise ClawError("%s is in no swarm" % image.agent.name, "declare one: docs/swarm.md")
     return Swarm(image.section(SWARM)), image
@@ -230,7 +164,7 @@ def _with_logins(names: list) -> tuple:
     else of those in the current folder.  Raises ``ClawError``: they are not in one swarm.
     """
     names = names or _agents_here()
-    users, swarms = {}, [_swarm_and_image([name])[0] for name in names]
+    users, swarms = {}, [_swarm_and_image(name)[0] for name in names]
     for swarm in swarms:
         if swarm.name != swarms[0].name:
             raise ClawError(
@@ -259,12 +193,12 @@ def _agents_in(folder: str) -> list:
     return [path for path in paths if os.path.isfile(os.path.join(path, "claw.cbor"))]
 
 
-def open_bus(names: list, changes: bool, waits: bool = False) -> tuple:
+def open_bus(manifest, changes: bool, waits: bool = False) -> tuple:
     """Return (``Swarm``, its ``Bus``), as ``_swarm_and_image``.  Raises ``ClawError``.
 
     changes  the command does not only read;  waits: it follows what comes
     """
-    swarm, image = _swarm_and_image(names)
+    swarm, image = _swarm_and_image(manifest)
     if not swarm.is_shared and waits:
         raise ClawError(
             "the swarm %s runs in one process (backend in-process), and this is another one"
@@ -292,60 +226,82 @@ def open_bus(names: list, changes: bool, waits: bool = False) -> tuple:
     return swarm, Bus(files.swarm_folder(swarm.name), wall_ms, os.urandom)
 
 
-def _option(words: list, name: str):
-    """Take the option *name* and its value out of *words*; return the value or None."""
-    if name not in words:
-        return None
-    at = words.index(name)
-    if at + 1 == len(words):
-        raise ClawError("%s: expected a value" % name, _SEE_HELP)
-    value = words[at + 1]
-    del words[at : at + 2]
-    return value
-
-
-def _run_verb(verb: str, words: list, as_json: bool) -> int:
-    change = words.pop(0) if verb == "dead" and words[:1] in (["retry"], ["drop"]) else ""
-    wanted_id = None
-    if verb == "trace" or change:
-        if not words:
-            return print_failure("%s: expected the ID of a task - %s" % (change or verb, _SEE_HELP))
-        wanted_id = words.pop(0)
-    changes = bool(change) or verb in ("stop", "resume")
-    bus: Any
-    swarm, bus = open_bus(words, changes, verb == "watch")
+@contextmanager
+def _bus(manifest, changes: bool = False, waits: bool = False):
+    """Yield what ``open_bus`` returns."""
+    swarm, bus = open_bus(manifest, changes, waits)
     try:
-        if change:
-            task_id = _find_task(bus, wanted_id)
-            change_task = bus.again if change == "retry" else bus.drop
-            if bus.state(task_id) != DEAD or not bus.wait(change_task(task_id)):
-                raise ClawError(
-                    "task %s is %s: it was not given up" % (task_id, bus.state(task_id)),
-                    "see those that were with: clawlite swarm dead",
-                )
-            if as_json:
-                print(document({"task_id": task_id, "state": bus.state(task_id)}))
-            else:
-                print_line(_DONE_TEXTS[change] % task_id)
-        elif verb in ("stop", "resume"):
-            bus.wait((bus.stop if verb == "stop" else bus.resume)(_PERSON))
-            _print_stop(verb, swarm, bus, as_json)
-        elif verb == "watch":
-            from clawlite.linux.swarm_commands.watch import watch
-
-            return watch(swarm, bus)
-        elif verb == "trace":
-            _trace(bus, _find_task(bus, wanted_id), as_json)
-        elif verb == "dead":
-            found = [row for row in bus.tasks(-1) if row[_STATE] == DEAD]
-            _list(found, as_json)
-            if not found and not as_json:
-                sys.stderr.write("No task was given up.\n")
-        else:
-            _status(swarm, bus, as_json)
-        return 0
+        yield swarm, bus
     finally:
         bus.leave()
+
+
+def show_status(manifest, as_json: bool):
+    """Show who is there, and the last tasks."""
+    with _bus(manifest) as (swarm, bus):
+        _status(swarm, bus, as_json)
+
+
+def trace(id: str, manifest, as_json: bool):
+    """Show what became of a task."""
+    with _bus(manifest) as (_, bus):
+        _trace(bus, _find_task(bus, id), as_json)
+
+
+def show_dead(manifest, as_json: bool):
+    """List tasks that were given up."""
+    with _bus(manifest) as (_, bus):
+        found = [row for row in bus.tasks(-1) if row[_STATE] == DEAD]
+        _list(found, as_json)
+        if not found and not as_json:
+            sys.stderr.write("No task was given up.\n")
+
+
+def retry(id: str, manifest, as_json: bool):
+    """Start a task again that was given up."""
+    with _bus(manifest, True) as (_, bus):
+        _change_dead("retry", bus, bus.again, id, as_json)
+
+
+def drop(id: str, manifest, as_json: bool):
+    """Remove a task that was given up."""
+    with _bus(manifest, True) as (_, bus):
+        _change_dead("drop", bus, bus.drop, id, as_json)
+
+
+def _change_dead(verb: str, bus, change, wanted_id: str, as_json: bool):
+    task_id = _find_task(bus, wanted_id)
+    if bus.state(task_id) != DEAD or not bus.wait(change(task_id)):
+        raise ClawError(
+            "task %s is %s: it was not given up" % (task_id, bus.state(task_id)),
+            "see those that were with: clawlite swarm dead",
+        )
+    if as_json:
+        print(document({"task_id": task_id, "state": bus.state(task_id)}))
+    else:
+        print_line(_DONE_TEXTS[verb] % task_id)
+
+
+def stop(manifest, as_json: bool):
+    """Let no agent of the swarm begin a tool with side effects."""
+    with _bus(manifest, True) as (swarm, bus):
+        bus.wait(bus.stop(_PERSON))
+        _print_stop("stop", swarm, bus, as_json)
+
+
+def resume(manifest, as_json: bool):
+    """Let them again."""
+    with _bus(manifest, True) as (swarm, bus):
+        bus.wait(bus.resume(_PERSON))
+        _print_stop("resume", swarm, bus, as_json)
+
+
+def watch(manifest) -> int:
+    """Tell whether the swarm is stopped, at each change; return the exit code."""
+    from clawlite.linux.swarm_commands.watch import watch as follow
+
+    with _bus(manifest, waits=True) as (swarm, bus):
+        return follow(swarm, bus)
 
 
 def _print_stop(verb: str, swarm: Swarm, bus: Bus, as_json: bool):

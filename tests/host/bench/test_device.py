@@ -68,9 +68,9 @@ def test_a_suite_that_needs_packages_says_so():
             "--here does not have the suite build; it has: load, ready, call, turn, netrules",
         ),
         (["lod"], "unknown suite lod; known: build, load"),
-        (["--here", "--sim"], "not allowed with argument --here"),
-        (["--rounds", "1"], "expected 2 to 1000, got 1"),
-        (["--port"], "expected one argument"),
+        (["--here", "--sim"], "--sim is not allowed with --here"),
+        (["--rounds", "1"], 'expected a whole number from 2 to 1000, found "1"'),
+        (["--port"], "--port: expected PORT"),
     ],
 )
 def test_bad_usage(words, said):
@@ -98,13 +98,13 @@ def test_a_missed_target_is_listed_and_ends_with_1(capfd):
 
 @pytest.mark.parametrize("limit, words, code", [(0, [], 1), (0, ["--no-fail"], 0), (1e9, [], 0)])
 def test_exit_codes(limit, words, code, tmp_path, monkeypatch, capfd):
-    from clawlite.host.cli import standalone
+    from clawlite import command as command_line
     from clawlite.host.targets import targets
 
     table = [{**one, "limit": limit} for one in targets.table()]
     monkeypatch.setattr(targets, "table", lambda: table)
     command = ["bench", "netrules", "--rounds", "2", "-o", str(tmp_path / "rows"), *words]
-    assert standalone.main(command) == code
+    assert command_line.run(command) == code
     out, err = capfd.readouterr()
     fetch, counts = out.splitlines()[-2:]
     assert ("MISSED" in fetch) == (limit == 0) and fetch.startswith("fetch ")
@@ -112,7 +112,7 @@ def test_exit_codes(limit, words, code, tmp_path, monkeypatch, capfd):
     assert ("targets missed:" in err) == (limit == 0)
     rows = [json.loads(line) for line in (tmp_path / "rows").read_text().splitlines()]
     assert rows and all(row["target"] == limit for row in rows)
-    assert standalone.main([*command, "--json"]) == code
+    assert command_line.run([*command, "--json"]) == code
 
 
 # -- a machine behind ssh

@@ -11,10 +11,8 @@ import pytest
 from agents import Agent, clawlite, linux, without_root_rights
 from providers.project import nobody
 
-from clawlite.command import DEVICE_VERBS
 from clawlite.core.image.image import Image
 from clawlite.host.manifest import manifest
-from clawlite.linux.admin import usage
 
 FILES = [
     "claw.yaml",
@@ -49,13 +47,6 @@ def project(tmp_path_factory):
     assert clawlite("new", "g", "--offline", cwd=folder).returncode == 0
     assert clawlite("build", cwd=folder / "g").returncode == 0
     return folder / "g"
-
-
-def test_help_lists_every_command():
-    from clawlite.host.cli.cli import cli
-
-    # what it does not list is told to be no command
-    assert {*cli.commands, *DEVICE_VERBS} <= set(usage.commands())
 
 
 def test_the_newcomers_script(tmp_path):
@@ -311,8 +302,8 @@ ERRORS = [
     ("check noise.bin", ["noise.bin"]),
     ("check tools.py", ["tools.py: expected a manifest, found Python", "claw.yaml"]),
     ("check g", ["g", "does not exist"]),
-    ("check --nope", ["No such option", "--nope"]),
-    ("check a b", ["unexpected extra argument"]),
+    ("check --nope", ["unknown option --nope", "usage: clawlite check"]),
+    ("check a b", ['unexpected "b"']),
     ("build nowhere", ["nowhere", "does not exist"]),
     ("build -o noise.bin", ["noise.bin exists and is no image", "-o"]),
     ("build -o claw.yaml", ["claw.yaml exists and is no image", "-o"]),
@@ -321,7 +312,7 @@ ERRORS = [
     ("build -o missing/x.cbor", ["missing/x.cbor", "No such file", "mkdir -p missing", "-o"]),
     ("build --key-file missing", ["missing", "No such file"]),
     ("build --key-file short.key", ["short.key", "16 bytes or more"]),
-    ("inspect", ["arguments are required: IMAGE", "clawlite inspect --help"]),
+    ("inspect", ["expected IMAGE", "usage: clawlite inspect IMAGE"]),
     ("inspect missing.cbor", ["missing.cbor", "No such file", "clawlite build"]),
     ("inspect claw.yaml", ["claw.yaml", "d9 d9 f7", "clawlite build"]),
     ("inspect empty", ["empty", "directory"]),
@@ -331,22 +322,19 @@ ERRORS = [
     ("new claw.yaml", ["claw"]),
     ("new _under", ["_under", "letters, digits and hyphens"]),
     ("new noise.bin/g", ["noise.bin/g"]),
-    ("new", ["Missing argument"]),
+    ("new", ["expected NAME", "usage: clawlite new NAME"]),
     ("run nowhere", ["nowhere", "does not exist"]),
     ("run missing.cbor", ["missing.cbor", "No such file", "clawlite build"]),
     ("run noise.cbor", ["noise.cbor", "d9 d9 f7"]),
-    ("run a b", ["expected one manifest or image"]),
-    ("run --prot X", ["unknown option --prot", "usage: clawlite run"]),
-    ("ask", ["expected a text", "usage: clawlite ask"]),
-    ("ask hi --aprove", ["unknown option --aprove", "usage: clawlite ask"]),
+    ("run a b", ['unexpected "b"', "usage: clawlite run"]),
+    ("run --prot X", ["clawlite run: unknown option --prot - did you mean --port?"]),
+    ("ask", ["expected TEXT", "usage: clawlite ask"]),
+    ("ask hi --aprove", ["clawlite ask: unknown option --aprove - did you mean --approve?"]),
     ("serve", ["expected --stdio"]),
     ("serve missing.cbor --stdio", ["missing.cbor", "No such file"]),
     (
         "swarm dance",
-        [
-            "expected one of up, run, status, trace, dead, stop, resume, watch, acl, remote, "
-            "board, stand-in, together, got dance"
-        ],
+        ['there is no command "swarm dance" - commands: up, run, status, trace, dead, stop'],
     ),
     ("buid", ["there is no command", 'did you mean "build"?']),
 ]

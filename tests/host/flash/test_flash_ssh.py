@@ -305,6 +305,7 @@ def test_the_runtime_is_the_package_without_its_host_part():
     assert {
         "clawlite/__main__.py",
         "clawlite/command.py",
+        "clawlite/verbs.py",
         "clawlite/core/agent/agent.py",
         "clawlite/linux/runtime/shell.py",
     } <= names

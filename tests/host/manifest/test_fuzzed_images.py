@@ -22,10 +22,10 @@ import cbor2
 import pytest
 from mutations import flipped, reshape
 
+from clawlite import command
 from clawlite.core.base.errors import ImageError
 from clawlite.core.formats import cbor
 from clawlite.core.image import image as layout
-from clawlite.host.cli import standalone
 from clawlite.host.compiler import compiler
 from clawlite.host.image.image_file import RAW, table, write
 from clawlite.host.manifest import manifest
@@ -124,7 +124,7 @@ def played(path: str, data: bytes, draw) -> bool:
     streams = [io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2)]
     with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
         options = draw.choice(([], ["--json"]))
-        codes = [standalone.main([verb, path, *options]) for verb in ("inspect", "tools")]
+        codes = [command.run([verb, path, *options]) for verb in ("inspect", "tools")]
     assert set(codes) <= {0, 2}, codes
     try:
         files.image_of(data, path)
@@ -164,7 +164,7 @@ def test_what_is_local_is_checked(images, tmp_path, capsys):
     path = tmp_path / "claw.cbor"
     for local in ({}, [], [5], "x"):
         path.write_bytes(with_section(images[-1], layout.LOCAL, lambda _: local))
-        assert standalone.main(["tools", str(path)]) == 2
+        assert command.run(["tools", str(path)]) == 2
         assert "what is local has another shape" in capsys.readouterr().err
 
 
@@ -183,7 +183,7 @@ def test_a_built_in_tool_that_is_not_known_here_has_no_schema(images, tmp_path, 
                 ],
             )
         )
-        assert standalone.main(["tools", str(path), "--json"]) == 0
+        assert command.run(["tools", str(path), "--json"]) == 0
         (row,) = [
             row for row in json.loads(capsys.readouterr().out) if row["name"] == name.decode()
         ]
@@ -201,5 +201,5 @@ def test_a_built_in_tool_that_is_not_known_here_has_no_schema(images, tmp_path, 
 def test_what_a_provider_is_sent_is_checked(images, tmp_path, capsys, change):
     path = tmp_path / "claw.cbor"
     path.write_bytes(with_section(images[-1], layout.WIRE, change))
-    assert standalone.main(["tools", str(path)]) == 2
+    assert command.run(["tools", str(path)]) == 2
     assert "sends to a provider has another shape" in capsys.readouterr().err

@@ -20,11 +20,11 @@ from pathlib import Path
 import pytest
 from mutations import mutated, referring, reshaped
 
+from clawlite import command as command_line
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base import yaml_text
 from clawlite.host.boards import boards
 from clawlite.host.build import check
-from clawlite.host.cli import cli
 from clawlite.host.compiler import compiler
 from clawlite.host.projects import new
 from clawlite.host.tools import signature
@@ -138,7 +138,7 @@ def command(*args) -> tuple:
     """Return (exit code, stdout) of the command line *args*; what it prints must be UTF-8."""
     streams = [io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2)]
     with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
-        code = cli.main(list(args))
+        code = command_line.run(list(args))
     for stream in streams:
         stream.flush()
     out, err = (stream.buffer.getvalue().decode() for stream in streams)

@@ -89,8 +89,8 @@ def test_bad_usage_with_json_is_one_document(folder):
     done = clawlite("check", "--bord", "x", "--json", cwd=folder)
     assert (
         done.returncode == 2
-        and "--board" in json.loads(done.stdout)["error"]["message"]
-        and "Usage" in done.stderr
+        and json.loads(done.stdout)["error"]["data"]["hint"] == "did you mean --board?"
+        and done.stderr == "clawlite check: unknown option --bord - did you mean --board?\n"
     )
 
 
@@ -267,10 +267,10 @@ def test_a_virtual_board_whose_port_or_folder_cannot_be_made(tmp_path):
 def test_a_secret_without_its_name(tmp_path):
     make_greenhouse(tmp_path / "g")
     assert clawlite("secrets", "set", cwd=tmp_path / "g").stderr.startswith(
-        "clawlite: set: expected the NAME of the secret\nusage: "
+        "clawlite secrets set: expected NAME - usage: clawlite secrets set NAME"
     )
     assert clawlite("secrets", "sett", "X", cwd=tmp_path / "g").stderr.startswith(
-        "clawlite: expected set, login, list or remove"
+        'clawlite secrets: there is no command "secrets sett" - did you mean "secrets set"?'
     )
 
 

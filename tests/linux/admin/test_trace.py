@@ -299,12 +299,14 @@ def test_a_damaged_event_is_one_line(called, tmp_path, change):
 
 
 def test_usage(folder, tmp_path):
-    assert trace(folder, tmp_path, "--help").stdout.startswith(
-        "usage: clawlite trace [CALL | last]"
-    )
-    for args in (("1", "a", "b"), ("--all",)):
+    assert trace(folder, tmp_path, "--help").stdout.startswith("usage: clawlite trace [CALL]")
+    for args, said in (
+        (("1", "a", "b"), 'unexpected "b" - usage: clawlite trace [CALL]'),
+        (("a", "b"), "unexpected b"),
+        (("--all",), "unknown option --all - usage: clawlite trace [CALL]"),
+    ):
         done = trace(folder, tmp_path, *args)
-        assert done.returncode == 2 and "usage: clawlite trace" in done.stderr
+        assert done.returncode == 2 and said in done.stderr
     done = trace(folder, tmp_path, "nothing-here.cbor")
     assert done.returncode == 2 and "nothing-here.cbor" in done.stderr
 

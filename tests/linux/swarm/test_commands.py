@@ -187,7 +187,7 @@ def test_a_report_that_comes_while_a_person_decides_is_told(tmp_path, images, mo
 
     monkeypatch.setattr(Bus, "state", looked)
     with pytest.raises(ClawError, match="is completed: it was not given up"):
-        commands._run_verb("dead", ["retry", UUID % 1, str(images[0])], False)
+        commands.retry(UUID % 1, str(images[0]), False)
     assert len(seen) == 2
 
 
@@ -250,27 +250,35 @@ def _children(pid: int) -> list:
 @pytest.mark.parametrize(
     "words, code, said",
     [
-        ([], 2, "usage: clawlite swarm up"),
+        ([], 2, "usage: clawlite swarm COMMAND"),
         (
             ["dance"],
             2,
-            "expected one of up, run, status, trace, dead, stop,",
+            'there is no command "swarm dance" - commands: up, run, status, trace, dead, stop,',
         ),
-        (["run"], 2, "run: expected a TASK"),
+        (["run"], 2, "clawlite swarm run: expected TASK - usage: clawlite swarm run TASK"),
         (["run", "x", "lead", "--to", "lead"], 1, "--to lead: no member does tasks under that"),
         (["run", "x", "lead", "--input", "{"], 1, "--input: "),
         (["run", "\udcff", "lead"], 1, "the task: expected UTF-8 text, found other bytes"),
         (["run", "x", "lead", "--input", '"\udcff"'], 1, "--input: expected UTF-8 text"),
-        (["run", "x", "--to"], 1, "--to: expected a value"),
-        (["status", "--to", "x"], 2, "unexpected option"),
+        (["run", "x", "--to"], 2, "--to: expected IDENTITY"),
+        (["status", "--to", "x"], 2, "unknown option --to"),
         (["status", "nowhere"], 1, "nowhere"),
-        (["trace"], 2, "trace: expected the ID of a task"),
+        (["trace"], 2, "swarm trace: expected ID - usage: clawlite swarm trace ID"),
         (["trace", "ffff", "lead"], 1, "0 tasks have an id that begins with ffff"),
         (["dead", "drop", "ffff", "lead"], 1, "0 tasks have an id"),
-        (["stand-in", "x"], 2, "expected nothing more, got x - it reads the agents from its"),
-        (["together"], 2, "together: expected the FOLDER of each agent - clawlite swarm --help"),
-        (["acl"], 2, "acl: expected redis or nats"),
-        (["acl", "zenoh", "lead"], 1, "acl: expected redis or nats, got zenoh"),
+        (["stand-in", "x"], 2, 'unexpected "x" - usage: clawlite swarm stand-in'),
+        (
+            ["together"],
+            2,
+            "swarm together: expected FOLDER - usage: clawlite swarm together FOLDER...",
+        ),
+        (["acl"], 2, "swarm acl: expected ENGINE - usage: clawlite swarm acl ENGINE"),
+        (
+            ["acl", "zenoh", "lead"],
+            2,
+            'ENGINE: expected redis or nats, found "zenoh"',
+        ),
         (["up", "nowhere"], 1, "there is no folder nowhere"),
     ],
 )

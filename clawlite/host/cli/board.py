@@ -1,0 +1,192 @@
+"""The commands for what is on a wire: virtual boards, ports, flash, console, and what a board
+keeps.  Each calls the work, and prints what came of it.  clawlite/verbs.py declares them.
+"""
+
+import shlex
+
+from clawlite.core.base.errors import ClawError
+from clawlite.host.cli import ui
+
+
+def sim(board, heap, link, folder, as_json):
+    from clawlite.host.sim.sim import serve
+
+    return serve(board, heap, link, folder, lambda facts: ui.simulating(facts, as_json))
+
+
+def ports(watch, as_json):
+    from clawlite.host.serial import ports as serial
+
+    if watch:
+        return ui.watched(serial.watch(), as_json)
+    ui.attached(serial.ports(), as_json)
+
+
+def flash(manifest, port, folder, ssh, firmware, board, key, dry_run, yes, as_json):
+    def agree():
+        ui.agree("--yes", yes)
+
+    if firmware is not None:
+        from clawlite.host.flash import firmware as flash_firmware
+
+        if ssh is not None or key is not None:
+            raise ClawError(
+                "--firmware writes MicroPython alone", "leave out --ssh and --device-key"
+            )
+        return ui.flashed_firmware(
+            flash_firmware.flash(
+                firmware,
+                port,
+                folder,
+                board,
+                dry_run,
+                lambda found: ui.flashing_firmware(found, as_json),
+                agree,
+                ui.ByteProgress(),
+            ),
+            as_json,
+        )
+    from clawlite.host.firmware import cache
+    from clawlite.host.flash import flash as work
+
+    cache.on_miss = ui.compiling
+    with work.target(port, folder, ssh) as target:
+        ui.flashed(
+            work.flash(
+                manifest or ".",
+                target,
+                dry_run,
+                board,
+                lambda found: ui.flashing(found, as_json),
+                agree,
+                ui.ByteProgress(),
+                key,
+            ),
+            as_json,
+        )
+
+
+def firmware(folder, as_json):
+    from clawlite.host.firmware import package
+
+    ui.packaged(folder, package.write(folder), as_json)
+
+
+def run(manifest, port, board, yes, editor):
+    """Build an agent, flash it to a board, and talk to it there."""
+    from clawlite.host.board_console import serial as console_serial
+    from clawlite.host.firmware import cache
+    from clawlite.host.flash import flash as work
+
+    cache.on_miss = ui.compiling
+    with work.target(port or None) as target:
+        found = work.flash(
+            manifest or ".",
+            target,
+            False,
+            board,
+            lambda found: ui.flashing(found, False),
+            lambda: ui.agree("--yes", yes),
+            ui.ByteProgress(),
+        )
+        ui.flashed(found, False, False)
+        port = target.name
+    return console_serial.start(
+        port, editor, False, 120, (), None, is_ready=found["said"] is not None
+    )
+
+
+def ask(text, manifest, port, approve, timeout):
+    """Ask the agent on a board once."""
+    if manifest is not None:
+        raise ClawError(
+            f"a board has its agent already: there is no place for {manifest}",
+            f"leave it out, or flash it first: clawlite flash {shlex.quote(manifest)}",
+        )
+    from clawlite.host.board_console.board_ask import ask as put
+
+    return put(text, port or None, approve, timeout)
+
+
+def serve_tools(manifest, port, http):
+    """Serve the tools of the agent on a board to an MCP client."""
+    from clawlite.host.board_console import board_offer
+    from clawlite.host.build.build import image_for
+
+    if http is not None:
+        raise ClawError(
+            "the tools of a board are served on stdin and stdout alone: a board has one "
+            "operator at a time, and over HTTP there would be several clients",
+            "let the MCP client start this command without --http",
+        )
+    return board_offer.serve(image_for(manifest or "."), port)
+
+
+def console(port, records, log, prompts, timeout, mode, editor):
+    from clawlite.host.board_console import serial as console_serial
+
+    return console_serial.start(port, editor, records, timeout, prompts, log, mode)
+
+
+def logs(file):
+    from clawlite.host.board_console import saved_log
+
+    saved_log.show(file)
+
+
+# -- what a board keeps for itself
+
+
+def list_secrets(manifest, port, folder, as_json):
+    from clawlite.host.board_console import provision
+    from clawlite.host.flash import flash as work
+
+    _refuse_agent(manifest)
+    with work.target(port or None, folder) as board:
+        ui.names(board.name, provision.secrets(board), as_json)
+
+
+def set_secret(name, manifest, port, folder, as_json):
+    from clawlite.host.board_console import provision
+    from clawlite.host.flash import flash as work
+
+    _refuse_agent(manifest)
+    value = provision.value_of("Value of " + name)
+    with work.target(port or None, folder) as board:
+        provision.set_secret(board, name, value)
+    ui.provisioned(board.name, "secret", name, "set", as_json)
+
+
+def remove_secret(name, manifest, port, folder, as_json):
+    from clawlite.host.board_console import provision
+    from clawlite.host.flash import flash as work
+
+    _refuse_agent(manifest)
+    with work.target(port or None, folder) as board:
+        provision.remove_secret(board, name)
+    ui.provisioned(board.name, "secret", name, "remove", as_json)
+
+
+def _refuse_agent(manifest):
+    if manifest is not None:
+        raise ClawError(f"a board has one agent: there is no place for {manifest}", "leave it out")
+
+
+def wifi(ssid, port, folder, country, is_open, remove, as_json):
+    from clawlite.host.board_console import provision
+    from clawlite.host.flash import flash as work
+
+    if ssid is None and (country or is_open or remove):
+        raise ClawError("expected SSID", "name the network: clawlite wifi SSID")
+    password = ""
+    if ssid is not None and not is_open and not remove:
+        password = provision.value_of("Password of " + ssid)
+        if not password:
+            raise ClawError("there is no password", "for a network without one: --open")
+    with work.target(port or None, folder) as board:
+        if ssid is None:
+            return ui.names(
+                board.name, [one["ssid"] for one in provision.networks(board)[1]], as_json
+            )
+        provision.leave(board, ssid) if remove else provision.join(board, ssid, password, country)
+    ui.provisioned(board.name, "network", ssid, "remove" if remove else "set", as_json)

@@ -1,0 +1,68 @@
+"""The commands for projects, manifests, images and board profiles: each calls the work, and prints
+what came of it.  clawlite/verbs.py declares them.
+"""
+
+from clawlite.host.cli import ui
+
+
+def new(name, template, endpoint, model, offline, board):
+    from clawlite.host.projects import new as project
+
+    ui.show_new_project(name, project.new(name, template, endpoint, model, offline, board), board)
+
+
+def check(manifest, board, allowed, as_json):
+    from clawlite.host.build.check import check as run
+
+    ui.checked(run(manifest or ".", board, allowed), as_json)
+
+
+def build(manifest, output, board, key_file, refresh, accepted, allowed, as_json):
+    from clawlite.host.build.build import build as run
+
+    with ui.Elapsed("Building"):
+        built = run(manifest or ".", output, key_file, board, refresh, allowed, accepted)
+    ui.built(built, as_json)
+
+
+def discover(manifest, names, dry_run, as_json):
+    from clawlite.host.build.discover import discover as run
+
+    ui.discovered(run(manifest or ".", names, dry_run), dry_run, as_json)
+
+
+def inspect(image, as_json):
+    from clawlite.host.image import inspection
+
+    ui.inspected(inspection.inspect_file(image), as_json)
+
+
+def tools(manifest, may, as_json):
+    from clawlite.host.build import tool_table
+
+    name = manifest or tool_table.default_manifest()
+    if may is not None:
+        ui.show_decision(tool_table.decision_of(name, may), as_json)
+    else:
+        ui.tools(tool_table.rows(name), as_json)
+
+
+def conformance(as_json):
+    from clawlite.host.manifest import conformance
+
+    ui.declared(conformance.declaration(), as_json)
+
+
+def boards(board, as_json):
+    from clawlite.host.boards import boards as profiles
+
+    if board is None:
+        ui.boards(profiles.rows(), as_json)
+    else:
+        ui.board(profiles.row(board), as_json)
+
+
+def new_board(name, source):
+    from clawlite.host.boards import boards as profiles
+
+    ui.board_made(profiles.new(name, source), source)

@@ -1,0 +1,429 @@
+"""The table of the command line: every verb, what it takes, and what runs it.
+
+1. The parser (command_line.py), the help and the completion (command_help.py) and docs/commands.md
+   are made from it.  A verb is one row here and one function in linux/ or host/.
+2. The function gets each option and each word of the verb as a named argument: ``--dry-run`` as
+   ``dry_run``, MANIFEST as ``manifest``, or as ``dest``, where a name says more.
+3. ``run``, ``ask`` and ``serve`` read this before they are READY: rows, and no work.
+"""
+
+
+class Option:
+    """An option of a verb; or, by its name in ``words``, what is to be known of a word.
+
+    metavar  what its value is called; "" for a flag, "[PORT]" where it may be left out (it is ""
+             then), two words for two values
+    default  what the function gets without it; False for a flag, () where it is MANY
+    kind     MANY: may be repeated; REQUIRED; (least, most): a number, whole where *least* is; or
+             the words that it may be
+    dest     the name of the function's argument
+    place    HERE: not on a board; THERE: only with --port or --dir; HIDDEN: for programs
+    """
+
+    def __init__(self, name, metavar="", about="", default=None, kind=None, dest="", place=""):
+        self.name, self.metavar, self.about, self.default = name, metavar, about, default
+        self.kind, self.place = kind, place
+        self.dest = dest or name.lstrip("-").replace("-", "_").lower()
+
+
+class Verb:
+    """A verb: "run"; or "swarm run", which is below "swarm".
+
+    group    under which the help lists it; "": the help of the verb above it does
+    about    what it does; its first sentence is what lists say
+    words    "TEXT [MANIFEST|IMAGE]"; "FOLDER..." is one or more, "[FOLDER]..." any number
+    run      "linux.admin.trace:show", module and function; the first word is the layer that runs it
+    there    the same, with --port or --dir; a verb without either has only verbs below it
+    gives    names of what command.py gives to the function
+    code     exit code of an error that names none
+    windows  whether it runs there; None: where the host runs it
+    """
+
+    def __init__(
+        self, name, group, about, words="", run="", *options,
+        there="", gives=(), code=2, windows=None,
+    ):  # fmt: skip
+        self.name, self.group, self.about, self.words, self.run = name, group, about, words, run
+        self.options = [one for one in options if one.name.startswith("-")]
+        self.described = {one.name: one for one in options if not one.name.startswith("-")}
+        self.there, self.gives, self.code = there, gives, code
+        self.windows = run.startswith("host.") if windows is None else windows
+
+
+MANY, REQUIRED = "many", "required"
+HERE, THERE, HIDDEN = "here", "there", "hidden"
+TALK, MAKE, BOARDS = "Talk to an agent", "Make an agent", "Bring it to a board"
+LOOK, TOGETHER, ITSELF = "Look after an agent", "Connect agents and devices", "clawlite itself"
+GROUPS = (TALK, MAKE, BOARDS, LOOK, TOGETHER, ITSELF)
+AGENT = "linux.admin.commands:run"  # command.py compiles a manifest first
+SHELLS = ("bash", "zsh", "fish")
+SAME = {"gateway serve": "gateway"}  # another name of a verb
+
+# fmt: off
+_AGENT = "[MANIFEST|IMAGE]"
+_JSON = Option("--json", "", "one JSON document on stdout", dest="as_json")
+_PORT = Option("--port", "PORT",
+    "a device, a link to one, or an id of clawlite ports; else the only board")
+_THERE = Option("--port", "[PORT]", "of the agent on a board; alone at the end: the only board")
+_DIR = Option("--dir", "DIR", "a folder in its place: the --fs of a virtual board", dest="folder")
+_FITS = Option("--board", "BOARD", "refuse what this board cannot do")
+_BOARD = Option("--board", "BOARD",
+    "check the agent for this board; else for that at the port")
+_ALLOW = Option("--allow-folder", "DIR",
+    "files of the manifest may also be here", kind=MANY, dest="allowed")
+_YES = Option("--yes", "", "do not ask")
+_RECORD = Option("--record", "FILE",
+    "append each turn, as the provider builtin:replay plays it", place=HERE)
+_BUILT = Option("--built", place=HIDDEN)  # the image was compiled for this start, by command.py
+_NAMED = Option("--agent", "AGENT", "of this agent, whose image is not needed", place=HERE)
+_NUMBER = Option("NUMBER", "",
+    "as the list has it; CHANNEL/NUMBER when several channels have that number")
+_LAST = Option("-n", "N", "how many of the last", 20, (1, None), "count")
+_DRY = Option("--dry-run", "", "show what would change, and change nothing")
+_ID = Option("ID", "", "of a task; its first characters are enough")
+
+TABLE = (
+    Verb("run", TALK,
+        "Talk to an agent on this terminal. /help there lists its commands. With --port it is "
+        "built, flashed to a board, and runs there.",
+        _AGENT, AGENT,
+        Option("--port", "[PORT]", "the board; alone at the end: the only board"),
+        Option("--board", "BOARD", "check the agent for this board", place=THERE),
+        Option("--yes", "", "do not ask before it is flashed", place=THERE),
+        _RECORD, _BUILT, there="host.cli.board:run", gives=("editor",)),
+    Verb("ask", TALK, "Ask an agent once. Exit code 5 when policy, a sandbox or a person said no.",
+        "TEXT " + _AGENT, AGENT, _THERE,
+        Option("--approve", "", "approve every call that asks first"),
+        Option("--timeout", "SECONDS",
+            "how long the answer of a board may take", 120.0, (0.1, None), place=THERE),
+        _RECORD, _BUILT, there="host.cli.board:ask"),
+    Verb("serve", TALK,
+        "Serve an operator by CKP JSON-RPC. On stdin and stdout, one JSON document a line. In a "
+        "folder without an agent: the one of the manifest in claw.initialize, with inline "
+        "primitives only.",
+        _AGENT, AGENT,
+        Option("--stdio", "", "on stdin and stdout; no other way is built yet"),
+        _BUILT),
+    Verb("mcp", TALK, "Serve the tools of an agent to MCP clients."),
+    Verb("mcp serve", "",
+        "Serve the agent's tools to an MCP client, which starts this command and talks on its "
+        "stdin and stdout. Each call goes through policy, approval, sandbox and audit. Clients "
+        "over HTTP send the agent's secret MCP_TOKEN as Bearer (clawlite secrets set MCP_TOKEN), "
+        "or a token of this machine's gateway: clawlite gateway token NAME --for mcp.",
+        _AGENT, AGENT,
+        Option("--http", "[ADDRESS:]PORT",
+            "serve Streamable HTTP at http://ADDRESS:PORT/mcp, to this machine alone"),
+        Option("--port", "PORT", "the tools of the agent that runs on a board"),
+        _BUILT, there="host.cli.board:serve_tools"),
+    Verb("new", MAKE, "Make a project in the folder NAME. It builds and runs as it is.",
+        "NAME", "host.cli.project:new",
+        Option("--template", "TEMPLATE", "what it begins as", "greenhouse"),
+        Option("--endpoint", "URL",
+            "ask this server with an OpenAI-compatible API before the rules; else "
+            "http://127.0.0.1:11434/v1"),
+        Option("--model", "MODEL", "the name of the model on that server; else llama3.2"),
+        Option("--offline", "", "use only rules; no model is asked"),
+        Option("--board", "BOARD",
+            "use pins of this board, and a gateway if it has no network")),
+    Verb("check", MAKE,
+        "Validate a manifest. Every problem has its file, its line and what was expected.",
+        "[MANIFEST]", "host.cli.project:check", _FITS, _ALLOW, _JSON),
+    Verb("build", MAKE,
+        "Compile a manifest to an image. Shows sizes, dead and shadowed rules. Runs what the "
+        "manifest names, as you and without a sandbox, to list its tools: programs of MCP "
+        "servers, and tool providers in tools.py. Build only what you trust.",
+        "[MANIFEST]", "host.cli.project:build",
+        Option("-o", "FILE",
+            "where the image goes; else claw.cbor beside the manifest", dest="output"),
+        _FITS,
+        Option("--key-file", "FILE", "sign the image with this device key"),
+        Option("--refresh", "",
+            "fetch again what came from other registries; refuse what has changed"),
+        Option("--accept", "NAME",
+            "ask the MCP server NAME again, and take what it has changed",
+            kind=MANY, dest="accepted"),
+        _ALLOW, _JSON),
+    Verb("discover", MAKE,
+        "Ask MCP servers for the tools of services. Writes them to .claw-tools.json.",
+        "[MANIFEST]", "host.cli.project:discover",
+        Option("--service", "NAME", "only this one of clawlite.toml", kind=MANY, dest="names"),
+        Option("--dry-run", "", "show what differs, and write nothing"),
+        _JSON),
+    Verb("inspect", MAKE, "Show what an image holds.",
+        "IMAGE", "host.cli.project:inspect", _JSON),
+    Verb("tools", MAKE,
+        "Show every tool that an agent has. With arguments, sandbox, handler, and what policy "
+        "will say.",
+        _AGENT, "host.cli.project:tools",
+        Option("--may", "TOOL",
+            "show only what policy says of this tool; with a manifest also of one that it lacks"),
+        _JSON),
+    Verb("boards", BOARDS, "Show the boards that are known. With BOARD, that one in full.",
+        "[BOARD]", "host.cli.project:boards",
+        _JSON),
+    Verb("boards new", "",
+        "Begin a profile of your own. Writes boards/NAME.toml after another board's.",
+        "NAME", "host.cli.project:new_board",
+        Option("--from", "BOARD", "the board to start from", kind=REQUIRED, dest="source")),
+    Verb("ports", BOARDS, "Show what is attached. Ports, boards, who has them open.",
+        "", "host.cli.board:ports",
+        Option("--watch", "", "a line for each change, until Ctrl-C"),
+        Option("--json", "", "one JSON document on stdout; with --watch one a line",
+            dest="as_json")),
+    Verb("flash", BOARDS,
+        "Write an agent to a board, and see it boot. MANIFEST may be an image. What the board "
+        "runs stays until the new one is whole, and is there to fall back to.",
+        "[MANIFEST]", "host.cli.board:flash", _PORT,
+        Option("--dir", "DIR",
+            "write to this folder instead: a mounted card, the --fs of a virtual board",
+            dest="folder"),
+        Option("--ssh", "HOST",
+            "a Raspberry Pi or other Linux machine, as ssh takes it: pi@raspberrypi.local"),
+        Option("--firmware", "FILE",
+            "MicroPython itself: UF2 onto a board's drive, an ESP image through esptool"),
+        _BOARD,
+        Option("--device-key", "FILE",
+            "sign the image with this key; the board then runs only images that are signed with it",
+            dest="key"),
+        _DRY, _YES, _JSON),
+    Verb("console", BOARDS,
+        "Talk to a board over its serial port. Ctrl-] leaves, Ctrl-C and Ctrl-D go to the board. "
+        "Without a terminal the lines of stdin go in one by one, as the board's prompt comes back.",
+        "", "host.cli.board:console", _PORT,
+        Option("--records", "", "show machine records too"),
+        Option("--log", "FILE", "append all input and output to this file, with times"),
+        Option("--prompt", "TEXT",
+            "the prompt of the board, if it is not the default one", kind=MANY, dest="prompts"),
+        Option("--timeout", "SECONDS",
+            "how long a script waits for the board's prompt", 120.0, (0.1, None)),
+        Option("--line", "MODE",
+            "frames with checksums; auto: where the board has a UART",
+            "auto", ("auto", "plain", "reliable"), "mode"), gives=("editor",)),
+    Verb("wifi", BOARDS,
+        "Let a board join the network SSID. Without SSID, show which it may join. The password "
+        "comes from stdin, or is asked for without being shown. The board tries its networks in "
+        "the order in which they came.",
+        "[SSID]", "host.cli.board:wifi",
+        Option("--port", "[PORT]", "the board; alone at the end: the only board"), _DIR,
+        Option("--country", "CC",
+            "the country of the board, two letters; it decides which radio channels are allowed"),
+        Option("--open", "", "a network without a password", dest="is_open"),
+        Option("--remove", "", "forget this network"),
+        _JSON),
+    Verb("logs", BOARDS,
+        "Show a saved log of a board. Its tracebacks are decoded. FILE is what clawlite console "
+        "--log or another terminal program saved; - is stdin.",
+        "FILE", "host.cli.board:logs"),
+    Verb("sim", BOARDS,
+        "Start a virtual board. It is real MicroPython on a pseudo-terminal; Ctrl-C ends it.",
+        "", "host.cli.board:sim",
+        Option("--board", "BOARD", "the board to simulate, with its heap", "sim"),
+        Option("--heap", "N", "size of the heap, such as 96k; words have 64 bits here"),
+        Option("--pty-link", "PATH",
+            "make this symbolic link to the port, which then stays the same", dest="link"),
+        Option("--fs", "DIR",
+            "keep the board's files in this folder; else they are removed at the end",
+            dest="folder"),
+        _JSON, windows=False),
+    Verb("firmware", BOARDS,
+        "Write what every MicroPython board gets. Into DIR: for mip, and for freezing into "
+        "firmware of your own.",
+        "DIR", "host.cli.board:firmware",
+        Option("DIR", dest="folder"),
+        _JSON),
+    Verb("trace", LOOK,
+        "Show why a past tool call ended as it did. Each rule that was looked at, and what "
+        "decided. CALL is its number counted from the end (1, or last, is the last one), or the "
+        "request_id of an operator. A board's call comes from its audit, or its log; the board is "
+        "reset for that.",
+        "[CALL] " + _AGENT, "linux.admin.trace:show", _THERE, _DIR, _JSON,
+        gives=("board",), code=1),
+    Verb("audit", LOOK,
+        "Show what is on record of an agent. Each call, what decided and what came of it. A board "
+        "is reset for it.",
+        _AGENT, "linux.admin.audit:show",
+        Option("--last", "N", "how many records, 0 for all", 20, (0, None)),
+        _THERE, _DIR, _JSON, gives=("board",), code=1),
+    Verb("audit verify", "",
+        "Look whether records were changed, removed, moved or cut off. Exit code 1 when something "
+        "is wrong.",
+        _AGENT, "linux.admin.audit:show_verdict",
+        Option("--anchor", "N:HASH",
+            "also, whether record N is the one that was noted earlier, from what verify prints"),
+        _THERE, _DIR, _JSON, gives=("board",), code=1),
+    Verb("audit take", "",
+        "Move the records of a board to a file here. Verifies them, writes them to the new file "
+        "AGENT-audit-FIRST-LAST.jsonl, and then removes them from the board, to make room.",
+        _AGENT, "linux.admin.audit:take",
+        Option("--anchor", "N:HASH", "as for verify"),
+        _THERE, _DIR, _JSON, gives=("board",), code=1),
+    Verb("secrets", LOOK, "Keep secrets of an agent or a board. By the names of secret_ref."),
+    Verb("secrets set", "",
+        "Keep a secret. Its value comes from stdin, or is asked for without being shown; with "
+        "$CLAWLITE_SECRETS_KEY_FILE the store is encrypted (aes-256-gcm).",
+        "NAME " + _AGENT, "linux.admin.secrets:set_value", _NAMED, _THERE, _DIR, _JSON,
+        there="host.cli.board:set_secret", gives=("name_of",), code=1, windows=True),
+    Verb("secrets login", "",
+        'Sign a person in at an MCP server. ([mcp.NAME.oauth2] flow = "device") What lasts of it '
+        "is kept under the name of its credential. It needs the image: clawlite build. Where a "
+        "gateway calls the server, sign in on its machine, for all devices or, with NAME.DEVICE, "
+        "for one.",
+        "NAME " + _AGENT, "linux.admin.secrets:login", _JSON, code=1, windows=True),
+    Verb("secrets list", "", "List the names of the secrets.",
+        _AGENT, "linux.admin.secrets:show_names", _NAMED, _THERE, _DIR, _JSON,
+        there="host.cli.board:list_secrets", gives=("name_of",), code=1, windows=True),
+    Verb("secrets remove", "", "Forget a secret.",
+        "NAME " + _AGENT, "linux.admin.secrets:remove", _NAMED, _THERE, _DIR, _JSON,
+        there="host.cli.board:remove_secret", gives=("name_of",), code=1, windows=True),
+    Verb("channels", LOOK, "See messages that an agent has given up."),
+    Verb("channels dead", "",
+        "List messages of queues that the agent has given up. Each time that it began one of "
+        "them, the agent ended without warning.",
+        _AGENT, "linux.admin.dead_letters:show", _JSON, code=1),
+    Verb("channels dead retry", "",
+        "Run a message again. Within 10 s when the agent is running, otherwise when it starts.",
+        "NUMBER " + _AGENT, "linux.admin.dead_letters:retry", _NUMBER, _JSON, code=1),
+    Verb("channels dead drop", "", "Delete a message.",
+        "NUMBER " + _AGENT, "linux.admin.dead_letters:drop", _NUMBER, _JSON, code=1),
+    Verb("service", LOOK, "Let systemd start an agent."),
+    Verb("service install", "",
+        "Make systemd start an agent. One with channels besides its console, or in a swarm, runs "
+        "from boot on, and is started again when it ends. With --tty, any agent runs so, on that "
+        "terminal. Any other agent starts when somebody connects to its socket, one at a time. "
+        "Run as root, the command makes units of the system, else units of your own.",
+        "[IMAGE]", "linux.admin.service:install_unit",
+        Option("--tty", "DEVICE", "serve this terminal"),
+        Option("--as", "USER",
+            "whom units of the system run as; else who called sudo", dest="user"),
+        Option("--writable", "DIR",
+            "a folder that a system service may write to, besides its state", kind=MANY),
+        _DRY, _JSON),
+    Verb("service remove", "", "Remove the service of an agent. Its state stays.",
+        "NAME", "linux.admin.service:remove_unit", _DRY, _JSON),
+    Verb("service status", "", "Show the services that are installed.",
+        "[NAME]", "linux.admin.service:show_status", _JSON),
+    Verb("service talk", "",
+        "Connect to the socket of an agent. Passes lines between it and stdin and stdout.",
+        "NAME", "linux.admin.service:relay_lines"),
+    Verb("doctor", LOOK,
+        "Show what is wrong here, and the command that mends it. Exit code 1 when something is.",
+        "", "linux.doctor.doctor:show",
+        Option("--port", "PORT", "look at that port"),
+        _JSON),
+    Verb("swarm", TOGETHER,
+        "Agents that give each other tasks. MANIFEST or IMAGE is any agent of the swarm, built "
+        "before, or the folder that holds their folders; without it, the current folder."),
+    Verb("swarm up", "",
+        "Start the agents in these folders. (Those of the current folder, unless named.) One "
+        "process for each, started again when it ends; Ctrl-C ends all.",
+        "[FOLDER]...", "linux.swarm_commands.commands:up", code=1),
+    Verb("swarm run", "",
+        "Give the swarm a task, and wait for its report. Exit code 1 when it was not completed.",
+        "TASK " + _AGENT, "linux.swarm_commands.commands:run",
+        Option("--to", "IDENTITY", "the member that gets it"),
+        Option("--input", "JSON", "what the task works on"),
+        _JSON, code=1),
+    Verb("swarm status", "", "Show who is there, and the last tasks.",
+        _AGENT, "linux.swarm_commands.commands:show_status", _JSON, code=1),
+    Verb("swarm trace", "", "Show what became of a task.",
+        "ID " + _AGENT, "linux.swarm_commands.commands:trace", _ID, _JSON, code=1),
+    Verb("swarm dead", "", "List tasks that were given up.",
+        _AGENT, "linux.swarm_commands.commands:show_dead", _JSON, code=1),
+    Verb("swarm dead retry", "", "Start a task again that was given up.",
+        "ID " + _AGENT, "linux.swarm_commands.commands:retry", _ID, _JSON, code=1),
+    Verb("swarm dead drop", "", "Remove a task that was given up.",
+        "ID " + _AGENT, "linux.swarm_commands.commands:drop", _ID, _JSON, code=1),
+    Verb("swarm stop", "", "Let no agent begin a tool with side effects, from now on.",
+        _AGENT, "linux.swarm_commands.commands:stop", _JSON, code=1),
+    Verb("swarm resume", "", "Let them begin such tools again.",
+        _AGENT, "linux.swarm_commands.commands:resume", _JSON, code=1),
+    Verb("swarm watch", "",
+        "Tell whether it is stopped. A line of JSON at each change, until Ctrl-C or the end of "
+        "stdin.",
+        _AGENT, "linux.swarm_commands.commands:watch", code=1),
+    Verb("swarm acl", "",
+        "Print the rights of the swarm's logins for its engine. Write passwords in place of "
+        "PASSWORD. Name the boards of a gateway whose clawlite.toml names one user: that login "
+        "speaks for all.",
+        "ENGINE " + _AGENT + "...", "linux.swarm_commands.commands:show_rights",
+        Option("ENGINE", kind=("redis", "nats")),
+        code=1),
+    Verb("swarm remote", "",
+        "Act as the members that are remote agents. ([swarm.remote.NAME]) Until Ctrl-C; up starts "
+        "it.",
+        _AGENT, "linux.swarm_commands.commands:act_as_remotes", code=1),
+    Verb("swarm stand-in", "",
+        "Act as the members that are boards. clawlite gateway starts it, and speaks to it by JSON.",
+        "", "linux.swarm_commands.commands:stand_in", code=1),
+    Verb("swarm together", "",
+        "Run the agents in these folders as one process. (Backend in-process.) up starts it.",
+        "FOLDER...", "linux.swarm_commands.commands:run_together", code=1),
+    Verb("gateway", TOGETHER,
+        "Keys and network for devices without them. PROJECT is a folder with claw.yaml, a folder "
+        "of those, or an image; else the current folder. Serves until Ctrl-C.",
+        "[PROJECT]...", "host.cli.gateway:serve",
+        Option("--port", "PORT", "a device, a link to one, or an id of clawlite ports", kind=MANY),
+        Option("--listen", "ADDRESS:PORT",
+            "serve devices on the LAN, which have tokens: clawlite gateway token NAME"),
+        Option("--proxy", "ADDRESS:PORT",
+            "serve runners that speak the HTTP API of OpenAI or Anthropic, which have tokens, too"),
+        Option("--a2a", "ADDRESS:PORT",
+            "start the agent of PROJECT, and serve it to agents that speak A2A and have tokens"),
+        Option("--a2a-url", "URL", "where A2A clients reach --a2a, if it is another address"),
+        Option("--a2a-approver", "NAME",
+            "the token NAME may approve calls of its tasks over A2A", kind=MANY, dest="approvers"),
+        Option("--tls-cert", "FILE",
+            "certificate for --listen, --proxy and --a2a, PEM", dest="certificate"),
+        Option("--tls-key", "FILE", "its key, unless it is in the same file", dest="key"),
+        Option("--uncontained", "NAME",
+            "start the program of the MCP server NAME without a sandbox", kind=MANY),
+        gives=("secret", "sandboxes")),
+    Verb("gateway token", "",
+        "Make the token of the device, runner or client NAME. NAME:TOKEN is printed this once: "
+        "the board's secret GATEWAY_TOKEN, the API key of a runner, or the bearer of a client.",
+        "NAME", "host.cli.gateway:token",
+        Option("--for", "DOOR",
+            "what it opens: device, proxy, a2a or mcp; several between commas",
+            "device", dest="doors")),
+    Verb("gateway devices", "",
+        "Show the devices that were here. Agent, image, when, and what each has spent.",
+        "", "host.cli.gateway:devices", _JSON),
+    Verb("gateway history", "", "Show what was asked and answered.",
+        "", "host.cli.gateway:history", _LAST, _JSON),
+    Verb("gateway audit", "", "Show what happened.",
+        "", "host.cli.gateway:audit", _LAST, _JSON),
+    Verb("bench", ITSELF,
+        "Measure this machine or a board. Times, memory, and what the project promises of them; "
+        "exit code 1 when a target was missed.",
+        "[SUITE]...", "host.cli.bench:bench",
+        Option("SUITE", dest="suites"),
+        Option("--here", "", "measure this device without a compiler and other packages"),
+        Option("--ssh", "HOST", "a Raspberry Pi or other Linux machine, as ssh takes it"),
+        Option("--port", "PORT", "a board: a device, a link to one, or an id of clawlite ports"),
+        Option("--sim", "",
+            "measure what a board must withstand, on MicroPython here: the suites micropython and "
+            "boards"),
+        Option("--compare", "BEFORE AFTER",
+            "compare two files of -o, and measure nothing; exit code 1 when something got worse"),
+        Option("--rounds", "N", "samples of each case, taken in turns", 31, (2, 1000)),
+        Option("--long", "",
+            "also measure what takes minutes: 100,000 rules, cut power, gateways that break, a "
+            "newcomer's script", dest="is_long"),
+        Option("--rows", "FILE.jsonl",
+            "also count these rows, which other programs measured (make bench)"),
+        Option("--no-fail", "", "exit code 0 although a target was missed"),
+        Option("-o", "FILE.jsonl", "write the rows here too", dest="output"),
+        Option("--json", "", "JSON lines on stdout, one a row", dest="as_json")),
+    Verb("conformance", ITSELF, "Show what this runtime declares, and what its tests hold it to.",
+        "", "host.cli.project:conformance", _JSON),
+    Verb("completion", ITSELF,
+        "Print what lets a shell complete commands. Verbs, options, boards and templates. Without "
+        "a line in its start-up file: source <(clawlite completion bash).",
+        "SHELL", "command_help:print_script",
+        Option("SHELL", kind=SHELLS),
+        windows=True),
+    Verb("completion words", "", "",
+        "[WORD]...", "command_help:print_candidates", gives=("names",), windows=True),
+)
+# fmt: on
+VERBS = {verb.name: verb for verb in TABLE}
