@@ -680,3 +680,62 @@ def test_a_call_that_is_written_as_text_is_shown_and_not_run():
         reply = ask(world, row())
         assert reply.calls == [] and reply.text.startswith(("<", "[", "Write"))
         assert [" as text, which is not run" in one for one in world.said] == [True] * is_told, text
+
+
+def cut_by(told, window, text, model="m:latest", spec=None):
+    """Ask *text* of a server that says to have read *told* tokens, and whose context has *window*;
+    return (what a person reads of a cut, the requests, the provider's window then).
+    """
+    usage = b',"usage":{"prompt_tokens":%d,"completion_tokens":3}}' % told
+    answer = TEXT[: TEXT.index(b',"usage"')] + usage
+    loaded = b'{"models":[{"name":"%s","context_length":%d}]}' % (model.encode(), window)
+    world = World(ok(answer), ok(loaded) if window else status(404))
+    history = History(65536)
+    history.begin(Message("user", text))
+    chain = ProviderOrder(Image([spec or row()]), transcripts.decoder(), meter_of(), 65536)
+    assert world.run(chain.ask(history)).text == "Hi."
+    said = [line for line in world.said if "without a word" in line]
+    return said, world.requests, chain._at(0)[1].told_window
+
+
+def test_a_request_that_its_server_cut_without_a_word_is_told_with_what_to_do():
+    words = "word " * 4000  # 20,000 characters
+    for told, window in ((2050, 4096), (2051, 4096), (4090, 4096), (1500, 4096)):
+        said, requests, kept = cut_by(told, window, words if told < 4000 else words * 2)
+        assert len(said) == 1 and "read %d tokens of about " % told in said[0], told
+        assert "its context has 4096" in said[0] and "limits.max_context_window" in said[0]
+        assert "OLLAMA_CONTEXT_LENGTH=%d" % (16384 if told < 4000 else 32768) in said[0]
+        assert requests[1][1].startswith(b"GET /api/ps HTTP/1.1") and kept == 4096
+
+
+def test_a_request_that_was_read_as_a_whole_is_no_cut():
+    words = "word " * 4000
+    for told, window, text, looks in (
+        (4500, 0, words, 0),  # four characters to a token
+        (3400, 4096, words, 0),
+        (2050, 0, words, 1),  # no such server
+        (2900, 131072, words, 1),  # it fits, whatever its text is
+        (3000, 8192, words, 1),
+        (3100, 4096, "." + " " * 20000, 1),  # a text of few tokens
+        (3000, 4096, "\u0928\u092e\u0938\u094d\u0924\u0947 " * 1800, 0),  # bytes, not characters
+    ):
+        said, requests, kept = cut_by(told, window, text)
+        assert said == [] and kept is None and len(requests) == 1 + looks, (told, window)
+    assert cut_by(2050, 4096, words, "other")[0] == []
+
+
+def test_a_cut_is_told_once_and_looked_for_three_times():
+    words = "word " * 4000
+    usage = b',"usage":{"prompt_tokens":2050,"completion_tokens":3}}'
+    answer = TEXT[: TEXT.index(b',"usage"')] + usage
+    loaded = b'{"models":[{"name":"m","context_length":4096}]}'
+    for found, looks in ((ok(loaded), 1), (status(404), 3)):
+        world = World()
+        chain = ProviderOrder(Image([row()]), transcripts.decoder(), meter_of(), 65536)
+        for number in range(5):
+            world.connections = [ok(answer), list(found)]
+            history = History(65536)
+            history.begin(Message("user", words))
+            world.run(chain.ask(history))
+        assert len(world.requests) == 5 + looks
+        assert len([line for line in world.said if "without a word" in line]) == (looks == 1)

@@ -1,19 +1,24 @@
-"""What a person can do about a provider's failure: loaded when no other attempt follows.
+"""What a person can do about a provider's failure, or about a request that its server has cut:
+loaded when no other attempt follows.
 
 1. Status and codes decide (core/providers/failure.py); words do only beside a status that several
    faults share, and never one alone.
 2. Each hint names the address or the setting that it is about.
-3. The models that a server lists say whether an address or a model's name is wrong.
+3. The models that a server lists say whether an address or a model's name is wrong, and how much
+   one that is loaded can read.
 """
 
 from clawlite.core.base.errors import ClawError, TransientError
 from clawlite.core.net.exchange import exchange, hosted
 from clawlite.core.net.http1 import request
+from clawlite.core.policy.meter import MAX_TOKENS
 from clawlite.core.providers.failure import QUOTA
 
 _MOST = 65536  # bytes of a list of models
 _NAMED = 8  # models
 _LIST_MS = 5000  # time until the first byte of a list
+_LEAST_WINDOW = 256  # tokens
+_AROUND = 4  # tokens by which counts of one prompt differ
 _KEY = (
     "invalid_api_key",
     "api_key_invalid",
@@ -198,17 +203,62 @@ def _models(provider, base: str, key: str):
     """Return the names of the models that the server lists below *base*, none when it lists none;
     a generator of effects.
     """
-    where = provider.where[:3] + (base + "/models",)
+    found = yield from _get(provider, base + "/models", key, "data")
+    return [one["id"] for one in found if isinstance(one.get("id"), str)]
+
+
+def _get(provider, target: str, key: str, field: str):
+    """Return the objects in the list *field* of what the server says of *target*, none when it has
+    no such list; a generator of effects.
+    """
+    where = provider.where[:3] + (target,)
     try:
-        part = request("GET", where[3], hosted(where), provider.headers(key), None)
+        part = request("GET", target, hosted(where), provider.headers(key), None)
         status, _, body = yield from exchange(where, [part], _MOST, _keep, _LIST_MS)
-        found = provider.codec.parse(body).get("data") if status == 200 else None
+        found = provider.codec.parse(body).get(field) if status == 200 else None
     except (ClawError, ValueError):
         return []
-    names = (
-        [one.get("id") for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def explain_cut(provider, told: int, sent: int, key: str):
+    """Return what a person is told when the server has read only a part of a request, "" when it
+    has read all of it; a generator of effects.  Later requests get the length that it can read.
+
+    told  tokens that it says to have read, few of them for *sent* characters
+    Source  Ollama, which says nothing itself: what is longer than its context loses its oldest
+            messages, and what is still longer is cut to the half of the context (four tokens of
+            its beginning, and the end), in older versions to all of it.  GET /api/ps tells how
+            long the context is.  Its API for other clients takes no num_ctx.
+    """
+    base = _base(provider.where[3])
+    base = base[:-3] if base.endswith("/v1") else base
+    window = 0
+    for one in (yield from _get(provider, base + "/api/ps", key, "models")):
+        if one.get("name") in (provider.model, provider.model + ":latest"):
+            window = one.get("context_length")
+    if not isinstance(window, int) or window < told or window < _LEAST_WINDOW:
+        return ""
+    is_cut = abs(told - window // 2 - 2) <= _AROUND or told >= window - 4 * _AROUND
+    if not is_cut and sent <= 4 * window or not is_cut and sent <= 8 * told:
+        return ""
+    if provider.window is None or window < provider.window:
+        provider.learn("max_context_window", "%d" % window, False)
+    return (
+        "it read %d tokens of about %d: its context has %d, and it cuts what is longer without a "
+        "word. Start it with OLLAMA_CONTEXT_LENGTH=%d, or give the model PARAMETER num_ctx in its "
+        "Modelfile, and set limits.max_context_window of the provider %s in the manifest to the "
+        "same number. Until then the oldest turns are left out"
+        % (told, sent // 4, window, _round(sent // 3 + MAX_TOKENS), provider.name)
     )
-    return [name for name in names if isinstance(name, str)]
+
+
+def _round(tokens: int) -> int:
+    """Return the power of two from *tokens* on, which is what people give a context."""
+    size = 4096
+    while size < tokens:
+        size *= 2
+    return size
 
 
 def _keep(status: int, headers: dict):

@@ -33,6 +33,10 @@ _LOADING_MS = const(1000)
 _MOST_LOADING_MS = const(15000)
 _MOMENT_MS = 100
 _FIELDS = const(24)  # of a row
+# characters of a token: with more of them, the server may not have read all of a request
+_MOST_OF_TOKEN = const(6)
+_LEAST_CUT = const(512)  # tokens of a request that was cut
+_LOOKS = const(3)
 # statuses of a request that may be made otherwise
 _REFUSED = (400, 404, 413, 422, 500, 501)
 _LENGTH = const(1)  # of a prefix
@@ -113,6 +117,8 @@ class Provider:
         self._learn = learn
         self._token = None  # oauth2.Token
         self._told = False  # the person knows that another model answers
+        # how often the server may still be asked whether it cuts requests
+        self._looks_left = _LOOKS
         if self.kind == _OPENAI:
             from clawlite.core.providers.openai import Codec
         else:
@@ -303,16 +309,37 @@ class Provider:
         answer.text = without(key, answer.text)
         if answer.shown:  # only now, when a board has dropped the code that read the answer
             answer.text = str(b"".join(incoming.said), "utf-8") + answer.text
-        if self._is_noted(answer):
-            for note in self._list_notes(answer, most is None):
-                yield (TELL, "provider %s: %s" % (self.name, note))
+        if self._is_noted(answer, asked):
+            yield from self._tell_notes(answer, history, prefix, key)
         return answer
 
-    def _is_noted(self, answer) -> bool:
+    def _is_noted(self, answer, asked: int) -> bool:
         """Return whether *answer* may be something else than what was asked for."""
         if self.codec.is_mended or answer.is_call_text or answer.may_be_call:
             return True
+        if (
+            self._looks_left
+            and _LEAST_CUT <= (answer.input_tokens or 0) < asked * 4 // _MOST_OF_TOKEN
+        ):
+            return True
         return not self._told and bool(answer.model) and answer.model != self.model
+
+    def _tell_notes(self, answer, history, prefix: list, key: str):
+        """Tell a person what of *answer* is not what was asked for; a generator of effects."""
+        for note in self._list_notes(answer, prefix is self.prefix):
+            yield (TELL, "provider %s: %s" % (self.name, note))
+        told = answer.input_tokens
+        if self._looks_left and told is not None and told >= _LEAST_CUT:
+            begun = prefix[_LENGTH] + _END
+            sent = begun + len(str(self._fitting(history, begun), "utf-8"))
+            if sent > told * _MOST_OF_TOKEN:
+                from clawlite.core.providers.misfit import explain_cut
+
+                self._looks_left -= 1
+                note = yield from explain_cut(self, told, sent, key)
+                if note:
+                    self._looks_left = 0
+                    yield (TELL, "provider %s: %s" % (self.name, note))
 
     def _read_text_calls(self, answer, has_tools: bool) -> str:
         """Let the calls in the text of *answer* be its calls; return why they are none, or ""."""
