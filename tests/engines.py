@@ -35,7 +35,11 @@ class Server:
         self._program, self._environment = unpacked.find(self.program, self.name)
         if self._program is None:
             pytest.skip("no %s: make %s fetches it" % (self.program, self.name))
-        self.start()
+        try:
+            self.start()
+        except AssertionError:  # somebody else had the port first
+            self.port, self._process = free_port(), None
+            self.start()
 
     @property
     def is_running(self) -> bool:

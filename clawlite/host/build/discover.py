@@ -13,7 +13,7 @@ from clawlite.host.base.problems import Problems, one_of, quoted
 from clawlite.host.base.without_links import Below, replace_named
 from clawlite.host.documents.sources import Refused, Sources
 from clawlite.host.manifest import settings
-from clawlite.host.mcp import pinned
+from clawlite.host.mcp import listing, pinned
 from clawlite.host.services import descriptor
 from clawlite.host.services.descriptor import SNAPSHOT
 
@@ -78,11 +78,11 @@ def _read(path: str) -> dict:
     """Return {name: definition} of the file at *path*, which may not be there yet."""
     try:
         folder, name = os.path.split(path)
-        tools = json.loads(Below(folder or ".").read(name, _MOST))["tools"]
+        tools = listing.read_json(Below(folder or ".").read(name, _MOST))["tools"]
         return {tool["name"]: tool for tool in tools}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, LookupError, TypeError, RecursionError) as e:
+    except (OSError, LookupError, TypeError, ClawError) as e:
         found = e.strerror if isinstance(e, OSError) else e
         raise ClawError(
             f"{path}: expected what an MCP server answers to tools/list, found {found}",

@@ -43,7 +43,7 @@ def check(lines: list) -> list:
         input="\n".join(map(json.dumps, lines)),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1800,  # for packages that no Python has compiled before
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

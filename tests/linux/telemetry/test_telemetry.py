@@ -387,7 +387,7 @@ def test_what_a_batch_that_is_given_up_would_have_told_is_told_by_the_next():
     exporter.stop()
     exporter.wait(60)
     told = [event for batch in taken for event in batch]
-    assert fails and len(told) < WAITING
+    assert fails and len(told) <= WAITING  # what fails may have been taken before the others came
     left = sum(event.get("dropped_before", 0) for event in told) + len(told)
     assert left == WAITING + 2000
 
