@@ -225,14 +225,9 @@ def _with_windows_mode(function):
 
     def call(*args, **options):
         found = function(*args, **options)
-        return os.stat_result(
-            (found.st_mode | 0o666, *found[1:]),
-            {
-                name: getattr(found, name)
-                for name in dir(found)
-                if name.startswith("st_") and name != "st_mode"
-            },
-        )
+        # no os.stat_result: where the module posix is hidden, making one ends Python 3.13
+        fields = {one: getattr(found, one) for one in dir(found) if one.startswith("st_")}
+        return types.SimpleNamespace(**dict(fields, st_mode=found.st_mode | 0o666))
 
     return call
 
