@@ -114,7 +114,8 @@ def trace_text(image, event: dict, answer=None, by: str = "--json") -> str:
         _rules(image, event, lines)
         if "limit" in event:
             lines.append(
-                "* limit: %s, and this call would exceed it: it is denied" % event["limit"]
+                "* limit: %s, and this call would exceed it: it is denied"
+                % escape_line(event["limit"], 200)
             )
         elif answer or event["action"] in (ACTIONS[ALLOW], ACTIONS[AUDIT]):
             _approval(image, event, answer, lines)

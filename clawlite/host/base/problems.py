@@ -89,15 +89,22 @@ class ManifestErrors(ClawError):
         )
 
 
-class QuotingError(ClawError):
-    """An error that quotes lines of strangers.  ``lines``: the message with its hint, then what is
-    quoted, each line behind "  | ", so that none looks like one of clawlite's own.
+class LinesError(ClawError):
+    """An error with more lines than one.  ``lines``: the message with its hint, then *more*."""
+
+    def __init__(self, message: str, hint: str, more):
+        more = [escape_ends(line) for line in more]
+        super().__init__("\n".join([message, *more]), hint)
+        self.lines = [f"{message}{' - ' + hint if hint else ''}", *more]
+
+
+class QuotingError(LinesError):
+    """An error that quotes lines of strangers, each behind "  | ", so that none looks like one of
+    clawlite's own.
     """
 
     def __init__(self, message: str, hint: str, quoted_lines):
-        lines = ["  | " + escape_ends(line) for line in quoted_lines]
-        super().__init__("\n".join([message, *lines]), hint)
-        self.lines = [f"{message}{' - ' + hint if hint else ''}", *lines]
+        super().__init__(message, hint, ["  | " + line for line in quoted_lines])
 
 
 class Problems:

@@ -2,7 +2,7 @@
 No I/O.
 
 1. A record is 0x1E, JSON, LF where a line begins (core/line/frame.py); everything else is text.
-2. Text is made harmless (core/base/printable.py), and a long line is handed on as it comes: a
+2. Text is made harmless (core/base/pieces.py), and a long line is handed on as it comes: a
    model's answer streams.
 3. When the output ends with a known prompt as a line of its own, without LF, the board waits for a
    line.  Other short lines without an end are held back until more comes, or until ``flush``,
@@ -14,7 +14,7 @@ No I/O.
 
 from codecs import utf_8_decode
 
-from clawlite.core.base.printable import printable
+from clawlite.core.base.pieces import Pieces
 
 PROMPTS = ("> ", "[y/N] ", ">>> ", "... ")  # of agents, of their questions, and of MicroPython
 TEXT, PROMPT, RECORD = "text", "prompt", "record"
@@ -31,6 +31,7 @@ class BoardText:
 
     def __init__(self, prompts=()):
         self._prompts = [text.encode() for text in (*PROMPTS, *prompts)]
+        self._pieces = Pieces()
         self._data = b""  # not handed on yet
         self._begun = False  # part of the open line has been handed on
         self._record = None  # what has come of a record
@@ -69,7 +70,7 @@ class BoardText:
             gives_way = not self._begun and line.removesuffix(b"\r") in self._prompts
             self._begun, self._told = False, None
             if not gives_way:
-                return TEXT, _shown(line.removesuffix(b"\r"), True)[0] + b"\n"
+                return TEXT, self._shown(line.removesuffix(b"\r") + b"\n", True)[0]
         return None
 
     def flush(self, is_prompt: bool):
@@ -90,7 +91,7 @@ class BoardText:
             return PROMPT, self._data
         data, self._data = self._data, b""
         self._begun = True
-        return TEXT, _shown(data, True)[0]
+        return TEXT, self._shown(data, True)[0]
 
     @property
     def is_holding(self) -> bool:
@@ -132,17 +133,16 @@ class BoardText:
             if len(self._data) <= MAX_PROMPT:
                 return None
         keep = 1 if self._data.endswith(b"\r") else 0
-        shown, used = _shown(self._data[: len(self._data) - keep], False)
+        shown, used = self._shown(self._data[: len(self._data) - keep], False)
         self._data = self._data[used:]
         if not used:
             return None
         self._begun = True
         return TEXT, shown
 
-
-def _shown(data: bytes, is_whole: bool) -> tuple[bytes, int]:
-    """Return (what is shown of *data*, how many of its bytes that are): a character whose end
-    has not come waits.
-    """
-    text, used = utf_8_decode(data, "backslashreplace", is_whole)
-    return printable(text.encode()), used
+    def _shown(self, data: bytes, is_whole: bool) -> tuple[bytes, int]:
+        """Return (what is shown of *data*, how many of its bytes that are): a character whose end
+        has not come waits.
+        """
+        text, used = utf_8_decode(data, "backslashreplace", is_whole)
+        return self._pieces.show(text), used

@@ -5,7 +5,7 @@ import sys
 import threading
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.base.problems import ManifestErrors, QuotingError
+from clawlite.host.base.problems import LinesError, ManifestErrors
 from clawlite.host.boards import text as board_text
 from clawlite.host.image import inspection
 
@@ -401,7 +401,7 @@ def print_error(error: ClawError, as_json: bool) -> int:
         print_note(*error.lines)
         count = len(error.problems)
         print_note(f"{count} problem{'s' if count > 1 else ''}.")
-    elif isinstance(error, QuotingError):
+    elif isinstance(error, LinesError):
         print_note("clawlite: " + error.lines[0], *error.lines[1:])
     else:
         print_note(f"clawlite: {error.message}{' - ' + error.hint if error.hint else ''}")

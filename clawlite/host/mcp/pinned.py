@@ -25,7 +25,7 @@ from urllib.parse import unquote, urlsplit
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.net.oauth2 import encoded
-from clawlite.host.base.problems import one_of, quoted
+from clawlite.host.base.problems import LinesError, one_of, quoted
 from clawlite.host.documents import lock
 from clawlite.host.documents.sources import Refused, Sources
 from clawlite.host.providers.remotes import place_of
@@ -159,7 +159,7 @@ def _bind(tool, server: Server, found: dict, problems) -> None:
 
 def pin(manifest, allowed=(), refresh: bool = False, accepted=()) -> tuple[list, list]:
     """Start the servers of *manifest* that the lock lacks, and pin their tools; return (their URIs,
-    what differs from what was pinned before and was taken: a text for each).
+    lines about what differs from what was pinned before and was taken).
 
     refresh   ask all of them, and compare
     accepted  names of those that are asked, and what they say is taken
@@ -191,8 +191,8 @@ def pin(manifest, allowed=(), refresh: bool = False, accepted=()) -> tuple[list,
                 said = _difference(server, entry, new)
                 if entry.url == new.url and not is_accepted:
                     take = f"clawlite build --accept {shlex.quote(server.name)} takes it"
-                    raise ClawError(said, "look at what has changed; " + take)
-                taken.append(said)
+                    raise LinesError(said[0], "look at what has changed; " + take, said[1:])
+                taken += said
             asked.append(uri)
             entry = new
         entries[uri] = entry
@@ -216,12 +216,12 @@ def _check_names(accepted, servers: dict) -> None:
             )
 
 
-def _difference(server: Server, old: lock.Entry, new: lock.Entry) -> str:
-    """Return how what *server* lists differs from what was pinned."""
+def _difference(server: Server, old: lock.Entry, new: lock.Entry) -> list[str]:
+    """Return lines about how what *server* lists differs from what was pinned."""
     from clawlite.host.mcp.differences import difference
 
     lines = difference(json.loads(old.text), json.loads(new.text))
-    return "\n".join([f"the MCP server {server.name} has changed what it lists:", *lines])
+    return [f"the MCP server {server.name} has changed what it lists:", *lines]
 
 
 def _is_server(uri: str) -> bool:

@@ -48,7 +48,7 @@ def show(call, manifest, as_json: bool, board) -> int:
     if as_json:
         print(document(found))
         return 0
-    lines = ["call %d, %s" % (number, escape_line(found["time"]))]
+    lines = ["call %d, %s" % (number, escape_line(found["time"], 60))]
     if found["request_id"]:
         lines[0] += ", request %s" % escape_name(found["request_id"])
     lines += trace_text(image, event).split("\n")
@@ -169,7 +169,7 @@ def explain(image, number: int, event: dict) -> dict:
     if event.get("image") != image.id:
         raise ClawError(
             "call %d was made with another manifest than this image (%s, here %s): "
-            "its rules no longer fit" % (number, event.get("image", "older"), image.id),
+            "its rules no longer fit" % (number, escape_name(event.get("image", "older")), image.id),
             "name the image that ran then",
         )
     try:

@@ -3,6 +3,7 @@
 import os
 
 from clawlite.core.base import effect as E
+from clawlite.core.base.pieces import Pieces
 from clawlite.core.base.printable import escape_ends, escape_line, escape_name, printable
 from clawlite.core.base.render import canonical
 from clawlite.linux.io.stdio import MAX_LINE, now_ms
@@ -23,6 +24,7 @@ class ConsoleView:
         self._asked = None  # the task whose question was put last
         # text of an answer that is not whole, where it waits for that
         self.waits = None
+        self._pieces = Pieces()
         self._held = None  # redact_stream.RedactStream, where secrets are looked for
         self.thinking = None  # thinking.Thinking, once a model was asked
 
@@ -121,7 +123,7 @@ class ConsoleView:
             text = self._held.write(text)
         if text:
             self._make_room()
-            self._shell.screen.show(printable(text.encode("utf-8", "replace")), True)
+            self._shell.screen.show(self._pieces.show(text), True)
 
     def _make_room(self):
         """Remove the line "thinking", because other text is shown in its place."""
