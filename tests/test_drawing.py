@@ -2,7 +2,8 @@
 (core/base/printable.py).  The sources are walked: a new place that shows something cannot forget
 it.  The ways out that are looked at (``drawn``):
 
-1. what is printed: ``print``, ``click.echo``, stdout, stderr, ``os.write`` to 1 or 2
+1. what is printed: ``print``, ``click.echo``, stdout, stderr, ``os.write`` to 1 or 2, and what the
+   screen of a terminal or of a board shows
 2. what the core lets its shell show: the effects SAY, WRITE and PROMPT.  Each TELL is one line, as
    the two shells draw it (``test_each_tell_is_one_line``)
 3. what goes to the people of a channel: ``reply``, ``source_reply``, ``tell_admins``
@@ -53,7 +54,7 @@ SAFE = {
     "quoted",
 } | {place.rpartition(":")[2] for place in TEXTS} - {"text"}
 # the functions with the name text that are in TEXTS, as they are called
-SAFE_TEXT = {"text", "inspection.text", "approval.form.text"}
+SAFE_TEXT = {"text", "inspection.text", "approval.form.text"} | {"self._pieces.show"}
 NAMES = {"USAGE", "HELP", "TEXT", "mark", "end"}  # texts of the project's own
 # it may have many lines; who shows it to a person does so by ``printable``
 ANSWER = "an answer of a model"
@@ -62,6 +63,10 @@ OWN = {
     "clawlite/core/providers/gateway.py:_received": ANSWER,
     "clawlite/core/providers/provider.py:take": ANSWER,
     "clawlite/core/turns/turn.py:turn": ANSWER,
+    "clawlite/host/board_console/screens.py:show": "made harmless by text.py",
+    "clawlite/host/board_console/serial.py:_show": "made harmless by text.py",
+    "firmware-host/micropython/line/uplink.py:call": "our own words, and the prompt as it was",
+    "firmware-host/micropython/runtime/device.py:show_person": "made harmless above",
     "clawlite/host/board_console/text.py:flush": "an event of a board: screens.py draws it",
     "clawlite/host/board_console/text.py:_open_line": "one of the prompts that are known",
     "clawlite/linux/channels/channel.py:_ended": ANSWER,
@@ -132,6 +137,8 @@ def drawn(node) -> list:
         return node.args
     if name in ("os.write", "_all") and ast.unparse(node.args[0]) in ("1", "2"):
         return node.args[1:]
+    if name.endswith(("screen.show", "screen.remind", "_editor.show", "stdio.write")):
+        return node.args
     if name.endswith(("_source.reply", "self.reply", "source_reply")):
         return node.args[1:2]
     if name.endswith("tell_admins"):

@@ -147,7 +147,7 @@ def test_a_change_is_taken_by_the_servers_name(tmp_path):
         build.build(str(agent), accepted=["u"])
     assert "t" in caught.value.hint
     done = clawlite("build", str(agent), "--accept", "t", cwd=tmp_path)
-    assert done.returncode == 0 and "    + Give a text back. And more." in done.stderr, done
+    assert done.returncode == 0 and "    + Give a text back. And more.\n" in done.stderr, done
     (row,) = [row for row in tool_table.rows(str(agent)) if row["name"] == "echo"]
     assert row["description"] == "Give a text back. And more."
     assert build.build(str(agent), refresh=True)["changed"] is False
