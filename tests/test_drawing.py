@@ -54,7 +54,8 @@ SAFE = {
     "quoted",
 } | {place.rpartition(":")[2] for place in TEXTS} - {"text"}
 # the functions with the name text that are in TEXTS, as they are called
-SAFE_TEXT = {"text", "inspection.text", "approval.form.text"} | {"self._pieces.show"}
+SAFE_TEXT = {"conformance.text", "inspection.text", "tool_table.text", "approval.form.text"}
+SAFE_TEXT |= {"self._pieces.show"}  # core/base/pieces.py
 NAMES = {"USAGE", "HELP", "TEXT", "mark", "end"}  # texts of the project's own
 # it may have many lines; who shows it to a person does so by ``printable``
 ANSWER = "an answer of a model"

@@ -110,7 +110,7 @@ _MARKS = unhexlify(
     "004003520081993901a46246842102120703061f038115028f3c36053109000f"
     "0017148a512a8206068278003e038b61066e06b0af36816f"
 )
-_STACK = 3  # marks on one character that stay: no script needs more of them in a row
+MAX_STACK = 3  # marks on one character that stay: no script needs more of them in a row
 _JOINER, _EMOJI = 0x200D, 0xFE0F  # what shapes an emoji
 _PICTURES = 0x2190  # the first of the symbols that a joiner may follow
 _RUN = 4  # shorter runs of blanks stay as they are
@@ -140,7 +140,7 @@ def escaped(data: bytes, strict: bool = False) -> bytes:
                 continue
         marks = marks + 1 if c >= 0x300 and is_mark(c) else 0
         shapes = (c == _JOINER or c == _EMOJI) and before >= _PICTURES and not strict
-        if _is_in(_UNSEEN, c) and not shapes or marks > _STACK or strict and _is_in(_BLANKS, c):
+        if _is_in(_UNSEEN, c) and not shapes or marks > MAX_STACK or strict and _is_in(_BLANKS, c):
             out.extend((b"\\x%02x" if c < 256 else b"\\u%04x" if c < 65536 else b"\\U%08x") % c)
             c = 0
         else:

@@ -18,12 +18,9 @@ def document(value: object) -> None:
 
 
 def _json(value: object, indent: int | None = None) -> str:
-    from clawlite.core.base.escapes import is_unseen
+    from clawlite.core.base.json_escapes import escape_json
 
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
-    if not text.isascii():
-        text = "".join(json.dumps(c)[1:-1] if c > "~" and is_unseen(ord(c)) else c for c in text)
-    return text
+    return escape_json(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
 def print_data(*lines: str) -> None:
@@ -45,9 +42,9 @@ def _join(lines) -> str:
 
 
 def declared(found: dict, as_json: bool) -> None:
-    from clawlite.host.manifest.conformance import text
+    from clawlite.host.manifest import conformance
 
-    document(found) if as_json else print_data(*text(found).split("\n"))
+    document(found) if as_json else print_data(*conformance.text(found).split("\n"))
 
 
 def show_new_project(name: str, files: list[str], board: str = None) -> None:
@@ -154,9 +151,9 @@ def inspected(found: dict, as_json: bool) -> None:
 
 
 def tools(rows: list, as_json: bool) -> None:
-    from clawlite.host.build.tool_table import text
+    from clawlite.host.build import tool_table
 
-    document(rows) if as_json else print_data(*text(rows).split("\n"))
+    document(rows) if as_json else print_data(*tool_table.text(rows).split("\n"))
 
 
 def show_decision(found: dict, as_json: bool) -> None:

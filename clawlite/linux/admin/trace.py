@@ -169,7 +169,8 @@ def explain(image, number: int, event: dict) -> dict:
     if event.get("image") != image.id:
         raise ClawError(
             "call %d was made with another manifest than this image (%s, here %s): "
-            "its rules no longer fit" % (number, escape_name(event.get("image", "older")), image.id),
+            "its rules no longer fit"
+            % (number, escape_name(event.get("image", "older")), image.id),
             "name the image that ran then",
         )
     try:

@@ -11,14 +11,14 @@ import sys
 
 from clawlite.core.base.printable import escape_ends
 from clawlite.linux.doctor.doctor_checks import NONE, NOTE, OK, WRONG, Machine
-from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.io.jsontext import document
 
 
 def show(port, as_json: bool) -> int:
     """Show what is wrong; return the exit code."""
     rows = examine(Machine(port=port))
     print(
-        dumps([dict(zip(("check", "state", "what", "mend", "found"), row)) for row in rows])
+        document([dict(zip(("check", "state", "what", "mend", "found"), row)) for row in rows])
         if as_json
         else text(rows, sys.stdout.isatty())
     )

@@ -209,21 +209,12 @@ def dumps(obj) -> str:
 
 
 def document(obj) -> str:
-    """Return what ``dumps`` gives, with escapes for characters that drive a terminal or cannot be
-    seen: a person may read it there.
+    """Return what ``dumps`` gives, with escapes for what drives a terminal, hides in it or covers
+    other lines: a person may read it there.
     """
-    text = dumps(obj)
-    if text.isascii():
-        return text
-    from clawlite.core.base.escapes import is_unseen
+    from clawlite.core.base.json_escapes import escape_json
 
-    return "".join([_escape(c) if c > "~" and is_unseen(ord(c)) else c for c in text])
-
-
-def _escape(c: str) -> str:
-    """Return the escapes of a character: two for one beyond U+FFFF (RFC 8259, 7)."""
-    halves = c.encode("utf-16-be", "surrogatepass")
-    return "".join(["\\u%04x" % (high << 8 | low) for high, low in zip(halves[::2], halves[1::2])])
+    return escape_json(dumps(obj))
 
 
 def answer(id, result) -> str:

@@ -580,3 +580,16 @@ def test_a_project_has_a_model_unless_it_is_left_out(tmp_path, template, chain):
 def test_a_model_that_cannot_be_is_refused_before_anything_is_written(tmp_path, options, said):
     made = clawlite("new", "agent", *options, cwd=tmp_path)
     assert made.returncode == 2 and said in made.stderr and not (tmp_path / "agent").exists()
+
+
+@pytest.mark.parametrize(
+    "verb", ["console", "check", "tools", "inspect", "boards", "doctor", "swarm"]
+)
+def test_a_word_of_the_command_line_is_one_line_of_an_error(tmp_path, verb):
+    """A shell puts names of files there, which somebody else may have chosen."""
+    word = "x\nApprove evil()?\r\x1b[2K\u202e\x9b2J" + "e" + "\u0301" * 9
+    done = clawlite(verb, word, "b", "c", "--json", cwd=tmp_path)
+    assert done.returncode == 2, done
+    for said in (done.stdout, done.stderr):
+        assert not set("\r\x1b\u202e\x9b") & set(said) and "\u0301" * 4 not in said, said
+        assert not any(line.startswith("Approve") for line in said.splitlines()), said
