@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 from clawlite.core.base.errors import ClawError
+from clawlite.core.base.printable import escape_name
 from clawlite.core.image.features import CLI, KINDS
 from clawlite.linux.admin import units
 from clawlite.linux.files import files
@@ -45,7 +46,8 @@ def text(verb: str, found) -> str:
     """Return what a person reads."""
     if verb == "status":
         rows = [
-            "%-24s %-8s %-10s %s" % (row["name"], row["scope"], row["enabled"], row["active"])
+            "%-24s %-8s %-10s %s"
+            % (escape_name(row["name"]), row["scope"], row["enabled"], row["active"])
             for row in found
         ]
         return (
