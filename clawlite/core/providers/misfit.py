@@ -61,6 +61,12 @@ def explain(provider, error, key: str):
     error.hint = hint or _other(error, address)
 
 
+def advise(provider, error) -> str:
+    """Return the hint at what to do about *error* that needs no question to the server."""
+    address = _address(provider.where)
+    return _known(provider, error, address) or _other(error, address)
+
+
 def _known(provider, error, address: str) -> str:
     """Return the hint for a failure that status and codes tell, "" for another."""
     status, said = error.status, error.message.lower()

@@ -3,6 +3,6 @@ files and the progress of a long run.
 
 Imports: no other room.
 Used by: bench, board_console, boards, build, channels, cli, documents, firmware, fit, flash,
-gateway, image, manifest, memory, models, policy, projects, providers, schema, serial, services,
-sim, tools.
+gateway, image, manifest, memory, models, policy, projects, providers, proxy, schema, serial,
+services, sim, tools.
 """

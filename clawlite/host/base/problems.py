@@ -217,3 +217,25 @@ def disk_hint(code) -> str:
     if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return "make room"
     return "look at the disk or the card: it fails" if code == errno.EIO else ""
+
+
+def error_sentence(e: ClawError) -> str:
+    """Return the sentence for whoever runs this command."""
+    return f"{e.message} - {e.hint}" if e.hint else e.message
+
+
+def client_sentence(e: ClawError) -> str:
+    """Return the sentence for a client of a gateway, a device or a runner.  It does not learn where
+    a provider is: a hint that names an address is for whoever runs the gateway.
+    """
+    hint = "the output of clawlite gateway says what to do" if "://" in e.hint else e.hint
+    return f"{e.message} - {hint}" if hint else e.message
+
+
+def network_reason(e: OSError) -> str:
+    """Return why a connection could not be made, in the words of the system: asyncio has its own
+    ("Connect call failed"), and joins those of several addresses.
+    """
+    found = re.search(r"\[Errno (\d+)\]", str(e))
+    code = e.errno or (int(found[1]) if found else 0)
+    return os.strerror(code).lower() if code > 0 else e.strerror or str(e)

@@ -7,6 +7,7 @@ import asyncio
 import json
 
 from clawlite.core.base.errors import ClawError, QuotaExceeded
+from clawlite.host.base.problems import client_sentence, error_sentence
 
 PIECE = 512  # characters of text in one record
 
@@ -70,23 +71,10 @@ class Answer:
 
     def _error(self, e: ClawError) -> None:
         self.outcome = error_sentence(e)
-        error = {"code": e.code, "message": device_sentence(e)}
+        error = {"code": e.code, "message": client_sentence(e)}
         if isinstance(e, QuotaExceeded) and e.data:
             error["data"] = e.data
         self._keep({"jsonrpc": "2.0", "id": self.id, "error": error})
-
-
-def error_sentence(e: ClawError) -> str:
-    """Return the sentence for whoever runs the gateway."""
-    return f"{e.message} - {e.hint}" if e.hint else e.message
-
-
-def device_sentence(e: ClawError) -> str:
-    """Return the sentence that the device shows.  It does not learn where a provider is: a hint
-    that names an address is for whoever runs the gateway.
-    """
-    hint = "the output of clawlite gateway says what to do" if "://" in e.hint else e.hint
-    return f"{e.message} - {hint}" if hint else e.message
 
 
 def json_bytes(value) -> bytes:

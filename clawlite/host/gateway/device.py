@@ -26,8 +26,9 @@ from clawlite.core.providers.repetition import Repetition
 from clawlite.core.swarm.swarm import Swarm
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
+from clawlite.host.base.problems import client_sentence
 from clawlite.host.board_console.line import the_time
-from clawlite.host.gateway.answer import error_sentence, json_bytes
+from clawlite.host.gateway.answer import json_bytes
 from clawlite.host.gateway.feeds import Feeds
 from clawlite.host.gateway.job import Job, Opaque, Services
 from clawlite.host.gateway.service_calls import ToolJob
@@ -348,7 +349,7 @@ class Device:
                 )
             begin(id, params, messages, size)
         except ClawError as e:
-            error = {"code": e.code, "message": error_sentence(e)}
+            error = {"code": e.code, "message": client_sentence(e)}
             if not is_again:
                 error["data"] = {"ran": False}
             self._link.send(json_bytes({"jsonrpc": "2.0", "id": id, "error": error}))

@@ -15,7 +15,8 @@ from clawlite.core.base.errors import ClawError, ParseError
 from clawlite.core.base.printable import escape_ends
 from clawlite.core.net.door_token import DOORS
 from clawlite.host.a2a.a2a import A2A
-from clawlite.host.gateway.answer import error_sentence, json_bytes
+from clawlite.host.base.problems import error_sentence
+from clawlite.host.gateway.answer import json_bytes
 from clawlite.host.gateway.device import Device
 from clawlite.host.gateway.feeds import Feeds
 from clawlite.host.gateway.images import Images

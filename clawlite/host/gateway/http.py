@@ -10,6 +10,7 @@ import ssl
 
 from clawlite.core.base.effect import CLOSE, OPEN, RECEIVE
 from clawlite.core.base.errors import ProviderError
+from clawlite.host.base.problems import network_reason
 
 PIECE = 16384
 
@@ -46,9 +47,9 @@ class Connection:
             why = f"certificate of {self._host}: {e.verify_message}"
         except OSError as e:
             why = (
-                f"no connection to {self._host}: {e.strerror or e}"
+                f"no connection to {self._host}: {network_reason(e)}"
                 if self._reader is None
-                else f"the connection broke: {e.strerror or e}"
+                else f"the connection broke: {network_reason(e)}"
             )
         return False, ProviderError(why)
 

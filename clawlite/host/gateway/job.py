@@ -10,7 +10,8 @@ from clawlite.core.base.errors import ClawError, ProviderError, unexpected
 from clawlite.core.image.image import WIRE
 from clawlite.core.policy.ledger import DAY_COST, DAY_TOKENS
 from clawlite.core.turns.turn import Message
-from clawlite.host.gateway.answer import PIECE, Answer, error_sentence, json_bytes
+from clawlite.host.base.problems import error_sentence
+from clawlite.host.gateway.answer import PIECE, Answer, json_bytes
 from clawlite.host.gateway.http import Connection
 
 KEPT = 32  # answers of one device, of 16,384 bytes each at most (core/providers/opaque.py)

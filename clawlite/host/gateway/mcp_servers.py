@@ -59,7 +59,7 @@ from clawlite.core.net.service_call import (
 )
 from clawlite.core.policy.approval import APPROVAL_S
 from clawlite.core.providers.wire import Codec
-from clawlite.host.gateway.answer import error_sentence
+from clawlite.host.base.problems import error_sentence
 from clawlite.host.gateway.http import Connection, carried_out
 from clawlite.host.gateway.program import Programs, quiet
 from clawlite.host.gateway.service_calls import NOBODY, Caller, own_name

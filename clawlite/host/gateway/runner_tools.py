@@ -13,7 +13,7 @@ from clawlite.core.image.image import GUARD, HANDLER_KIND, HANDLER_NAME, SERVICE
 from clawlite.core.net.service_call import MEDIATED, Service, failure
 from clawlite.core.policy.ledger import CALLS, add
 from clawlite.core.turns import tools as pipeline
-from clawlite.host.gateway.answer import error_sentence
+from clawlite.host.base.problems import error_sentence
 from clawlite.host.gateway.service_calls import called
 from clawlite.host.proxy.dialect import Tool
 from clawlite.host.proxy.mediation import Budget

@@ -1,5 +1,5 @@
 """The mediating proxy: the HTTP APIs of OpenAI and Anthropic for runners that are not clawlite.
 
-Imports: no other room.
+Imports: base.
 Used by: gateway.
 """

@@ -16,6 +16,7 @@ import time
 from clawlite.core.base.errors import ClawError, ParseError, ProviderError, TransientError
 from clawlite.core.policy.ledger import add
 from clawlite.core.providers.provider import Provider
+from clawlite.host.base.problems import client_sentence, error_sentence
 from clawlite.host.proxy.amounts import amount, check_charges
 from clawlite.host.proxy.anthropic import Anthropic
 from clawlite.host.proxy.continuity import Continuity
@@ -186,7 +187,9 @@ class Proxy:
             runner = self._runner(request)
         except Refused as e:
             dialect = _DIALECTS["anthropic-version" in request.headers]
-            return web.json_response(dialect.problem(e.status, _said(e), e.kind), status=e.status)
+            return web.json_response(
+                dialect.problem(e.status, client_sentence(e), e.kind), status=e.status
+            )
         listed = [
             {
                 "id": model,
@@ -447,13 +450,13 @@ class Proxy:
             self._note(f"a request failed: {type(e).__name__}: {e}")
             e = ClawError("the proxy failed at this request", "its gateway says why")
         if turn:
-            turn.outcome = _said(e)
-            self._note(f"{turn.runner.name}: {turn.provider}: {_said(e)}")
+            turn.outcome = error_sentence(e)
+            self._note(f"{turn.runner.name}: {turn.provider}: {error_sentence(e)}")
             if turn.mediation and turn.mediation.has_run:
                 headers["x-should-retry"] = "false"  # clients would ask all of it again
         if getattr(e, "after_ms", None) is not None:
             headers["Retry-After"] = str(-(-e.after_ms // 1000))
-        problem = dialect.problem(status, _said(e), getattr(e, "kind", ""))
+        problem = dialect.problem(status, client_sentence(e), getattr(e, "kind", ""))
         if turn and turn.out is not None:  # a stream has begun: its status is said
             await turn.out.write(dialect.problem_event(problem))
             await turn.out.write_eof()
@@ -628,10 +631,6 @@ def _check_form(dialect, body: dict) -> None:
 
 def _anchors(dialect, body: dict) -> list:
     return dialect.anchors([*body["messages"], {"role": "assistant", "content": ""}])
-
-
-def _said(e: ClawError) -> str:
-    return f"{e.message} - {e.hint}" if e.hint else e.message
 
 
 def _clock() -> tuple:

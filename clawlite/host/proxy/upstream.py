@@ -22,7 +22,9 @@ from clawlite.core.policy.ledger import COST, DAY_COST
 from clawlite.core.policy.meter import HOUR_TOKENS, Meter
 from clawlite.core.providers import refusal
 from clawlite.core.providers.failure import outside
+from clawlite.core.providers.misfit import advise
 from clawlite.core.providers.provider import OAUTH2
+from clawlite.host.base.problems import network_reason
 from clawlite.host.proxy.amounts import amount
 from clawlite.host.proxy.dialect import json_text
 
@@ -159,14 +161,17 @@ class Upstream:
                     raise
                 except QuotaExceeded as e:
                     self._note(e.message)
+                    e.hint = e.hint or "raise that limit, or wait until its hour or day is over"
                     last = Failed(e, 429)
                     break
                 except ProviderError as e:
                     # one rule for all who ask
                     wait, said = provider.plan_next(e, attempt, loadings, due_ms, outgoing.meter)
-                    self._note(said + ")")
+                    hint = e.hint or advise(provider, e)
+                    is_told = wait is None and provider is not outgoing.providers[-1]
+                    self._note(said + ")" + (f" - {hint}" if is_told else ""))
                     last = Failed(
-                        ProviderError(said.rpartition(" (tried ")[0], e.hint),
+                        ProviderError(said.rpartition(" (tried ")[0], hint),
                         getattr(e, "runners_status", 502),
                         getattr(e, "body", None),
                         getattr(e, "wait_ms", None),
@@ -257,7 +262,7 @@ class Upstream:
         except aiohttp.ClientConnectorCertificateError as e:
             raise ProviderError(f"certificate of {host}: {e.certificate_error}") from None
         except aiohttp.ClientConnectorError as e:
-            raise TransientError(f"no connection to {host}: {e.strerror or e}") from None
+            raise TransientError(f"no connection to {host}: {network_reason(e)}") from None
         except aiohttp.ClientResponseError as e:
             raise ProviderError(f"its answer is no HTTP: {e.message[:200]}") from None
         except (aiohttp.ClientError, OSError) as e:

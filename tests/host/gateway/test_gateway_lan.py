@@ -558,7 +558,9 @@ def test_a_provider_that_nobody_is(tmp_path):
     async def ask(gateway):
         peer = await gateway.peer("shed").connect(gateway.address)
         error = (await peer.end(peer.begin("hello")))["error"]["message"]
-        assert "no connection to 127.0.0.1" in error and "(tried 2 of 2)" in error
+        assert (
+            "no connection to 127.0.0.1: connection refused" in error and "(tried 2 of 2)" in error
+        )
 
     with Server([]) as server:
         project(tmp_path / "p", server.endpoint)

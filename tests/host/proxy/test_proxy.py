@@ -261,6 +261,28 @@ def test_a_failure_that_may_pass_is_tried_again(tmp_path, kind):
         run(play, tmp_path, server)
 
 
+def test_a_failure_says_the_next_step_and_an_address_only_where_the_gateway_runs(tmp_path):
+    async def play(it):
+        _, _, body = await it.post(CHAT, asked())
+        said = message(body)
+        assert "found a page of HTML" in said and "://" not in said
+        assert said.endswith(" - the output of clawlite gateway says what to do")
+        assert f"check that the provider's protocol is that of {server.endpoint}" in it.notes[-1]
+
+    with Server([FAULTS["html"]]) as server:
+        run(play, tmp_path, server)
+
+
+def test_a_server_that_is_away_is_said_in_the_words_of_the_system(tmp_path):
+    async def play(it):
+        _, _, body = await it.post(CHAT, asked())
+        said = "provider remote: no connection to 127.0.0.1: connection refused - "
+        assert message(body) == said + "the output of clawlite gateway says what to do"
+        assert "wait, check that the network and http://127.0.0.1:9/v1" in it.notes[-1]
+
+    run(play, tmp_path, SimpleNamespace(endpoint="http://127.0.0.1:9/v1"))
+
+
 BUSY = {"body": {"error": {"message": "Provider returned error", "code": 429}}}
 CHOICE = {"message": {"role": "assistant", "content": ""}, "finish_reason": "error"}
 
