@@ -72,6 +72,7 @@ MAX_QUESTIONS = 8  # to a person, of one call
 ASK_S = APPROVAL_S + 60  # for an answer; a device whose line broke may need some time more
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1, 60
 MAX_UNSENT = 8388608  # bytes that a server has not read
+ANSWER_S = 120  # that a token endpoint may take, for all of its answer
 AGAIN_S = 0.2  # between two looks whether another process has finished its renewal
 # positions in a row of section MCP
 _NAME, _ARGV, _ENV, _IS_HANDSHAKE, _PINS, _HEADERS, _TOKENS, _LIFE = range(8)
@@ -285,7 +286,17 @@ class _Tokens:
     async def _another(self) -> Token:
         secret = await self._find(self._name)
         work = token(self._row, secret, self._codec, self, self._resource)
-        return await carried_out(work)
+        return await self._answered(work)
+
+    async def _answered(self, work):
+        """Carry out *work*, whose answer may come a byte at a time, for ever."""
+        try:
+            return await asyncio.wait_for(carried_out(work), ANSWER_S)
+        except TimeoutError:
+            _, host, *_ = self._row
+            raise ClawError(
+                f"no token from {host}: it did not answer within {ANSWER_S} s"
+            ) from None
 
     async def another(self) -> tuple:
         """The server has refused the token: return the header with a new one."""
@@ -363,7 +374,7 @@ class _PersonTokens(_Tokens):
         own = await self._find(self._client) if self._client else ""
         work = renewed(self._row, used, self._codec, self._loads, self, self._resource, own)
         try:
-            found, refresh = await carried_out(work)
+            found, refresh = await self._answered(work)
         except Ended as e:
             self._unkept = {}
             message = f"{e.message}: the person has to sign in again, {self._how()}"

@@ -81,8 +81,10 @@ class RemoteServer:
 
     @property
     def retry_ms(self):
-        """When ``send`` has to be called because a token may be there by then, or None."""
-        return None if self._tokens is None else self._tokens.retry_ms
+        """When ``send`` has to be called because a token may be there by then, or is given up, or
+        None.
+        """
+        return None if self._tokens is None else self._tokens.due_ms
 
     def client(self, version: str, now_ms: int, is_handshake: bool, asks: bool) -> HTTPClient:
         client = HTTPClient(self.url, (loads, dumps), version, now_ms, is_handshake, asks)

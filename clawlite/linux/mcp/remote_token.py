@@ -8,6 +8,8 @@ the name of a person, who has signed in once (core/net/device_flow.py).
 4. A refresh token that the server gives in place of the last one is kept as the agent's secret.
    One process of the agent renews at a time, because a server may end a sign-in whose refresh
    token comes twice; the next one begins with what that one has kept.
+5. An answer that is not whole in time is given up, whatever comes of it meanwhile: the next call
+   asks again.
 """
 
 from time import time
@@ -21,6 +23,7 @@ from clawlite.core.providers.wire import Codec
 from clawlite.linux.io.jsontext import dumps, loads
 
 KEY = "token"  # of its connection
+ANSWER_MS = 30000  # that an answer may take
 AGAIN_MS = 200  # until it is looked again whether another process has renewed
 
 
@@ -55,6 +58,7 @@ class Tokens:
         self._connections, self._check = connections, check
         self._token: Token | None = None
         self._work: object = None  # the generator that asks
+        self._ends_ms = 0  # when it is given up
         self._now_ms = 0
         self._used = ""  # the refresh token that was shown last
         self.retry_ms: int | None = None  # when to look again, while another process renews it
@@ -64,6 +68,11 @@ class Tokens:
     def is_asking(self) -> bool:
         """Whether a token is on its way, here or in another process."""
         return self._work is not None or self.retry_ms is not None
+
+    @property
+    def due_ms(self):
+        """When ``ensure_token`` has something to do by itself, or None."""
+        return self.retry_ms if self._work is None else self._ends_ms
 
     @property
     def value(self):
@@ -78,6 +87,13 @@ class Tokens:
         """Return whether there is a token for now; if not, one is asked for.  Raises
         ``ClawError``.
         """
+        if self._work is not None and now_ms >= self._ends_ms:
+            self._connections.close(KEY)
+            self.close()
+            raise ProviderError(
+                "no token from %s: it did not answer within %d s"
+                % (self._row[1], ANSWER_MS // 1000)
+            )
         if self._work is not None or self.retry_ms is not None and now_ms < self.retry_ms:
             return False
         if self._token is not None and self._token.lasts(now_ms):
@@ -106,7 +122,7 @@ class Tokens:
                 self._secret.renewal.release()
                 raise
             work = renewed(self._row, self._used, codec, loads, self, self._resource, own)
-        self._work = work
+        self._work, self._ends_ms = work, self._now_ms + ANSWER_MS
         self._go_on(work, None)
 
     def _take_lock(self) -> bool:

@@ -167,6 +167,23 @@ def test_a_renewal_that_outlives_its_call_is_the_next_ones(tmp_path, published, 
     asyncio.run(work())
 
 
+def test_a_renewal_that_is_never_answered_is_given_up(tmp_path, published, signed_in, monkeypatch):
+    """Every later call waited for it, too."""
+    monkeypatch.setattr(mcp_servers, "ANSWER_S", 0.2)
+
+    async def work():
+        async with Gateway(tmp_path) as gateway:
+            published.tell("hold")
+            result = await gateway.call(signed_in)
+            assert "no token from 127.0.0.1: it did not answer within 0.2 s" in said(result)
+            published.tell("go")
+            monkeypatch.setattr(mcp_servers, "ANSWER_S", 60)
+            # the next call asks; the server has meanwhile taken the token that counts once
+            assert "has to sign in again" in said(await gateway.call(signed_in))
+
+    asyncio.run(work())
+
+
 def test_a_gateway_that_ends_waits_for_no_other_process(tmp_path, published, signed_in):
     async def work():
         with command._Secrets().renewal(signed_in.agent.name, "SIGNED_IN") as another:

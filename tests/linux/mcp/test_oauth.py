@@ -8,9 +8,10 @@ import mcp_oauth_clients
 import pytest
 from mcp_oauth import SECRET, agent_of, called, running, servers  # noqa: F401
 
-from clawlite.core.base.errors import ClawError
+from clawlite.core.base.errors import ClawError, ProviderError
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build.build import build, build_beside
+from clawlite.linux.mcp.remote_token import ANSWER_MS, Secret, Tokens
 
 
 @pytest.fixture
@@ -112,3 +113,35 @@ def test_settings_that_are_refused(tmp_path, published, monkeypatch, change, sai
     with pytest.raises(ManifestErrors) as caught:
         build(str(agent_of(tmp_path, published, more)))
     assert said in str(caught.value)
+
+
+class Connections:
+    """What a token endpoint is asked over; it never answers."""
+
+    def __init__(self):
+        self.opened, self.closed = [], []
+
+    def open(self, key, *_):
+        self.opened.append(key)
+
+    def close(self, key):
+        self.closed.append(key)
+
+
+@pytest.mark.parametrize("drips", [False, True])
+def test_an_endpoint_that_does_not_end_its_answer_is_given_up(drips):
+    """It was waited for as long as the agent lived, and no call reached the MCP server."""
+    secret = Secret("DOCS_SECRET", lambda: SECRET, lambda token: None)
+    connections = Connections()
+    row = [False, "127.0.0.1", 9, "/token", "docs", ""]
+    tokens = Tokens(row, secret, "", connections, lambda scheme: None)
+    assert not tokens.ensure_token(1000) and tokens.is_asking
+    assert tokens.due_ms == 1000 + ANSWER_MS
+    if drips:
+        tokens.take("data", b"HTTP/1.1 200 OK\r\n", 1000 + ANSWER_MS - 1)
+    assert not tokens.ensure_token(1000 + ANSWER_MS - 1)
+    with pytest.raises(ProviderError, match="no token from 127.0.0.1: it did not answer within"):
+        tokens.ensure_token(1000 + ANSWER_MS)
+    assert connections.closed == ["token"] and not tokens.is_asking and tokens.due_ms is None
+    assert not tokens.ensure_token(1000 + ANSWER_MS), "the next call asks again"
+    assert connections.opened == ["token", "token"]
