@@ -19,15 +19,20 @@ from typing import NamedTuple
 from clawlite.core.policy.meter import MAX_TOKENS
 from clawlite.host.proxy.dialect import Refused, json_text
 
-# best_of: of the older API of completions, which other servers took over; n_cmpl: llama.cpp's name
-CHOICES = ("n", "best_of", "n_cmpl")
-# the last three: of OpenAI's newer API, of llama.cpp and of servers of Hugging Face
+# best_of: of the older API of completions, which other servers took over; n_cmpl: llama.cpp's name;
+# the last one: of servers over Hugging Face's library
+CHOICES = ("n", "best_of", "n_cmpl", "num_return_sequences")
+# from the third on: of OpenAI's newer API, of llama.cpp, of servers of Hugging Face, of Ollama, of
+# vLLM, which writes at least so many, and of Alibaba, where thinking comes on top
 LENGTHS = (
     "max_tokens",
     "max_completion_tokens",
     "max_output_tokens",
     "n_predict",
     "max_new_tokens",
+    "num_predict",
+    "min_tokens",
+    "thinking_budget",
 )
 INNER_LENGTHS = (("thinking", "budget_tokens"), ("reasoning", "max_tokens"))
 MODELS = ("fallbacks", "models")
