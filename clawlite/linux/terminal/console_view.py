@@ -3,7 +3,6 @@
 import os
 
 from clawlite.core.base import effect as E
-from clawlite.core.base.pieces import Pieces
 from clawlite.core.base.printable import escape_ends, escape_line, escape_name, printable
 from clawlite.core.base.render import canonical
 from clawlite.linux.io.stdio import MAX_LINE, now_ms
@@ -24,7 +23,7 @@ class ConsoleView:
         self._asked = None  # the task whose question was put last
         # text of an answer that is not whole, where it waits for that
         self.waits = None
-        self._pieces = Pieces()
+        self._pieces = None  # pieces.Pieces, once an answer has come
         self._held = None  # redact_stream.RedactStream, where secrets are looked for
         self.thinking = None  # thinking.Thinking, once a model was asked
 
@@ -122,6 +121,10 @@ class ConsoleView:
                 self._held = RedactStream(guard.text)
             text = self._held.write(text)
         if text:
+            if self._pieces is None:  # READY does not wait for it
+                from clawlite.core.base.pieces import Pieces
+
+                self._pieces = Pieces()
             self._make_room()
             self._shell.screen.show(self._pieces.show(text), True)
 
