@@ -109,11 +109,32 @@ class FileStore:
         end = whole.rfind(b"\n") + 1
         if end < self._log.size:
             self._log.cut(end)
-        head = head_of(data)
-        self._head = _caught_up(head or beginning(self._agent), whole[:end].splitlines(), self)
+        head, lines = head_of(data), whole[:end].splitlines()
+        self._head = _caught_up(head or self._end_of_records(lines), lines, self)
         if head is None and (data.strip(b"\0") or whole or len(segments(self._folder)) > 1):
             self._said = LOST_HEAD
         self._known = data.strip(b"\0")
+
+    def _end_of_records(self, lines: list) -> Head:
+        """Return the head that the records themselves say, where theirs was lost, so that the next
+        one follows the last; *lines*: of the last segment.
+        """
+        *earlier, _ = segments(self._folder)
+        first = lines[:1]
+        for path in earlier[:1]:
+            with open(path, "rb", opener=open_regular) as file:
+                first = [file.readline(SEGMENT).rstrip(b"\n")]
+        last = lines[-1:]
+        for path in earlier[-1:] if not last else ():
+            with open(path, "rb", opener=open_regular) as file:
+                last = file.read().splitlines()[-1:]
+        if not first or not last:
+            return beginning(self._agent)
+        n, prev = link(first[0])
+        end, _ = link(last[0])
+        if n is None or end is None:
+            return beginning(self._agent)
+        return Head(n, prev, end, digest(last[0]))
 
     def _write(self, data: bytes, head):
         """Write records and the head after them; when one of both fails, write neither."""

@@ -389,6 +389,33 @@ def test_a_lost_head_is_reported_after_the_chain_went_on(kind, tmp_path, damage,
     assert not _verified(kind, tmp_path, noted_before)["ok"]
 
 
+@pytest.mark.parametrize("empty", [False, True])
+@pytest.mark.parametrize("first", [1, 3])
+def test_a_head_that_was_lost_beside_segments_is_settled_by_a_note(tmp_path, first, empty):
+    """Numbers began with 1 again, and no note could settle that."""
+    store = _store("file", tmp_path)
+    for day in range(4):
+        store.append(_make({"k": day}, {"k": day}), NOW + day * files.DAY)
+    store.close()
+    (tmp_path / "audit.head").unlink()
+    if first > 1:  # it had been too old
+        (tmp_path / "audit-000000000001.jsonl").unlink()
+    if empty:
+        (tmp_path / "audit.jsonl").write_bytes(b"")
+    store = _store("file", tmp_path)
+
+    def made(head):
+        return _make({"event": "audit.problem", "problem": store.problem()})(head)
+
+    store.append(made, NOW + 4 * files.DAY)
+    store.close()
+    found = _verified("file", tmp_path)
+    number = 7 if empty else 9
+    assert (found["first"], found["last"], len(found["problems"])) == (first, number, 1), found
+    assert "the head was lost before record %d was written" % number in found["problems"][0]
+    assert _verified("file", tmp_path, (found["last"], found["hash"]))["ok"]
+
+
 def _lose_head(kind: str, folder, damage: str, cut: int):
     if kind == "file":
         lines = (folder / "audit.jsonl").read_bytes().splitlines(True)
