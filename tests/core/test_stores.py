@@ -215,6 +215,36 @@ def test_what_came_before_the_clock_was_set_is_as_old_as_what_came_next():
     world.close()
 
 
+def test_a_clock_that_was_years_ahead_once_leaves_no_trace():
+    """What came then is not lost, and what comes later has its time and its age."""
+    world = World(record("s"), record("young", SEMANTIC, max_age_s=60))
+    right = world.now
+    world.put("s", "before")
+    world.now = right + 73 * 366 * 86400000
+    for store in ("s", "young"):
+        world.put(store, "wrong one")
+        world.put(store, "wrong two")
+    world.now = right + 1000
+    world.again()
+    for number in (1, 2):
+        for store in ("s", "young"):
+            world.put(store, "note %d" % number)
+            found = world.found(store, "time-range", (right, right + MINUTE))
+            assert "note %d" % number in [entry["content"] for entry in found], found
+            assert found[-1]["timestamp"][:19] == "2027-01-15T08:00:01"
+        world.again()
+    assert world.all("s") == ["before", "wrong one", "wrong two", "note 1", "note 2"]
+    later = world.found("s", "time-range", (right + MINUTE, 1 << 50))
+    assert later == [], "nothing is in that year any more"
+    assert len(world.search("young", "note")) == 2
+    world.now = right + 2 * MINUTE
+    world.put("young", "note 3")
+    for _ in range(2):
+        assert world.search("young", "note wrong") == ["note 3"], "the others are too old"
+        world.again()
+    world.close()
+
+
 def test_a_request_is_stored_once():
     world = World(record("s"))
     id = "C1A00000-0000-4000-8000-00000000ABCD".lower()

@@ -12,7 +12,8 @@ deadlines.
    before is not missed then: runs begin as the clock passes their times, and none is made up until
    the clock has passed the last run on record.  A clock that goes on for a day is believed.
 5. A first start, or one after more than a year, knows nothing of runs before it: when the clock is
-   set after that, the schedule starts from the new time.
+   set after that, the schedule starts from the new time.  So it does when the clock of an agent
+   that runs jumps by more than a year.
 6. The clock is read at least once a minute, because a wait does not notice that a machine slept.
 """
 
@@ -98,6 +99,8 @@ class Cron:
         """Start the schedule again where the clock was wrong before."""
         before, self._set_ms = self._set_ms, self._channel.set_ms()
         was_set = abs(self._set_ms - before) > LATE_S * 1000
+        if self._set_ms - before > YEAR_S * 1000:  # it was wrong before, or is now
+            self._last, self._next = now_s, self._schedule.after(now_s)
         if now_s < self._last - BACK_S or self._is_new and was_set:
             self._last, self._next = now_s, self._schedule.after(now_s)
             if self._doubt_ms is None:

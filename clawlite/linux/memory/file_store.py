@@ -23,7 +23,7 @@ from clawlite.linux.memory.jsonl import (
     Record,
     earlier_request,
 )
-from clawlite.linux.memory.partitions import SET_MS
+from clawlite.linux.memory.partitions import AHEAD_MS, SET_MS
 from clawlite.linux.memory.reading import MAX_ANSWER
 
 _N, _AT, _KEY = 0, 1, 3  # positions in an entry as ``_alive`` returns it
@@ -116,6 +116,7 @@ class FileConversations:
         before = earlier_request(lines.records, request_id, mark, now) if request_id else None
         if before is not None:
             return _stored(before.n, before.request[REQUEST_COUNT])
+        self._bring_back(lines, now)
         first = lines.last() + 1
         at = max(now, lines.records[-1].at if lines.records else 0)
         record = Record(
@@ -140,6 +141,18 @@ class FileConversations:
             self._asked[lines.path] = lines.last()
             stored["is_full"] = True
         return stored
+
+    @staticmethod
+    def _bring_back(lines, now: int):
+        """Give the records that came while the clock was years ahead the present time, as
+        ``Partitions.bring_back`` does.
+        """
+        wrong = [record for record in lines.records if record.at > now + AHEAD_MS]
+        if wrong and now >= SET_MS:
+            right = [record.at for record in lines.records if record.at <= now + AHEAD_MS]
+            for record in wrong:
+                record.at = max([now, *right])
+            lines.keep(list(lines.records), now)
 
     def _query(self, lines, store, part, details: tuple) -> dict:
         kind, what, top, _ = details

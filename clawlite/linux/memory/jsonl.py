@@ -163,6 +163,8 @@ class JSONLFile:
             and record.at >= now - KEPT_MS
             and not any(other.n + len(other.entries) > record.n >= other.n for other in records)
         ]
+        if self._torn:
+            self._cut(self._status[1])
         self._replace(sorted(young + records, key=lambda record: record.n))
 
     def _replace(self, records: list):

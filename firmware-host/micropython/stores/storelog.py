@@ -9,7 +9,8 @@ index of its entries.  Loaded for one request, and dropped.
              number are gone
 
     entry    n(4) seconds since 1970(4) ms(2) tag of its key(2) length(2) JSON [content, key,
-             metadata]      0 s: the clock was unset
+             metadata]      0 s: the clock was unset; a time years ahead of the present one counts
+             as that, too: the clock was wrong
 
 All numbers are big-endian.  Entries that retention, a newer value of a key or a compaction removes
 stay in the log until it is rewritten.  That happens when more than half of its entries are gone, or
@@ -34,6 +35,8 @@ HEAD_BYTES, ENTRY_BYTES = 25, 14
 # positions in what ``head``, ``raw`` and ``read`` return for an entry
 ENTRY_N, ENTRY_AT, ENTRY_JSON, ENTRY_KEY = 0, 1, 2, 3
 _OFFSET, _TAG = range(2)  # positions in the place of an entry and the tag of its key
+# an entry that is so far ahead of the clock came while the clock was wrong
+AHEAD_MS = 158112000000  # five years
 KEPT_MS = 300000  # how long a request is remembered
 _KEPT = 64  # the most requests that are remembered, for all stores
 # the limit of the console's conversation when the store has none, so that others keep some room
@@ -158,12 +161,18 @@ def asked(log, request: bytes, now: int):
             with open(log.path, "rb") as file:
                 _, place, of, crc, count = _head(file, log.requests[number])
                 n, at = head(file, log.requests[number] + HEAD_BYTES)
+            at = known_time(at, now)
             if of == request and (not now or not at or now - at <= KEPT_MS):
                 return crc, log.places[place - 1], n, count
     return None
 
 
 # -- entries
+
+
+def known_time(at: int, now: int) -> int:
+    """Return the time *at* of an entry, 0 where the clock was years ahead of *now* when it came."""
+    return 0 if now and at > now + AHEAD_MS else at
 
 
 def head(file, offset: int) -> tuple:
@@ -230,7 +239,7 @@ def add(log, place, store, file, offset: int, entry: tuple):
     place.offsets.append(offset)
     place.tags.append(tag)
     place.count += 1
-    place.last, place.at = n, max(at, place.at)
+    place.last, place.at = n, max(at, known_time(place.at, at))
     if store and store.max_entries:
         if not DOES >> 4 * store.type & SINGLE:
             cut(log, place, file, n - store.max_entries + 1)
@@ -289,6 +298,7 @@ def expire(log, place, store, file, now: int):
     if store.max_age_s and now:
         for i in range(place.first, len(place.offsets)):
             n, at = head(file, place.offsets[i]) if place.offsets[i] else (0, 0)
+            at = known_time(at, now)
             if at >= now - store.max_age_s * 1000:
                 break
             if at:
@@ -374,5 +384,5 @@ def _counts(log, place, at: list, file, record: tuple) -> bool:
         n <= place.last < n + count
         or request != bytes(16)
         and offset >= log.requests[0]
-        and (not now or not when or now - when <= KEPT_MS)
+        and (not now or not known_time(when, now) or now - when <= KEPT_MS)
     )

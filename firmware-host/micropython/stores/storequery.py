@@ -17,6 +17,7 @@ from storelog import (
     entry_of,
     expire,
     head,
+    known_time,
     place_of,
     positions,
     raw,
@@ -43,12 +44,12 @@ def query(log, store, part: str, details: tuple, now: int) -> dict:
         expire(log, place, store, file, now)
         if kind == "key":
             most = 1 if DOES >> 4 * store.type & SINGLE else min(top, store.snapshots or top)
-            return _answer(log, place, file, _by_key(log, place, file, what, most), top)
+            return _answer(log, place, file, _by_key(log, place, file, what, most), top, now)
         if kind == "time-range":
-            answer = _answer(log, place, file, _by_time(place, file, what), top)
+            answer = _answer(log, place, file, _by_time(place, file, what, now), top, now)
             answer["entries"].reverse()
             return answer
-        return _answer(log, place, file, _by_words(log, place, file, what, top), top)
+        return _answer(log, place, file, _by_words(log, place, file, what, top), top, now)
 
 
 def _by_key(log, place, file, key: str, most: int):
@@ -59,12 +60,17 @@ def _by_key(log, place, file, key: str, most: int):
             yield place.offsets[i], None
 
 
-def _by_time(place, file, span):
+def _by_time(place, file, span, now: int):
     """Yield (offset, None) of the entries in *span* (first and last ms), the newest first, without
     the entries that have no time.  With None, of all entries.
+
+    An entry that came while the clock was years ahead counts as old as the one after it.
     """
+    later = now
     for i in positions(place):
         at = span and head(file, place.offsets[i])[ENTRY_AT]
+        if at:
+            at = later = known_time(at, now) or later
         if at and at < span[_FIRST]:
             return
         if not span or at and at <= span[_LAST]:
@@ -120,13 +126,14 @@ def _score(there: list, wanted: list) -> float:
     return total / len(wanted)
 
 
-def _answer(log, place, file, rows, top: int) -> dict:
+def _answer(log, place, file, rows, top: int, now: int) -> dict:
     """Return {"entries"} with at most *top* of *rows* in the form that callers see; with
     "truncated" when there are more, or they are too long.
     """
     found, size = [], 0
     for offset, score in rows:
         n, at, content, key, metadata = read(log, file, offset)
+        at = known_time(at, now)
         size += len(content if isinstance(content, str) else log.dumps(content)) + _EACH
         if len(found) >= top or found and size > MAX_ANSWER:
             return {"entries": found, "truncated": True}

@@ -26,6 +26,7 @@ from storelog import (
     cut,
     expire,
     head,
+    known_time,
     place_of,
     positions,
     raw,
@@ -116,7 +117,7 @@ def put(log, store, part: str, record: tuple, entries: list, texts: list, now: i
         ):
             raise
         place = _ready(log, store, part, entries, size, now)
-    at = max(now, place.at) if now else 0
+    at = max(now, known_time(place.at, now)) if now else 0
     _write(
         log,
         place,

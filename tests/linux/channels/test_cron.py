@@ -412,3 +412,28 @@ def test_a_clock_that_is_set_after_the_first_start_has_missed_nothing(tmp_path, 
     assert turns(of) == runs
     of.move(60000)
     assert turns(of) == runs + 1
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["goes on", "starts again"])
+@pytest.mark.parametrize("missed", ["skip", "once", "all"])
+def test_a_clock_that_is_years_ahead_for_a_while_makes_up_for_nothing(tmp_path, missed, again):
+    settings = SAYS % ('missed = "%s"' % missed, "echo x")
+    of = world(tmp_path, settings=settings, overlap_policy="queue")
+    of.channels.set_ms = lambda: of.shift_s * 1000
+    of.channels.all[0]._source = None
+    of.move(60000)
+    assert turns(of) == 1
+    of.shift_s = 73 * 366 * DAY_S
+    of.poll()
+    assert turns(of) == 1
+    of.move(60000)
+    assert turns(of) == 2, "each minute has its run, whatever the year"
+    of.shift_s = 0
+    if again:
+        of.opened()
+        of.channels.set_ms = lambda: of.shift_s * 1000
+    of.poll()
+    assert turns(of) == 2
+    for minute in range(3, 6):
+        of.move(60000)
+        assert turns(of) == minute

@@ -116,6 +116,20 @@ def test_a_clock_that_nobody_has_set_brings_nothing_back_and_takes_nothing_away(
     assert world.all(one) == []
 
 
+@pytest.mark.parametrize("one", [paper(), store()], ids=["files", "database"])
+def test_a_clock_that_was_years_ahead_once_leaves_no_trace(world, one):
+    right = world.now
+    world.put(one, "before")
+    world.now = right + 73 * 366 * 86400000
+    world.put(one, "a", "b")
+    world.now = right + 1000
+    for text in ("after", "again"):
+        world.again().put(one, text)
+    texts = ["before", "a", "b", "after", "again"]
+    found = world.found(one, "time-range", (right, right + 60000))
+    assert [entry["content"] for entry in found] == texts == world.again().all(one)
+
+
 @pytest.mark.parametrize("make", [paper, store], ids=["files", "database"])
 def test_compaction(world, make):
     one = make(max_entries=10, compaction=TRUNCATE)
