@@ -67,6 +67,7 @@ NO_NAMES = {
         SOCK_NONBLOCK SO_PEERCRED SO_BINDTODEVICE SO_DOMAIN SO_PROTOCOL TCP_KEEPIDLE
         TCP_USER_TIMEOUT""",
         "select": "epoll EPOLLIN EPOLLOUT EPOLLERR EPOLLHUP POLLRDHUP",
+        "time": "CLOCK_BOOTTIME",
     },
 }
 # a file that is read or written in the encoding of a machine is an error
@@ -81,7 +82,7 @@ def play(system: str) -> None:
             importlib.import_module(name)
         except ImportError:
             pass
-    locks = importlib.import_module("fcntl")
+    locks, epoll = importlib.import_module("fcntl"), importlib.import_module("select").epoll
     _play_ports(system)
     _keep_which()
     _keep_certificates()
@@ -92,6 +93,8 @@ def play(system: str) -> None:
     _hide_linux_paths(sys.modules["os"])
     if system == "windows":
         _be_windows(sys.modules["os"], locks)
+    else:
+        _play_kqueue(sys.modules["select"], epoll)
     for name in NO_MODULES[system]:
         sys.modules[name] = None  # importing it is an ImportError
 
@@ -154,6 +157,49 @@ def _hide_linux_paths(system_os) -> None:
         known = getattr(os.path, name)
         setattr(system_os.path, name, lambda path, known=known: not is_linux(path) and known(path))
     sys.modules["os.path"] = system_os.path
+
+
+def _play_kqueue(select, epoll) -> None:
+    """kqueue(2) over epoll, for READ and WRITE, as docs.python.org/3/library/select has it."""
+
+    class Event:
+        def __init__(self, ident, filter=-1, flags=1, fflags=0, data=0, udata=0):
+            self.ident, self.filter, self.flags = ident, filter, flags
+
+    class Queue:
+        def __init__(self):
+            self._epoll, self._filters = epoll(), {}
+            self.fileno, self.close = self._epoll.fileno, self._epoll.close
+
+        def control(self, changes, most, timeout=None):
+            for one in changes or ():
+                filters = self._filters.setdefault(one.ident, set())
+                if (
+                    not filters
+                    and one.flags != select.KQ_EV_ADD
+                    or (one.flags == select.KQ_EV_DELETE and one.filter not in filters)
+                ):
+                    raise FileNotFoundError(2, "No such file or directory")
+                (filters.add if one.flags == select.KQ_EV_ADD else filters.discard)(one.filter)
+                mask = sum(1 if f == select.KQ_FILTER_READ else 4 for f in filters)
+                try:
+                    self._epoll.modify(one.ident, mask)
+                except FileNotFoundError:
+                    self._epoll.register(one.ident, mask)
+                if not filters:
+                    self._epoll.unregister(one.ident)
+            if not most:
+                return []
+            found = []
+            for fd, event in self._epoll.poll(timeout):
+                for filter, mask in ((select.KQ_FILTER_READ, ~4), (select.KQ_FILTER_WRITE, 4)):
+                    if event & mask and filter in self._filters[fd]:
+                        found.append(Event(fd, filter))
+            return found[:most]
+
+    select.kqueue, select.kevent = Queue, Event
+    select.KQ_FILTER_READ, select.KQ_FILTER_WRITE = -1, -2
+    select.KQ_EV_ADD, select.KQ_EV_DELETE = 1, 2
 
 
 def _be_windows(system_os, locks) -> None:

@@ -26,6 +26,7 @@ from clawlite.core.image.image import CHANNELS
 from clawlite.linux.channels.access import ADMIN, OPEN, ROLE_NAMES, VIEWER
 from clawlite.linux.channels.channel import MAX_ACTOR, TRY_AGAIN_MS, Channel
 from clawlite.linux.files.files import state_folder
+from clawlite.linux.files.marks import UP
 from clawlite.linux.files.process_lock import ProcessLock
 from clawlite.linux.io import signals, stdio
 from clawlite.linux.memory.memory import wall_ms
@@ -42,7 +43,7 @@ def channels_of(agent, tells: bool):
 
 def _set_ms() -> int:
     """Return wall-clock ms less the ms since the machine was switched on, asleep or not."""
-    return wall_ms() - time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000000
+    return wall_ms() - time.clock_gettime_ns(UP) // 1000000
 
 
 class Channels:

@@ -2,5 +2,5 @@
 filters, control groups, limits.  The room sandbox decides which call gets which of them.
 
 Imports: files.
-Used by: sandbox, swarm_commands.
+Used by: doctor, sandbox, swarm_commands, tools.
 """

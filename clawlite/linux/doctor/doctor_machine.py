@@ -153,6 +153,12 @@ def sandbox(here, engine=None) -> list:
 
     engine  function(folder of a workspace) -> sandbox.engine.Engine
     """
+    from clawlite.linux.confinement.kernel import check_kernel
+
+    try:
+        check_kernel()
+    except ClawError as e:
+        return [("sandbox", WRONG, e.message, e.hint)]
     from clawlite.linux.sandbox import probe
 
     if engine is None:

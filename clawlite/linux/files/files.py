@@ -280,6 +280,14 @@ def replace_file(path: str, data: bytes, mode: int = 0o600):
     os.replace(draft, path)
 
 
+def sync_data(fd: int):
+    """Bring what was written to an open file to the disk.  Raises ``OSError``."""
+    if hasattr(os, "fdatasync"):
+        os.fdatasync(fd)
+    else:  # macOS
+        os.fsync(fd)
+
+
 def write_whole(fd: int, data: bytes):
     """Write all of *data*.  Raises ``OSError``: a part of it may stand there then."""
     at = os.write(fd, data)

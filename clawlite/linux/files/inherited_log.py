@@ -16,7 +16,7 @@ engine has acknowledged them (docs/adr/0208).
 import fcntl
 import os
 
-from clawlite.linux.files.files import leads_to_inode, print_to_stderr
+from clawlite.linux.files.files import leads_to_inode, print_to_stderr, sync_data
 from clawlite.linux.files.record_log import RecordLog, is_sealed, sealed
 
 _MANY = 1000  # rows
@@ -64,7 +64,7 @@ class InheritedLog:
     def sync(self):
         """Bring the rows to the disk, so that they survive a power cut."""
         if self._keys:
-            os.fdatasync(self._log.fd)
+            sync_data(self._log.fd)
 
     def done(self, key: str):
         """Note that the row with this key is done; when all are, empty the file."""

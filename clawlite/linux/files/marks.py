@@ -166,16 +166,29 @@ def number_of(run) -> int:
     return (run("SELECT number FROM written").fetchone() or (0,))[0]
 
 
+# the clock of the time since the boot, also while the machine slept; macOS' own counts that
+UP = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
 def boot_id() -> str:
     """Return an id of the present boot of this machine, "" where the system names none."""
-    if _boot:
-        return _boot[0]
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            _boot.append(file.read(40).strip())
-    except OSError:
-        _boot.append("")
+    if not _boot:
+        try:
+            with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+                _boot.append(file.read(40).strip())
+        except OSError:
+            _boot.append(_boot_of_macos())
     return _boot[0]
+
+
+def _boot_of_macos() -> str:
+    from subprocess import DEVNULL, PIPE, run
+
+    try:
+        words = ["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"]
+        return run(words, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL).stdout.decode().strip()
+    except OSError:
+        return ""
 
 
 _boot: list = []

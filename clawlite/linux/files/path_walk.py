@@ -15,12 +15,12 @@ import stat
 
 from clawlite.core.base.errors import ClawError, SandboxDenied
 from clawlite.core.base.printable import escape_line
-from clawlite.linux.files.real_path import open_real
+from clawlite.linux.files.real_path import PATH_ONLY, open_real
 
 _WRITABLE = 1  # position in a row of mounts
 
 MAX_STEPS = 1024  # components that one path may take, those of links on its way too
-_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = PATH_ONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # errors that mean: another process has just replaced this folder, look again
 _AGAIN = (errno.ELOOP, errno.ENOTDIR, errno.ENOENT)
 

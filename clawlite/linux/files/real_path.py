@@ -13,7 +13,9 @@ import os
 import stat
 
 MAX_LINKS = 40  # of one path, as the kernel's own limit
-_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# macOS has no O_PATH: there a folder that is passed must be readable, too
+PATH_ONLY = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
+_FOLDER = PATH_ONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class PathChanged(OSError):
@@ -54,7 +56,7 @@ def follow(path: str) -> tuple:
     return at or "/", folders
 
 
-def open_real(path: str, flags: int = os.O_PATH, top: str = "/", make=None) -> int:
+def open_real(path: str, flags: int = PATH_ONLY, top: str = "/", make=None) -> int:
     """Return a descriptor of *path*, of which no component is a link.
 
     flags  to open its last component
@@ -65,7 +67,7 @@ def open_real(path: str, flags: int = os.O_PATH, top: str = "/", make=None) -> i
     names = [name for name in path.split("/") if name]
     if not names:
         return os.open(top, flags | os.O_CLOEXEC)
-    fd = os.open(top, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = os.open(top, PATH_ONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     for index, name in enumerate(names):
         above, is_last = fd, index == len(names) - 1
         try:
@@ -100,7 +102,7 @@ def open_entry(name: str, flags: int, folder: int, path: str) -> int:
         e.filename = path
         raise
     # O_PATH opens a link itself
-    if flags & os.O_PATH and not flags & os.O_DIRECTORY and stat.S_ISLNK(os.fstat(fd).st_mode):
+    if flags & PATH_ONLY and not flags & os.O_DIRECTORY and stat.S_ISLNK(os.fstat(fd).st_mode):
         os.close(fd)
         raise PathChanged(path)
     return fd

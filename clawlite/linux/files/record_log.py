@@ -21,7 +21,7 @@ import os
 import struct
 from binascii import crc32
 
-from clawlite.linux.files.files import aside, leads_to_inode, tell_replaced, write_whole
+from clawlite.linux.files.files import aside, leads_to_inode, sync_data, tell_replaced, write_whole
 from clawlite.linux.files.regular_file import open_regular
 
 _PIECE = 1 << 20  # bytes that are read at once
@@ -96,7 +96,7 @@ class RecordLog:
         try:
             write_whole(self.fd, data)
             if lasting:
-                os.fdatasync(self.fd)
+                sync_data(self.fd)
         except OSError:
             os.ftruncate(self.fd, self.size)
             self._is_cut = True
@@ -133,7 +133,7 @@ class RecordLog:
             file.writelines(parts)
             file.flush()
             if lasting:
-                os.fdatasync(file.fileno())
+                sync_data(file.fileno())
             if self._mark:
                 mark = self._mark.of_end(file.fileno(), file.tell())
                 self._mark.expect(mark)

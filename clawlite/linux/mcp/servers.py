@@ -15,7 +15,6 @@ agent.
 7. Whatever a server sends, the agent and the calls of other servers go on.
 """
 
-import select
 from time import monotonic
 
 from clawlite import __version__
@@ -33,6 +32,7 @@ from clawlite.core.mcp.mcp_client import (
 )
 from clawlite.core.mcp.mcp_pin import changed, pin_of
 from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.io.watch import READ, WRITE, Watch
 from clawlite.linux.mcp.server_process import MAX_ERRORS
 
 CALL_MS = 60000  # of a call that nothing else limits
@@ -146,14 +146,14 @@ class Servers:
         self._asks, self._seam = seam.asks, seam
         self._servers = {row[0]: _Server(-1 - i, *row) for i, row in enumerate(rows)}
         self._begin, self._remote = begin, remote
-        self._epoll = select.epoll()
+        self._watch = Watch()
         self._by_fd = {}  # descriptor -> server
         self._tasks = {}  # task -> server
         self._done = []
 
     def fileno(self) -> int:
         """Return a descriptor that is readable when ``poll`` has something to do."""
-        return self._epoll.fileno()
+        return self._watch.fileno()
 
     @property
     def is_busy(self) -> bool:
@@ -196,7 +196,7 @@ class Servers:
 
     def poll(self, now_ms: int) -> list:
         """Return [(task, outcome), ...] of the calls that have ended."""
-        for fd, event in self._epoll.poll(0):
+        for fd, event in self._watch.poll():
             server = self._by_fd.get(fd)
             if server is not None:
                 self._contain(server, now_ms, self._heed, fd, event)
@@ -220,7 +220,7 @@ class Servers:
         """See to what has come on *fd*."""
         if fd != server.process.stream.fileno():
             self._read_errors(server, fd)
-        elif event & ~select.EPOLLOUT:
+        elif event & READ:
             self._read(server, now_ms)
         else:
             self._write(server, now_ms)
@@ -285,7 +285,7 @@ class Servers:
         for server in running:
             server.calls.clear()
             self._end(server)
-        self._epoll.close()
+        self._watch.close()
 
     # -- one server
 
@@ -313,11 +313,11 @@ class Servers:
             descriptors.append(server.process.fileno())
         for fd in descriptors:
             self._by_fd[fd] = server
-            self._epoll.register(fd, select.EPOLLIN)
+            self._watch.set(fd, READ)
 
     def _read_errors(self, server: _Server, fd: int):
         if not server.process.read_errors():  # it has closed it
-            self._epoll.unregister(fd)
+            self._watch.forget(fd)
             del self._by_fd[fd]
 
     def _read(self, server: _Server, now_ms: int):
@@ -550,8 +550,7 @@ class Servers:
             out.clear()
         if server.is_writing != bool(out):
             server.is_writing = bool(out)
-            events = select.EPOLLIN | (select.EPOLLOUT if out else 0)
-            self._epoll.modify(stream.fileno(), events)
+            self._watch.set(stream.fileno(), READ | WRITE if out else READ)
         return len(out) <= MAX_UNSENT
 
     def _check_deadlines(self, server: _Server, now_ms: int):
@@ -610,7 +609,7 @@ class Servers:
 
     def _note_closed(self, server: _Server, now_ms: int):
         """Its stream has closed: what it said last comes by another way, soon."""
-        self._epoll.unregister(server.process.stream)
+        self._watch.forget(server.process.stream.fileno())
         del self._by_fd[server.process.stream.fileno()]
         server.gone_ms = now_ms + WAIT_MS
 
@@ -647,7 +646,7 @@ class Servers:
 
     def _end(self, server: _Server):
         for fd in [fd for fd, one in self._by_fd.items() if one is server]:
-            self._epoll.unregister(fd)
+            self._watch.forget(fd)
             del self._by_fd[fd]
         server.process.end()
         server.process = server.client = server.ready_ms = server.gone_ms = None

@@ -25,6 +25,8 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.net.netaddress import origin
 from clawlite.linux.net.http_request import Refused, Request, answer, stream_head
 
+# a client has ended its side; macOS tells it when the client is read
+_ENDED = getattr(select, "POLLRDHUP", 0)
 MOST = 64
 PER_ADDRESS = 32  # no address may use more than half of the clients
 LEAVING = 256  # clients that were answered and have not closed yet
@@ -155,7 +157,7 @@ class Server:
         poll.register(self._reader, select.POLLIN)
         poll.register(self._listener.fileno(), select.POLLIN)
         for fd, client in self._clients.items():
-            waits = select.POLLRDHUP if self._tells_ends and client.waits else 0
+            waits = _ENDED if self._tells_ends and client.waits else 0
             poll.register(
                 fd,
                 select.POLLOUT | waits
@@ -216,7 +218,7 @@ class Server:
 
     def _heed(self, fd: int, client: Client, events: int):
         try:
-            if events & select.POLLRDHUP and client.waits:
+            if events & _ENDED and client.waits:
                 self._drop(fd)
             elif client.out:
                 client.out = client.out[client.sock.send(client.out) :]

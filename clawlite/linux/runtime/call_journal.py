@@ -34,7 +34,7 @@ from clawlite.core.idempotency.idempotency import (
     still,
 )
 from clawlite.linux.files.files import aside, leads_to, state_folder, tell_replaced
-from clawlite.linux.files.marks import Mark, boot_id
+from clawlite.linux.files.marks import UP, Mark, boot_id
 from clawlite.linux.files.record_log import RecordLog
 from clawlite.linux.io.jsontext import dumps, loads
 
@@ -407,7 +407,7 @@ def _last_of(fd: int, at: int, known: list, now: int) -> tuple:
 
 
 def _up_s() -> int:
-    return int(time.clock_gettime(time.CLOCK_BOOTTIME))
+    return int(time.clock_gettime(UP))
 
 
 def _boot() -> str:

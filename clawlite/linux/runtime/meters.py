@@ -12,7 +12,7 @@ import time
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import PROVIDERS
 from clawlite.core.policy.ledger import CALLS, ENTRY_AMOUNT, ENTRY_KEY, Ledger, add
-from clawlite.linux.files.files import aside, state_folder, write_whole
+from clawlite.linux.files.files import aside, state_folder, sync_data, write_whole
 from clawlite.linux.files.marks import replace_marked
 from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import dumps, loads
@@ -181,7 +181,7 @@ class CounterFile:
             data = dumps(spent).encode()
             write_whole(fd, data)
             if self._lasting:
-                os.fdatasync(fd)
+                sync_data(fd)
             status = os.fstat(fd)
         finally:
             os.close(fd)

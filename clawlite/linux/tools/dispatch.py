@@ -32,6 +32,7 @@ from clawlite.core.image.image import (
 )
 from clawlite.core.image.profile import ALLOWLIST, DENY, ENVIRONMENT, FILE, FULL, NONE, SCOPED
 from clawlite.core.policy.policy import paths_of
+from clawlite.linux.confinement.kernel import IS_LINUX, check_kernel
 from clawlite.linux.files.workspace import hidden_paths, make_folder, store_behind
 from clawlite.linux.hardware import buses
 from clawlite.linux.secrets.credentials import Credentials
@@ -136,7 +137,7 @@ class Dispatcher:
         self._services = self._gateway = None
         # task -> name of the tool in the sandbox, None for a function of tools.py
         self._jobs = {}
-        if profile.level != NONE:
+        if profile.level != NONE and IS_LINUX:
             self._sandbox().prepare()
 
     @property
@@ -331,6 +332,7 @@ class Dispatcher:
 
     def _sandbox(self):
         if self._engine is None:
+            check_kernel()
             from clawlite.linux.files.workspace import NOBODY, hand_over
             from clawlite.linux.sandbox.engine import Engine
 
