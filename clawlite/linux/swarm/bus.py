@@ -91,6 +91,7 @@ _AT_IT = "from tasks where id = ? and state = ? and process = ?"
 
 
 _UNREAD = object()
+_NOTHING: dict = {str: "", int: 0}
 _LOCKED = "another process has locked its folder for %d s"
 _NOT_SOUND = "what the swarm has on record of it cannot be read"
 _PROCESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}\Z")
@@ -832,7 +833,7 @@ class Bus:
             "select what, who, at_ms from events where task = ? order by rowid desc limit 1",
             (_WHOLE,),
         ).fetchone() or (_RESUMED,)
-        return tuple(of) if what == _STOPPED else None
+        return _as(of, str, int) if what == _STOPPED else None
 
     def is_known(self) -> bool:
         """Return whether what is read here is what the others have written, as far as that can be
@@ -894,18 +895,19 @@ class Bus:
         """Return the last *most* tasks, the newest first: [(id, description, state, sender, tries,
         created ms), ...].
         """
-        return self._rows(
+        rows = self._rows(
             "select id, description, state, sender, tries, created_ms from tasks "
             "order by created_ms desc, rowid desc limit ?",
             most,
         )
+        return [_as(row, str, str, str, str, int, int) for row in rows]
 
     def page(self, states: list, before, most: int) -> list:
         """Return the *most* newest tasks in one of *states* that are older than the number
         *before* (None: all): [(number, id, state, created ms), ...].
         """
         marks = ", ".join("?" * len(states))
-        return self._rows(
+        rows = self._rows(
             "select rowid, id, state, created_ms from tasks where (? is null or rowid < ?) and "
             "state in (%s) order by rowid desc limit ?" % marks,
             before,
@@ -913,6 +915,7 @@ class Bus:
             *states,
             most,
         )
+        return [_as(row, int, str, str, int) for row in rows]
 
     def count(self, states: tuple, sender=None) -> int:
         """Return how many tasks are in one of *states*, of *sender* or of all."""
@@ -935,21 +938,22 @@ class Bus:
             "where rowid = (select report from tasks where id = ?)",
             task_id,
         )
-        return rows[0][:2] + (_result(rows[0][2]), *rows[0][3:]) if rows else None
+        return _report(rows[0]) if rows else None
 
     def history(self, task_id: str) -> tuple:
         """Return ([(ms, what, who), ...], [(ms, who, status, result, tokens, duration ms), ...]) of
         a task: its events and its reports.
         """
-        return self._rows(
+        events = self._rows(
             "select at_ms, what, who from events where task = ? order by rowid", task_id
-        ), [
-            (*row[:3], _result(row[3]), *row[4:])
-            for row in self._rows(
-                "select at_ms, who, status, result, tokens, duration_ms from reports "
-                "where task = ? order by rowid",
-                task_id,
-            )
+        )
+        reports = self._rows(
+            "select at_ms, who, status, result, tokens, duration_ms from reports "
+            "where task = ? order by rowid",
+            task_id,
+        )
+        return [_as(row, int, str, str) for row in events], [
+            (*_as((at_ms,), int), *_report(row)) for at_ms, *row in reports
         ]
 
     # -- below
@@ -1142,6 +1146,23 @@ def _result(text):
     """Return the result of a report."""
     value = _value(text)
     return {"error": "it cannot be read"} if value is _UNREAD else value
+
+
+def _report(row) -> tuple:
+    """Return (by, status, result, tokens, duration ms) of a *row* that has the same columns."""
+    by, status, result, *counts = row
+    numbers = int | None, int | None
+    return (*_as((by, status), str, str), _result(result), *_as(counts, *numbers))
+
+
+def _as(row, *kinds) -> tuple:
+    """Return the values of *row*, each of its kind: one that another program wrote as something
+    else is the empty text, 0 or None.
+    """
+    return tuple(
+        value if isinstance(value, kind) else _NOTHING.get(kind)
+        for value, kind in zip(row, kinds, strict=True)
+    )
 
 
 def _is_sound(row: tuple) -> bool:

@@ -316,3 +316,26 @@ def test_a_pipe_in_the_place_of_the_log_keeps_nobody_waiting(world):
     os.mkfifo(folder / "swarm.db-wal")
     with pytest.raises(ClawError, match="cannot be used"):
         Bus(str(folder), lambda: NOW, os.urandom)
+
+
+@pytest.mark.parametrize("wrong", [None, b"\xff\0", "x", 1.5, 1 << 62])
+def test_what_people_are_shown_has_the_types_of_the_tables(world, wrong):
+    """``swarm status`` and ``swarm trace`` were tracebacks."""
+    bus, other, _ = world
+    other("update tasks set description = ?, sender = ?, tries = ?, created_ms = ?", *[wrong] * 4)
+    other("insert into events values ('one', ?, ?, ?)", *[wrong] * 3)
+    other("insert into events values ('', ?, 'stopped', ?)", *[wrong] * 2)
+    row = "insert into reports values ('one', ?, ?, ?, ?, ?, ?)"
+    other(row, *[wrong] * 6)
+    other("update tasks set state = 'completed', report = (select max(rowid) from reports)")
+    kinds = [int, str, str]
+    counts = [int | None] * 2
+    for found, wanted in (
+        (bus.tasks(9)[0], [str] * 4 + [int] * 2),
+        (bus.page(["completed"], None, 9)[0], [int, str, str, int]),
+        (bus.history("one")[0][-1], kinds),
+        (bus.history("one")[1][-1], [*kinds, object, *counts]),
+        (bus.outcome("one"), [str, str, object, *counts]),
+        (bus.stopped(), [str, int]),
+    ):
+        assert len(found) == len(wanted) and all(map(isinstance, found, wanted)), found
