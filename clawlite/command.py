@@ -182,7 +182,7 @@ def _call(target: str, verb, values: dict):
     """Call *target*, "layer.room.file:function"; return its exit code.  Raises ``ClawError`` and
     ``ImportError``.
     """
-    from clawlite.verbs import AGENT
+    from clawlite.agent_verbs import AGENT
 
     if target == AGENT:
         return _run_agent(verb.name, values)
@@ -226,7 +226,7 @@ def _missing(e: ImportError, verb) -> Exception:
     what = "the host packages" if extra == "host" else "a package"
     other = ", or name an image that was built elsewhere" if "IMAGE" in verb.words else ""
     return ClawError(
-        "clawlite %s needs %s (%s is missing)" % (verb.name, what, package),
+        "%s needs %s (%s is missing)" % (verb.name, what, package),
         "pip install 'clawlite[%s]'%s" % (extra, other),
     )
 

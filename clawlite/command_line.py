@@ -1,15 +1,15 @@
 """The parser of the command line, made from the table in verbs.py.
 
-1. The verb is the longest name that the first words spell.  Options may stand anywhere behind it,
-   as ``--a=b`` or ``--a b``; behind ``--`` every word is taken as it is.
+1. The verb is the longest name that the first words spell (command_words.py).  Options may stand
+   anywhere behind it, as ``--a=b`` or ``--a b``; behind ``--`` every word is taken as it is.
 2. A word that is none of the verb's is never taken for something else: it is refused, with what
    was most likely meant.
-3. It imports nothing before something is wrong: ``run``, ``ask`` and ``serve`` pass here before
-   they are READY.
+3. ``run``, ``ask`` and ``serve`` pass here before they are READY: nothing is imported before
+   something is wrong.
 """
 
+from clawlite.agent_verbs import AGENTS, HERE, MANY, REQUIRED, THERE
 from clawlite.core.base.errors import ClawError
-from clawlite.verbs import HERE, HIDDEN, MANY, REQUIRED, SAME, THERE, VERBS
 
 HELP = ("--help", "-h")
 
@@ -24,56 +24,18 @@ class UsageError(ClawError):
 
 def find(words: list) -> tuple:
     """Return (``Verb``, the words behind its name).  Raises ``UsageError``: there is none."""
-    name, rest = words[0], words[1:]
-    if name not in VERBS:
-        raise _unknown_verb("", name)
-    while rest and not rest[0].startswith("-"):
-        longer = "%s %s" % (name, rest[0])
-        if longer not in VERBS and longer not in SAME:
-            _refuse_misspelt(VERBS[name], rest[0])
-            break
-        name, rest = SAME.get(longer, longer), rest[1:]
-    return VERBS[name], rest
+    for verb in AGENTS:
+        if verb.run and verb.name == words[0]:
+            return verb, words[1:]
+    from clawlite.command_words import search
+
+    return search(words)
 
 
 def is_help(words: list) -> bool:
     """Whether *words* ask for help."""
     end = words.index("--") if "--" in words else len(words)
     return any(word in HELP for word in words[:end])
-
-
-def verbs_below(name: str) -> list:
-    """Return the verbs whose names have one word more than *name*."""
-    depth = name.count(" ") + 1
-    return [
-        verb
-        for verb in VERBS.values()
-        if verb.about and verb.name.startswith(name + " ") and verb.name.count(" ") == depth
-    ]
-
-
-def _refuse_misspelt(verb, word: str) -> None:
-    """Raise ``UsageError`` when *word* is most likely the name of a verb below *verb*."""
-    import os
-
-    below = [one.name.rpartition(" ")[2] for one in verbs_below(verb.name)]
-    if not (verb.run or verb.there):
-        raise _unknown_verb(verb.name, word, below)
-    takes_path = "MANIFEST" in verb.words or "PROJECT" in verb.words
-    if below and takes_path and nearest(word, below) and not os.path.lexists(word):
-        raise _unknown_verb(verb.name, word, below)
-
-
-def _unknown_verb(above: str, word: str, known=()) -> UsageError:
-    known = known or [name for name in VERBS if " " not in name]
-    near = nearest(word, known)
-    name = (above + " " + near).strip()
-    message = "there is no command %s" % quoted((above + " " + word).strip())
-    if near:
-        return UsageError(above, message, "did you mean %s?" % quoted(name))
-    if above:
-        return UsageError(above, message, "commands: " + ", ".join(known))
-    return UsageError(above, message, "all commands: clawlite --help")
 
 
 def parse(verb, words: list) -> dict:
@@ -152,6 +114,8 @@ def _checked(verb, name: str, kind, value: str):
     """Return *value* as *kind* says.  Raises ``UsageError``."""
     if not isinstance(kind, tuple):
         return value
+    from clawlite.command_words import nearest, one_of, quoted
+
     if isinstance(kind[0], str):
         if value in kind:
             return value
@@ -188,13 +152,9 @@ def _place(verb, plain: list, found: dict) -> None:
         if is_missing and not word.startswith("["):
             raise _wrong(verb, "expected %s" % name)
     if plain:
+        from clawlite.command_words import quoted
+
         raise _wrong(verb, "unexpected %s" % quoted(plain[0]))
-
-
-def _unknown_option(verb, name: str) -> UsageError:
-    known = [option.name for option in verb.options if option.place != HIDDEN]
-    near = nearest(name, known) or nearest(name, HELP[:1])
-    return _wrong(verb, "unknown option %s" % quoted(name)[1:-1], near)
 
 
 def _wrong(verb, message: str, near: str = "") -> UsageError:
@@ -206,26 +166,10 @@ def _wrong(verb, message: str, near: str = "") -> UsageError:
     return UsageError(verb.name, message, usage(verb))
 
 
-def nearest(word: str, known) -> str:
-    """Return the nearest of *known* to *word*, or "" when none is near.  Letters that changed
-    places always count; else the cut-off grows for short words.
-    """
-    from difflib import get_close_matches
+def _unknown_option(verb, name: str) -> UsageError:
+    from clawlite.agent_verbs import HIDDEN
+    from clawlite.command_words import nearest, quoted
 
-    bare = {name.lower().strip("-"): name for name in known}
-    word = word.lower().strip("-")[:100]
-    near = [name for name in bare if len(word) > 1 and sorted(name) == sorted(word)]
-    near = near or get_close_matches(word, bare, 1, 0.75 if len(word) < 5 else 0.7)
-    return bare[near[0]] if near else ""
-
-
-def quoted(word: str) -> str:
-    """Return *word*, which a stranger may have chosen, on one line in quotes."""
-    from clawlite.core.base.printable import escape_line
-
-    return '"%s"' % escape_line(word.encode("utf-8", "backslashreplace").decode(), 60)
-
-
-def one_of(names) -> str:
-    names = list(names)
-    return ", ".join(names[:-1]) + " or " + names[-1] if len(names) > 1 else names[0]
+    known = [option.name for option in verb.options if option.place != HIDDEN]
+    near = nearest(name, known) or nearest(name, HELP[:1])
+    return _wrong(verb, "unknown option %s" % quoted(name)[1:-1], near)

@@ -4,67 +4,32 @@
    are made from it.  A verb is one row here and one function in linux/ or host/.
 2. The function gets each option and each word of the verb as a named argument: ``--dry-run`` as
    ``dry_run``, MANIFEST as ``manifest``, or as ``dest``, where a name says more.
-3. ``run``, ``ask`` and ``serve`` read this before they are READY: rows, and no work.
+3. agent_verbs.py says what a row is, and has those of ``run``, ``ask``, ``serve`` and ``mcp``.
 """
 
+from clawlite.agent_verbs import (
+    AGENTS,
+    BOARDS,
+    HERE,
+    ITSELF,
+    LOOK,
+    MAKE,
+    MANIFEST,
+    MANY,
+    ON_BOARD,
+    REQUIRED,
+    TOGETHER,
+    Option,
+    Verb,
+)
 
-class Option:
-    """An option of a verb; or, by its name in ``words``, what is to be known of a word.
-
-    metavar  what its value is called; "" for a flag, "[PORT]" where it may be left out (it is ""
-             then), two words for two values
-    default  what the function gets without it; False for a flag, () where it is MANY
-    kind     MANY: may be repeated; REQUIRED; (least, most): a number, whole where *least* is; or
-             the words that it may be
-    dest     the name of the function's argument
-    place    HERE: not on a board; THERE: only with --port or --dir; HIDDEN: for programs
-    """
-
-    def __init__(self, name, metavar="", about="", default=None, kind=None, dest="", place=""):
-        self.name, self.metavar, self.about, self.default = name, metavar, about, default
-        self.kind, self.place = kind, place
-        self.dest = dest or name.lstrip("-").replace("-", "_").lower()
-
-
-class Verb:
-    """A verb: "run"; or "swarm run", which is below "swarm".
-
-    group    under which the help lists it; "": the help of the verb above it does
-    about    what it does; its first sentence is what lists say
-    words    "TEXT [MANIFEST|IMAGE]"; "FOLDER..." is one or more, "[FOLDER]..." any number
-    run      "linux.admin.trace:show", module and function; the first word is the layer that runs it
-    there    the same, with --port or --dir; a verb without either has only verbs below it
-    gives    names of what command.py gives to the function
-    code     exit code of an error that names none
-    windows  whether it runs there; None: where the host runs it
-    """
-
-    def __init__(
-        self, name, group, about, words="", run="", *options,
-        there="", gives=(), code=2, windows=None,
-    ):  # fmt: skip
-        self.name, self.group, self.about, self.words, self.run = name, group, about, words, run
-        self.options = [one for one in options if one.name.startswith("-")]
-        self.described = {one.name: one for one in options if not one.name.startswith("-")}
-        self.there, self.gives, self.code = there, gives, code
-        self.windows = run.startswith("host.") if windows is None else windows
-
-
-MANY, REQUIRED = "many", "required"
-HERE, THERE, HIDDEN = "here", "there", "hidden"
-TALK, MAKE, BOARDS = "Talk to an agent", "Make an agent", "Bring it to a board"
-LOOK, TOGETHER, ITSELF = "Look after an agent", "Connect agents and devices", "clawlite itself"
-GROUPS = (TALK, MAKE, BOARDS, LOOK, TOGETHER, ITSELF)
-AGENT = "linux.admin.commands:run"  # command.py compiles a manifest first
 SHELLS = ("bash", "zsh", "fish")
 SAME = {"gateway serve": "gateway"}  # another name of a verb
 
 # fmt: off
-_AGENT = "[MANIFEST|IMAGE]"
 _JSON = Option("--json", "", "one JSON document on stdout", dest="as_json")
 _PORT = Option("--port", "PORT",
     "a device, a link to one, or an id of clawlite ports; else the only board")
-_THERE = Option("--port", "[PORT]", "of the agent on a board; alone at the end: the only board")
 _DIR = Option("--dir", "DIR", "a folder in its place: the --fs of a virtual board", dest="folder")
 _FITS = Option("--board", "BOARD", "refuse what this board cannot do")
 _BOARD = Option("--board", "BOARD",
@@ -72,9 +37,6 @@ _BOARD = Option("--board", "BOARD",
 _ALLOW = Option("--allow-folder", "DIR",
     "files of the manifest may also be here", kind=MANY, dest="allowed")
 _YES = Option("--yes", "", "do not ask")
-_RECORD = Option("--record", "FILE",
-    "append each turn, as the provider builtin:replay plays it", place=HERE)
-_BUILT = Option("--built", place=HIDDEN)  # the image was compiled for this start, by command.py
 _NAMED = Option("--agent", "AGENT", "of this agent, whose image is not needed", place=HERE)
 _NUMBER = Option("NUMBER", "",
     "as the list has it; CHANNEL/NUMBER when several channels have that number")
@@ -83,38 +45,7 @@ _DRY = Option("--dry-run", "", "show what would change, and change nothing")
 _ID = Option("ID", "", "of a task; its first characters are enough")
 
 TABLE = (
-    Verb("run", TALK,
-        "Talk to an agent on this terminal. /help there lists its commands. With --port it is "
-        "built, flashed to a board, and runs there.",
-        _AGENT, AGENT,
-        Option("--port", "[PORT]", "the board; alone at the end: the only board"),
-        Option("--board", "BOARD", "check the agent for this board", place=THERE),
-        Option("--yes", "", "do not ask before it is flashed", place=THERE),
-        _RECORD, _BUILT, there="host.cli.board:run", gives=("editor",)),
-    Verb("ask", TALK, "Ask an agent once. Exit code 5 when policy, a sandbox or a person said no.",
-        "TEXT " + _AGENT, AGENT, _THERE,
-        Option("--approve", "", "approve every call that asks first"),
-        Option("--timeout", "SECONDS",
-            "how long the answer of a board may take", 120.0, (0.1, None), place=THERE),
-        _RECORD, _BUILT, there="host.cli.board:ask"),
-    Verb("serve", TALK,
-        "Serve an operator by CKP JSON-RPC. On stdin and stdout, one JSON document a line. In a "
-        "folder without an agent: the one of the manifest in claw.initialize, with inline "
-        "primitives only.",
-        _AGENT, AGENT,
-        Option("--stdio", "", "on stdin and stdout; no other way is built yet"),
-        _BUILT),
-    Verb("mcp", TALK, "Serve the tools of an agent to MCP clients."),
-    Verb("mcp serve", "",
-        "Serve the agent's tools to an MCP client, which starts this command and talks on its "
-        "stdin and stdout. Each call goes through policy, approval, sandbox and audit. Clients "
-        "over HTTP send the agent's secret MCP_TOKEN as Bearer (clawlite secrets set MCP_TOKEN), "
-        "or a token of this machine's gateway: clawlite gateway token NAME --for mcp.",
-        _AGENT, AGENT,
-        Option("--http", "[ADDRESS:]PORT",
-            "serve Streamable HTTP at http://ADDRESS:PORT/mcp, to this machine alone"),
-        Option("--port", "PORT", "the tools of the agent that runs on a board"),
-        _BUILT, there="host.cli.board:serve_tools"),
+    *AGENTS,
     Verb("new", MAKE, "Make a project in the folder NAME. It builds and runs as it is.",
         "NAME", "host.cli.project:new",
         Option("--template", "TEMPLATE", "what it begins as", "greenhouse"),
@@ -154,7 +85,7 @@ TABLE = (
     Verb("tools", MAKE,
         "Show every tool that an agent has. With arguments, sandbox, handler, and what policy "
         "will say.",
-        _AGENT, "host.cli.project:tools",
+        MANIFEST, "host.cli.project:tools",
         Option("--may", "TOOL",
             "show only what policy says of this tool; with a manifest also of one that it lacks"),
         _JSON),
@@ -236,55 +167,55 @@ TABLE = (
         "decided. CALL is its number counted from the end (1, or last, is the last one), or the "
         "request_id of an operator. A board's call comes from its audit, or its log; the board is "
         "reset for that.",
-        "[CALL] " + _AGENT, "linux.admin.trace:show", _THERE, _DIR, _JSON,
+        "[CALL] " + MANIFEST, "linux.admin.trace:show", ON_BOARD, _DIR, _JSON,
         gives=("board",), code=1),
     Verb("audit", LOOK,
         "Show what is on record of an agent. Each call, what decided and what came of it. A board "
         "is reset for it.",
-        _AGENT, "linux.admin.audit:show",
+        MANIFEST, "linux.admin.audit:show",
         Option("--last", "N", "how many records, 0 for all", 20, (0, None)),
-        _THERE, _DIR, _JSON, gives=("board",), code=1),
+        ON_BOARD, _DIR, _JSON, gives=("board",), code=1),
     Verb("audit verify", "",
         "Look whether records were changed, removed, moved or cut off. Exit code 1 when something "
         "is wrong.",
-        _AGENT, "linux.admin.audit:show_verdict",
+        MANIFEST, "linux.admin.audit:show_verdict",
         Option("--anchor", "N:HASH",
             "also, whether record N is the one that was noted earlier, from what verify prints"),
-        _THERE, _DIR, _JSON, gives=("board",), code=1),
+        ON_BOARD, _DIR, _JSON, gives=("board",), code=1),
     Verb("audit take", "",
         "Move the records of a board to a file here. Verifies them, writes them to the new file "
         "AGENT-audit-FIRST-LAST.jsonl, and then removes them from the board, to make room.",
-        _AGENT, "linux.admin.audit:take",
+        MANIFEST, "linux.admin.audit:take",
         Option("--anchor", "N:HASH", "as for verify"),
-        _THERE, _DIR, _JSON, gives=("board",), code=1),
+        ON_BOARD, _DIR, _JSON, gives=("board",), code=1),
     Verb("secrets", LOOK, "Keep secrets of an agent or a board. By the names of secret_ref."),
     Verb("secrets set", "",
         "Keep a secret. Its value comes from stdin, or is asked for without being shown; with "
         "$CLAWLITE_SECRETS_KEY_FILE the store is encrypted (aes-256-gcm).",
-        "NAME " + _AGENT, "linux.admin.secrets:set_value", _NAMED, _THERE, _DIR, _JSON,
+        "NAME " + MANIFEST, "linux.admin.secrets:set_value", _NAMED, ON_BOARD, _DIR, _JSON,
         there="host.cli.board:set_secret", gives=("name_of",), code=1, windows=True),
     Verb("secrets login", "",
         'Sign a person in at an MCP server. ([mcp.NAME.oauth2] flow = "device") What lasts of it '
         "is kept under the name of its credential. It needs the image: clawlite build. Where a "
         "gateway calls the server, sign in on its machine, for all devices or, with NAME.DEVICE, "
         "for one.",
-        "NAME " + _AGENT, "linux.admin.secrets:login", _JSON, code=1, windows=True),
+        "NAME " + MANIFEST, "linux.admin.secrets:login", _JSON, code=1, windows=True),
     Verb("secrets list", "", "List the names of the secrets.",
-        _AGENT, "linux.admin.secrets:show_names", _NAMED, _THERE, _DIR, _JSON,
+        MANIFEST, "linux.admin.secrets:show_names", _NAMED, ON_BOARD, _DIR, _JSON,
         there="host.cli.board:list_secrets", gives=("name_of",), code=1, windows=True),
     Verb("secrets remove", "", "Forget a secret.",
-        "NAME " + _AGENT, "linux.admin.secrets:remove", _NAMED, _THERE, _DIR, _JSON,
+        "NAME " + MANIFEST, "linux.admin.secrets:remove", _NAMED, ON_BOARD, _DIR, _JSON,
         there="host.cli.board:remove_secret", gives=("name_of",), code=1, windows=True),
     Verb("channels", LOOK, "See messages that an agent has given up."),
     Verb("channels dead", "",
         "List messages of queues that the agent has given up. Each time that it began one of "
         "them, the agent ended without warning.",
-        _AGENT, "linux.admin.dead_letters:show", _JSON, code=1),
+        MANIFEST, "linux.admin.dead_letters:show", _JSON, code=1),
     Verb("channels dead retry", "",
         "Run a message again. Within 10 s when the agent is running, otherwise when it starts.",
-        "NUMBER " + _AGENT, "linux.admin.dead_letters:retry", _NUMBER, _JSON, code=1),
+        "NUMBER " + MANIFEST, "linux.admin.dead_letters:retry", _NUMBER, _JSON, code=1),
     Verb("channels dead drop", "", "Delete a message.",
-        "NUMBER " + _AGENT, "linux.admin.dead_letters:drop", _NUMBER, _JSON, code=1),
+        "NUMBER " + MANIFEST, "linux.admin.dead_letters:drop", _NUMBER, _JSON, code=1),
     Verb("service", LOOK, "Let systemd start an agent."),
     Verb("service install", "",
         "Make systemd start an agent. One with channels besides its console, or in a swarm, runs "
@@ -319,39 +250,39 @@ TABLE = (
         "[FOLDER]...", "linux.swarm_commands.commands:up", code=1),
     Verb("swarm run", "",
         "Give the swarm a task, and wait for its report. Exit code 1 when it was not completed.",
-        "TASK " + _AGENT, "linux.swarm_commands.commands:run",
+        "TASK " + MANIFEST, "linux.swarm_commands.commands:run",
         Option("--to", "IDENTITY", "the member that gets it"),
         Option("--input", "JSON", "what the task works on"),
         _JSON, code=1),
     Verb("swarm status", "", "Show who is there, and the last tasks.",
-        _AGENT, "linux.swarm_commands.commands:show_status", _JSON, code=1),
+        MANIFEST, "linux.swarm_commands.commands:show_status", _JSON, code=1),
     Verb("swarm trace", "", "Show what became of a task.",
-        "ID " + _AGENT, "linux.swarm_commands.commands:trace", _ID, _JSON, code=1),
+        "ID " + MANIFEST, "linux.swarm_commands.commands:trace", _ID, _JSON, code=1),
     Verb("swarm dead", "", "List tasks that were given up.",
-        _AGENT, "linux.swarm_commands.commands:show_dead", _JSON, code=1),
+        MANIFEST, "linux.swarm_commands.commands:show_dead", _JSON, code=1),
     Verb("swarm dead retry", "", "Start a task again that was given up.",
-        "ID " + _AGENT, "linux.swarm_commands.commands:retry", _ID, _JSON, code=1),
+        "ID " + MANIFEST, "linux.swarm_commands.commands:retry", _ID, _JSON, code=1),
     Verb("swarm dead drop", "", "Remove a task that was given up.",
-        "ID " + _AGENT, "linux.swarm_commands.commands:drop", _ID, _JSON, code=1),
+        "ID " + MANIFEST, "linux.swarm_commands.commands:drop", _ID, _JSON, code=1),
     Verb("swarm stop", "", "Let no agent begin a tool with side effects, from now on.",
-        _AGENT, "linux.swarm_commands.commands:stop", _JSON, code=1),
+        MANIFEST, "linux.swarm_commands.commands:stop", _JSON, code=1),
     Verb("swarm resume", "", "Let them begin such tools again.",
-        _AGENT, "linux.swarm_commands.commands:resume", _JSON, code=1),
+        MANIFEST, "linux.swarm_commands.commands:resume", _JSON, code=1),
     Verb("swarm watch", "",
         "Tell whether it is stopped. A line of JSON at each change, until Ctrl-C or the end of "
         "stdin.",
-        _AGENT, "linux.swarm_commands.commands:watch", code=1),
+        MANIFEST, "linux.swarm_commands.commands:watch", code=1),
     Verb("swarm acl", "",
         "Print the rights of the swarm's logins for its engine. Write passwords in place of "
         "PASSWORD. Name the boards of a gateway whose clawlite.toml names one user: that login "
         "speaks for all.",
-        "ENGINE " + _AGENT + "...", "linux.swarm_commands.commands:show_rights",
+        "ENGINE " + MANIFEST + "...", "linux.swarm_commands.commands:show_rights",
         Option("ENGINE", kind=("redis", "nats")),
         code=1),
     Verb("swarm remote", "",
         "Act as the members that are remote agents. ([swarm.remote.NAME]) Until Ctrl-C; up starts "
         "it.",
-        _AGENT, "linux.swarm_commands.commands:act_as_remotes", code=1),
+        MANIFEST, "linux.swarm_commands.commands:act_as_remotes", code=1),
     Verb("swarm stand-in", "",
         "Act as the members that are boards. clawlite gateway starts it, and speaks to it by JSON.",
         "", "linux.swarm_commands.commands:stand_in", code=1),
@@ -417,8 +348,9 @@ TABLE = (
     Verb("conformance", ITSELF, "Show what this runtime declares, and what its tests hold it to.",
         "", "host.cli.project:conformance", _JSON),
     Verb("completion", ITSELF,
-        "Print what lets a shell complete commands. Verbs, options, boards and templates. Without "
-        "a line in its start-up file: source <(clawlite completion bash).",
+        "Print what lets a shell complete commands. Verbs, options, boards and templates. In its "
+        "start-up file: source <(clawlite completion bash), the same with zsh, or clawlite "
+        "completion fish | source.",
         "SHELL", "command_help:print_script",
         Option("SHELL", kind=SHELLS),
         windows=True),

@@ -2,8 +2,12 @@
 
 import importlib
 import inspect
+import json
 import os
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -11,7 +15,9 @@ import pytest
 from agents import clawlite
 
 from clawlite import command, command_help, command_line
-from clawlite.verbs import GROUPS, HIDDEN, MANY, REQUIRED, SAME, VERBS
+from clawlite.agent_verbs import GROUPS, HIDDEN, MANY, REQUIRED
+from clawlite.command_words import verbs_below
+from clawlite.verbs import SAME, VERBS
 
 ROOT = Path(__file__).resolve().parents[3]
 CALLED = [verb for verb in VERBS.values() if verb.run or verb.there]
@@ -63,7 +69,7 @@ def test_verbs_are_in_one_group_and_above_or_below_each_other():
         above = verb.name.rpartition(" ")[0]
         assert (verb.group in GROUPS) == (not above) and (not above or above in VERBS), verb.name
         assert verb.about or verb.name == "completion words"
-        assert verb.run or verb.there or command_line.verbs_below(verb.name), verb.name
+        assert verb.run or verb.there or verbs_below(verb.name), verb.name
     assert all(one in VERBS for one in SAME.values())
 
 
@@ -209,7 +215,7 @@ def test_help_says_every_verb_and_every_option():
         for option in verb.options:
             shown = "\n  %s" % command_help._call(option) in text
             assert shown == (option.place != HIDDEN), (verb.name, option.name)
-        for below in command_line.verbs_below(verb.name):
+        for below in verbs_below(verb.name):
             assert "\n  %s " % below.name.rpartition(" ")[2] in text
 
 
@@ -224,3 +230,231 @@ def test_help_of_what_has_verbs_below_is_bad_usage_without_one(tmp_path):
 def test_the_reference_is_current():
     said = (ROOT / "docs/commands.md").read_text()
     assert said == command_help.reference(), "the table has changed: make commands"
+
+
+# -- packages that are missing
+
+ALL = "import sys; sys.argv[0] = 'clawlite'; sys.modules.update(dict.fromkeys(%r)); "
+RUN = "from clawlite.command import main; sys.exit(main())"
+SENTENCE = re.compile(
+    r"clawlite: [a-z -]+ needs (the host packages|a package) \([\w-]+ is missing\) - "
+    r"pip install 'clawlite\[\w+\]'(, or name an image that was built elsewhere)?\n"
+)
+
+
+def without(packages: list, *words: str, cwd) -> subprocess.CompletedProcess:
+    """Run a command on a machine that lacks *packages*."""
+    return subprocess.run(
+        [sys.executable, "-c", ALL % packages + RUN, *words],
+        cwd=cwd,
+        env=dict(os.environ, CLAWLITE_STATE=str(cwd / "state"), PYTHONPATH=str(ROOT)),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("packages")
+    assert clawlite("new", "g", "--offline", cwd=folder).returncode == 0
+    (folder / "g" / "fs").mkdir()
+    return folder / "g"
+
+
+NEEDS = [
+    "run",
+    "ask hello",
+    "serve claw.yaml --stdio",
+    "mcp serve",
+    "new x",
+    "check",
+    "build",
+    "discover",
+    "tools",
+    "boards",
+    "boards pico",
+    "boards new x --from pico",
+    "ports",
+    "flash --port /dev/ttyNONE",
+    "flash --dir fs",
+    "console --port /dev/ttyNONE",
+    "run --port /dev/ttyNONE",
+    "ask hello --port /dev/ttyNONE",
+    "wifi --port /dev/ttyNONE",
+    "secrets list --port /dev/ttyNONE",
+    "audit --port /dev/ttyNONE",
+    "trace --port /dev/ttyNONE",
+    "mcp serve --port /dev/ttyNONE",
+]
+
+
+@pytest.mark.parametrize("words", NEEDS)
+def test_a_missing_package_is_one_sentence(project, words):
+    done = without(list(command.PACKAGES), *words.split(), cwd=project)
+    assert done.returncode == 2 and done.stdout == "", done
+    assert SENTENCE.fullmatch(done.stderr), done.stderr
+
+
+def test_a_missing_package_with_json_is_one_document(project):
+    done = without(["msgspec"], "check", "--json", cwd=project)
+    error = json.loads(done.stdout)["error"]
+    assert done.returncode == 2 and "(msgspec is missing)" in error["message"]
+    assert error["data"]["hint"] == "pip install 'clawlite[host]'"
+
+
+@pytest.mark.parametrize(
+    "package, words",
+    [
+        ("msgspec", "check"),
+        ("yaml", "build"),
+        ("cbor2", "build --key-file key"),
+        ("serial", "ports"),
+        ("tomli_w", "boards new x --from pico"),
+        ("aiosqlite", "gateway ."),
+        ("aiohttp", "gateway . --proxy 127.0.0.1:0"),
+    ],
+)
+def test_a_missing_package_is_told_by_its_name(project, package, words):
+    (project / "key").write_text("0123456789abcdef0123")
+    (project / "key").chmod(0o600)
+    done = without([package], *words.split(), cwd=project)
+    assert done.returncode == 2 and "Traceback" not in done.stderr, done
+    *_, said = done.stderr.splitlines()
+    assert command.PACKAGES[package][0] in said and "pip install" in said, done.stderr
+
+
+def test_what_is_no_package_of_ours_is_no_sentence(monkeypatch, capsys):
+    def break_off(*_):
+        raise ModuleNotFoundError("No module named 'colour'", name="colour")
+
+    monkeypatch.setattr(command, "_call", break_off)
+    with pytest.raises(ModuleNotFoundError):
+        command.run(["boards"])
+
+
+def test_what_agents_parse_imports_nothing_but_the_table():
+    code = (
+        "import sys; from clawlite.core.base import errors; before = set(sys.modules); "
+        "from clawlite import command_line as c; c.parse(*c.find(['ask', 'x', '--record=f'])); "
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.split() == ["clawlite.agent_verbs", "clawlite.command_line"], done
+
+
+# -- completion
+
+
+def candidates(*words: str) -> list:
+    return [name for name, _ in command_help.candidates(list(words), command._names)]
+
+
+def test_every_verb_and_option_is_completed():
+    for verb in NAMED:
+        above, _, last = verb.name.rpartition(" ")
+        assert last in candidates(*above.split(), last[:1]), verb.name
+        for option in verb.options:
+            found = candidates(*verb.name.split(), option.name)
+            assert (option.name in found) == (option.place != HIDDEN), (verb.name, option.name)
+
+
+@pytest.mark.parametrize(
+    "words, found",
+    [
+        (["audit", ""], ["verify", "take"]),
+        (["swarm", "dead", ""], ["retry", "drop"]),
+        (["build", "--board", "pico2"], ["pico2", "pico2-w"]),
+        (["build", "--board=pico2"], ["--board=pico2", "--board=pico2-w"]),
+        (["build", "--board", "=", "pico2"], ["pico2", "pico2-w"]),  # as bash cuts it
+        (["boards", "pico2"], ["pico2", "pico2-w"]),
+        (["boards", "new", "mine", "--from", "pico2"], ["pico2", "pico2-w"]),
+        (["new", "x", "--template", "gr"], ["greenhouse"]),
+        (["console", "--line", ""], ["auto", "plain", "reliable"]),
+        (["completion", ""], ["bash", "zsh", "fish"]),
+        (["swarm", "acl", "r"], ["redis"]),
+        (["check", "--js"], ["--json"]),
+        (["check", "--json", "--js"], []),
+        (["build", "-o", ""], []),  # a file
+        (["frobnicate", ""], []),
+        ([], candidates("")),
+    ],
+)
+def test_what_a_word_may_become(words, found):
+    assert candidates(*words) == found
+
+
+def test_completion_without_the_host_part(monkeypatch):
+    monkeypatch.setitem(sys.modules, "clawlite.host.boards.boards", None)
+    assert candidates("build", "--board", "") == [] and "--board" in candidates("build", "--b")
+
+
+BASH = """\
+source <(clawlite completion bash)
+complete -p clawlite >&2
+ask() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _clawlite; echo "${COMPREPLY[*]}"; }
+ask clawlite aud
+ask clawlite audit ver
+ask clawlite build --board = pico2-
+ask clawlite new x --template gre
+"""
+ZSH = """\
+autoload -U compinit && compinit -u -D
+source <(clawlite completion zsh)
+_files() { print files }
+_describe() { print -rl -- ${(P)2} }
+ask() { words=("$@"); CURRENT=$#; _clawlite }
+ask clawlite aud
+ask clawlite audit ver
+ask clawlite build --board=pico2-
+ask clawlite new x --template gre
+ask clawlite check claw.y
+"""
+FISH = """\
+clawlite completion fish | source
+complete -C 'clawlite aud'
+complete -C 'clawlite audit ver'
+complete -C 'clawlite build --board=pico2-'
+complete -C 'clawlite new x --template gre'
+complete -C 'clawlite check claw.y'
+"""
+
+
+@pytest.mark.parametrize(
+    "shell, script, found",
+    [
+        ("bash", BASH, "audit|verify|pico2-w|greenhouse"),
+        (
+            "zsh",
+            ZSH,
+            "audit:Show what is on record of an agent.|verify:Look whether records were changed, "
+            "removed, moved or cut off.|--board=pico2-w:|greenhouse:|files",
+        ),
+        (
+            "fish",
+            FISH,
+            "audit\tShow what is on record of an agent.|verify\tLook whether records were changed, "
+            "removed, moved or cut off.|--board=pico2-w|greenhouse|claw.yaml",
+        ),
+    ],
+)
+def test_a_shell_completes(shell, script, found, project, tmp_path):
+    if not shutil.which(shell):
+        pytest.skip("%s is not installed" % shell)
+    tool = tmp_path / "clawlite"
+    tool.write_text('#!/bin/sh\nexec %s -m clawlite "$@"\n' % sys.executable)
+    tool.chmod(0o755)
+    place = "%s:%s" % (tmp_path, os.environ["PATH"])
+    done = subprocess.run(
+        [shell, "-f" if shell == "zsh" else "--norc" if shell == "bash" else "--no-config"],
+        input=script,
+        cwd=project,
+        env=dict(os.environ, PATH=place, PYTHONPATH=str(ROOT), HOME=str(tmp_path)),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert "|".join(done.stdout.splitlines()) == found, done
