@@ -41,11 +41,6 @@ class Verb:
     windows  whether it runs there; unless it is said, what the host runs does
     """
 
-    __slots__ = (
-        "name", "group", "about", "words", "run", "_options",
-        "there", "gives", "code", "_windows",
-    )  # fmt: skip
-
     def __init__(
         self, name, group, about, words="", run="", *options,
         there="", gives=(), code=2, windows=None,
@@ -70,9 +65,7 @@ class Verb:
 
 MANY, REQUIRED = "many", "required"
 HERE, THERE, HIDDEN = "here", "there", "hidden"
-TALK, MAKE, BOARDS = "Talk to an agent", "Make an agent", "Bring it to a board"
-LOOK, TOGETHER, ITSELF = "Look after an agent", "Connect agents and devices", "clawlite itself"
-GROUPS = (TALK, MAKE, BOARDS, LOOK, TOGETHER, ITSELF)
+TALK = "Talk to an agent"  # the other groups are in verbs.py
 AGENT = "linux.admin.commands:run"  # command.py compiles a manifest first
 
 # fmt: off
@@ -80,7 +73,7 @@ MANIFEST = "[MANIFEST|IMAGE]"
 _BUILT = Option("--built", place=HIDDEN)  # the image was compiled for this start, by command.py
 _RECORD = Option("--record", "FILE",
     "append each turn, as the provider builtin:replay plays it", place=HERE)
-ON_BOARD = Option("--port", "[PORT]", "of the agent on a board; alone at the end: the only board")
+PORT = Option("--port", "[PORT]", "of the agent on a board; alone at the end: the only board")
 
 AGENTS = (
     Verb("run", TALK,
@@ -92,7 +85,7 @@ AGENTS = (
         Option("--yes", "", "do not ask before it is flashed", place=THERE),
         _RECORD, _BUILT, there="host.cli.board:run", gives=("editor",)),
     Verb("ask", TALK, "Ask an agent once. Exit code 5 when policy, a sandbox or a person said no.",
-        "TEXT " + MANIFEST, AGENT, ON_BOARD,
+        "TEXT " + MANIFEST, AGENT, PORT,
         Option("--approve", "", "approve every call that asks first"),
         Option("--timeout", "SECONDS",
             "how long the answer of a board may take", 120.0, (0.1, None), place=THERE),

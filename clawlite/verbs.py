@@ -7,22 +7,11 @@
 3. agent_verbs.py says what a row is, and has those of ``run``, ``ask``, ``serve`` and ``mcp``.
 """
 
-from clawlite.agent_verbs import (
-    AGENTS,
-    BOARDS,
-    HERE,
-    ITSELF,
-    LOOK,
-    MAKE,
-    MANIFEST,
-    MANY,
-    ON_BOARD,
-    REQUIRED,
-    TOGETHER,
-    Option,
-    Verb,
-)
+from clawlite.agent_verbs import AGENTS, HERE, MANIFEST, MANY, PORT, REQUIRED, TALK, Option, Verb
 
+MAKE, BOARDS, LOOK = "Make an agent", "Bring it to a board", "Look after an agent"
+TOGETHER, ITSELF = "Connect agents and devices", "clawlite itself"
+GROUPS = (TALK, MAKE, BOARDS, LOOK, TOGETHER, ITSELF)
 SHELLS = ("bash", "zsh", "fish")
 SAME = {"gateway serve": "gateway"}  # another name of a verb
 
@@ -167,32 +156,32 @@ TABLE = (
         "decided. CALL is its number counted from the end (1, or last, is the last one), or the "
         "request_id of an operator. A board's call comes from its audit, or its log; the board is "
         "reset for that.",
-        "[CALL] " + MANIFEST, "linux.admin.trace:show", ON_BOARD, _DIR, _JSON,
+        "[CALL] " + MANIFEST, "linux.admin.trace:show", PORT, _DIR, _JSON,
         gives=("board",), code=1),
     Verb("audit", LOOK,
         "Show what is on record of an agent. Each call, what decided and what came of it. A board "
         "is reset for it.",
         MANIFEST, "linux.admin.audit:show",
         Option("--last", "N", "how many records, 0 for all", 20, (0, None)),
-        ON_BOARD, _DIR, _JSON, gives=("board",), code=1),
+        PORT, _DIR, _JSON, gives=("board",), code=1),
     Verb("audit verify", "",
         "Look whether records were changed, removed, moved or cut off. Exit code 1 when something "
         "is wrong.",
         MANIFEST, "linux.admin.audit:show_verdict",
         Option("--anchor", "N:HASH",
             "also, whether record N is the one that was noted earlier, from what verify prints"),
-        ON_BOARD, _DIR, _JSON, gives=("board",), code=1),
+        PORT, _DIR, _JSON, gives=("board",), code=1),
     Verb("audit take", "",
         "Move the records of a board to a file here. Verifies them, writes them to the new file "
         "AGENT-audit-FIRST-LAST.jsonl, and then removes them from the board, to make room.",
         MANIFEST, "linux.admin.audit:take",
         Option("--anchor", "N:HASH", "as for verify"),
-        ON_BOARD, _DIR, _JSON, gives=("board",), code=1),
+        PORT, _DIR, _JSON, gives=("board",), code=1),
     Verb("secrets", LOOK, "Keep secrets of an agent or a board. By the names of secret_ref."),
     Verb("secrets set", "",
         "Keep a secret. Its value comes from stdin, or is asked for without being shown; with "
         "$CLAWLITE_SECRETS_KEY_FILE the store is encrypted (aes-256-gcm).",
-        "NAME " + MANIFEST, "linux.admin.secrets:set_value", _NAMED, ON_BOARD, _DIR, _JSON,
+        "NAME " + MANIFEST, "linux.admin.secrets:set_value", _NAMED, PORT, _DIR, _JSON,
         there="host.cli.board:set_secret", gives=("name_of",), code=1, windows=True),
     Verb("secrets login", "",
         'Sign a person in at an MCP server. ([mcp.NAME.oauth2] flow = "device") What lasts of it '
@@ -201,10 +190,10 @@ TABLE = (
         "for one.",
         "NAME " + MANIFEST, "linux.admin.secrets:login", _JSON, code=1, windows=True),
     Verb("secrets list", "", "List the names of the secrets.",
-        MANIFEST, "linux.admin.secrets:show_names", _NAMED, ON_BOARD, _DIR, _JSON,
+        MANIFEST, "linux.admin.secrets:show_names", _NAMED, PORT, _DIR, _JSON,
         there="host.cli.board:list_secrets", gives=("name_of",), code=1, windows=True),
     Verb("secrets remove", "", "Forget a secret.",
-        "NAME " + MANIFEST, "linux.admin.secrets:remove", _NAMED, ON_BOARD, _DIR, _JSON,
+        "NAME " + MANIFEST, "linux.admin.secrets:remove", _NAMED, PORT, _DIR, _JSON,
         there="host.cli.board:remove_secret", gives=("name_of",), code=1, windows=True),
     Verb("channels", LOOK, "See messages that an agent has given up."),
     Verb("channels dead", "",
@@ -247,7 +236,7 @@ TABLE = (
     Verb("swarm up", "",
         "Start the agents in these folders. (Those of the current folder, unless named.) One "
         "process for each, started again when it ends; Ctrl-C ends all.",
-        "[FOLDER]...", "linux.swarm_commands.commands:up", code=1),
+        "[FOLDER]...", "linux.swarm_commands.up:up", Option("FOLDER", dest="folders"), code=1),
     Verb("swarm run", "",
         "Give the swarm a task, and wait for its report. Exit code 1 when it was not completed.",
         "TASK " + MANIFEST, "linux.swarm_commands.commands:run",

@@ -2,6 +2,7 @@
 keeps.  Each calls the work, and prints what came of it.  clawlite/verbs.py declares them.
 """
 
+import contextlib
 import shlex
 
 from clawlite.core.base.errors import ClawError
@@ -31,7 +32,8 @@ def flash(manifest, port, folder, ssh, firmware, board, key, dry_run, yes, as_js
 
         if ssh is not None or key is not None:
             raise ClawError(
-                "--firmware writes MicroPython alone", "leave out --ssh and --device-key"
+                "--firmware writes MicroPython alone: without --ssh and --device-key",
+                "leave them out",
             )
         return ui.flashed_firmware(
             flash_firmware.flash(
@@ -138,38 +140,37 @@ def logs(file):
 
 
 def list_secrets(manifest, port, folder, as_json):
-    from clawlite.host.board_console import provision
-    from clawlite.host.flash import flash as work
-
-    _refuse_agent(manifest)
-    with work.target(port or None, folder) as board:
+    with _board_of_one_agent(manifest, port, folder) as (board, provision):
         ui.names(board.name, provision.secrets(board), as_json)
 
 
 def set_secret(name, manifest, port, folder, as_json):
-    from clawlite.host.board_console import provision
-    from clawlite.host.flash import flash as work
+    from clawlite.host.board_console.provision import value_of
 
-    _refuse_agent(manifest)
-    value = provision.value_of("Value of " + name)
-    with work.target(port or None, folder) as board:
+    value = value_of("Value of " + name) if manifest is None else ""
+    with _board_of_one_agent(manifest, port, folder) as (board, provision):
         provision.set_secret(board, name, value)
     ui.provisioned(board.name, "secret", name, "set", as_json)
 
 
 def remove_secret(name, manifest, port, folder, as_json):
-    from clawlite.host.board_console import provision
-    from clawlite.host.flash import flash as work
-
-    _refuse_agent(manifest)
-    with work.target(port or None, folder) as board:
+    with _board_of_one_agent(manifest, port, folder) as (board, provision):
         provision.remove_secret(board, name)
     ui.provisioned(board.name, "secret", name, "remove", as_json)
 
 
-def _refuse_agent(manifest):
+@contextlib.contextmanager
+def _board_of_one_agent(manifest, port, folder):
+    from clawlite.host.board_console import provision
+    from clawlite.host.flash import flash as work
+
     if manifest is not None:
-        raise ClawError(f"a board has one agent: there is no place for {manifest}", "leave it out")
+        raise ClawError(
+            f"there is no place for {manifest}: a board has one agent, and list takes no name",
+            "leave it out",
+        )
+    with work.target(port or None, folder) as board:
+        yield board, provision
 
 
 def wifi(ssid, port, folder, country, is_open, remove, as_json):

@@ -3,18 +3,19 @@ library alone.
 """
 
 import os
-from contextlib import contextmanager
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.printable import escape_line, escape_name
 from clawlite.core.image.image import GUARD
 from clawlite.core.image.scan_config import ScanConfig
-from clawlite.linux.admin.trace import BadUsage, open_image_of
+from clawlite.linux.admin.commands import BadUsage
+from clawlite.linux.admin.trace import mending, open_image_of
 from clawlite.linux.audit.chain import Head, verify
 from clawlite.linux.files import files
 from clawlite.linux.io.jsontext import document, dumps, loads
 from clawlite.linux.io.printing import print_line
 
+_UNREAD = "the audit cannot be read, or taken"
 _WIDEST = 100  # characters of a column
 
 
@@ -25,7 +26,7 @@ def show(manifest, last: int, as_json: bool, board) -> int:
     board  what fetches the audit of a board (host/board_console/board_records.py), or None: that of
            an agent here
     """
-    with _reading():
+    with mending(_UNREAD):
         lines, _, _, _, _ = _open(manifest, board, last)
         return _print_records(lines, last, as_json)
 
@@ -33,7 +34,7 @@ def show(manifest, last: int, as_json: bool, board) -> int:
 def show_verdict(manifest, anchor, as_json: bool, board) -> int:
     """Show whether the records are as they were written; return the exit code."""
     anchor = _parse_anchor(anchor)
-    with _reading():
+    with mending(_UNREAD):
         lines, head, folder, agent, image = _open(manifest, board)
         copies = _copies(image, folder) if board is None else {}
         found = dict(verify(lines, head, agent, anchor), **copies)
@@ -45,7 +46,7 @@ def take(manifest, anchor, as_json: bool, board) -> int:
     if board is None:
         raise BadUsage("take: for the audit of a board", "add --port PORT")
     anchor = _parse_anchor(anchor)
-    with _reading():
+    with mending(_UNREAD):
         lines, head, _, agent, _ = _open(manifest, board)
         return _take_from_board(list(lines), head, agent, anchor, board, as_json)
 
@@ -56,20 +57,6 @@ def _open(manifest, board, newest: int = 0) -> tuple:
     if board is not None:
         return (*fetch_audit(board, image), image)
     return (*open_audit(image, newest), image.agent.name, image)
-
-
-@contextmanager
-def _reading():
-    """Say of files that cannot be read or written what to do."""
-    try:
-        yield
-    except BrokenPipeError:  # nobody reads what is shown: command.py knows what then
-        raise
-    except OSError as e:
-        where = e.filename + ": " if e.filename else ""
-        raise ClawError(
-            "the audit cannot be read, or taken: %s%s" % (where, e.strerror), files.mend(e)
-        ) from None
 
 
 def _parse_anchor(text):

@@ -14,6 +14,12 @@ _DOOR = "mcp"  # of a gateway's token
 TOKEN = "MCP_TOKEN"  # the secret of clients of ``mcp serve --http``
 
 
+class BadUsage(ClawError):
+    """A command that is typed wrong."""
+
+    exit_code = 2
+
+
 class Command:
     """A command line that runs an agent here.
 
@@ -247,11 +253,11 @@ def print_failure(message: str, verb: str = "") -> int:
     return 2
 
 
-def print_error(e, as_json: bool, code: int) -> int:
-    """Show the error *e* on stderr, and on stdout *as_json*; return the exit code."""
+def print_error(e, as_json: bool, code: int, verb: str = "") -> int:
+    """Show the error *e* of *verb* on stderr, and on stdout *as_json*; return the exit code."""
     if as_json:
         from clawlite.linux.io.jsontext import document
 
         print(document({"error": e.to_json()}))
-    print_failure(e.message + (" - " + e.hint if e.hint else ""))
+    print_failure(e.message + (" - " + e.hint if e.hint else ""), verb)
     return getattr(e, "exit_code", code)  # of a port: 3, 4

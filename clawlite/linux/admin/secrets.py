@@ -7,7 +7,8 @@ import sys
 from contextlib import contextmanager
 
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.admin.trace import BadUsage, image_of
+from clawlite.linux.admin.commands import BadUsage
+from clawlite.linux.admin.trace import image_of, mending
 from clawlite.linux.files import files
 from clawlite.linux.io.jsontext import document
 from clawlite.linux.io.printing import print_line, print_note
@@ -21,13 +22,40 @@ def set_value(name: str, manifest, agent, as_json: bool, name_of):
              ``ClawError``
     """
     with _store(manifest, agent, name_of) as agent:
-        _set(agent, name, as_json)
+        secrets.check_name(name)
+        secrets.set_secret(agent, name, _read_value(name))
+        is_encrypted = encrypted_store.has_key()
+        _print_result(
+            {"agent": agent, "name": name, "encrypted": is_encrypted},
+            as_json,
+            "%s keeps %s%s" % (agent, name, ", encrypted" if is_encrypted else ""),
+        )
 
 
 def login(name: str, manifest, as_json: bool):
     """Sign a person in."""
-    with _mending():
-        _login(manifest or ".", name, as_json)
+    from clawlite.core.net.device_flow import sign_in_text
+    from clawlite.linux.mcp.sign_in import refresh_token
+
+    secrets.check_name(name)
+    path = image_of(manifest or ".")
+    if not os.path.exists(path):
+        raise ClawError("%s: there is no such image" % path, "clawlite build makes it")
+
+    def tell(*told):
+        print_note(*sign_in_text(*told).split("\n"))
+
+    with mending("the secret store"):
+        image = files.open_image(path)
+        agent = image.agent.name
+        found = refresh_token(
+            image, name, tell, lambda client: secrets.resolve(client, secrets.stores(agent))
+        )
+        with secrets.Renewal(agent, name) as renewal:  # a process of the agent may be at it
+            renewal.take(waits=True)
+            secrets.set_secret(agent, name, found)
+    text = "%s may act as you: %s" % (agent, name)
+    _print_result({"agent": agent, "name": name}, as_json, text)
 
 
 def remove(name: str, manifest, agent, as_json: bool, name_of):
@@ -41,7 +69,15 @@ def remove(name: str, manifest, agent, as_json: bool, name_of):
 def show_names(manifest, agent, as_json: bool, name_of):
     """List the names of the secrets."""
     with _store(manifest, agent, name_of) as agent:
-        _list(agent, as_json)
+        names = secrets.names(agent)
+        found = [{"name": one, "encrypted": secrets.is_encrypted(agent, one)} for one in names]
+    if as_json:
+        print(document(found))
+        return
+    for one in found:
+        print_line("%s%s" % (one["name"], "  encrypted" if one["encrypted"] else ""))
+    if not found:
+        print_note("%s has no secrets; set one with: clawlite secrets set NAME" % agent)
 
 
 @contextmanager
@@ -49,78 +85,25 @@ def _store(manifest, agent, name_of):
     """Yield the name of the agent whose secrets are meant."""
     if agent is not None and (manifest or not agent.replace("-", "").isalnum()):
         raise BadUsage("expected at most one agent, by its name", "clawlite secrets --help")
-    with _mending():
+    with mending("the secret store"):
         image = image_of(manifest or ".")
         if agent is None and os.path.exists(image):
             agent = files.open_image(image).agent.name
         yield agent or name_of(manifest or ".")
 
 
-@contextmanager
-def _mending():
-    try:
-        yield
-    except OSError as e:
-        raise ClawError("the secret store: %s" % e.strerror, files.mend(e)) from None
-
-
-def _set(agent: str, name: str, as_json: bool):
-    secrets.check_name(name)
+def _read_value(name: str) -> str:
     if os.isatty(0):
         from getpass import getpass
 
-        value = getpass("Value of %s (it is not shown): " % name)
-    else:
-        data = sys.stdin.buffer.read(secrets.MAX_VALUE + 3)
-        try:
-            value = data.decode()
-        except UnicodeDecodeError:
-            value = None
-        if value is None:  # raised outside: the exception of the codec holds the value
-            raise ClawError(
-                "stdin: a secret is UTF-8 text", "save the secret as UTF-8, and give it again"
-            )
-    secrets.set_secret(agent, name, value)
-    _print_result(
-        {"agent": agent, "name": name, "encrypted": encrypted_store.has_key()},
-        as_json,
-        "%s keeps %s%s" % (agent, name, ", encrypted" if encrypted_store.has_key() else ""),
-    )
-
-
-def _login(where: str, name: str, as_json: bool):
-    secrets.check_name(name)
-    path = image_of(where)
-    if not os.path.exists(path):
-        raise ClawError("%s: there is no such image" % path, "clawlite build makes it")
-    image = files.open_image(path)
-    from clawlite.core.net.device_flow import sign_in_text
-    from clawlite.linux.mcp.sign_in import refresh_token
-
-    def tell(*told):
-        print_note(*sign_in_text(*told).split("\n"))
-
-    agent = image.agent.name
-    found = refresh_token(
-        image, name, tell, lambda client: secrets.resolve(client, secrets.stores(agent))
-    )
-    with secrets.Renewal(agent, name) as renewal:  # a process of the agent may be at it
-        renewal.take(waits=True)
-        secrets.set_secret(agent, name, found)
-    _print_result({"agent": agent, "name": name}, as_json, "%s may act as you: %s" % (agent, name))
-
-
-def _list(agent: str, as_json: bool):
-    found = [
-        {"name": name, "encrypted": secrets.is_encrypted(agent, name)}
-        for name in secrets.names(agent)
-    ]
-    if as_json:
-        print(document(found))
-    for one in () if as_json else found:
-        print_line("%s%s" % (one["name"], "  encrypted" if one["encrypted"] else ""))
-    if not found and not as_json:
-        print_note("%s has no secrets; set one with: clawlite secrets set NAME" % agent)
+        return getpass("Value of %s (it is not shown): " % name)
+    data = sys.stdin.buffer.read(secrets.MAX_VALUE + 3)
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        pass
+    # raised outside: the exception of the codec holds the value
+    raise ClawError("stdin: a secret is UTF-8 text", "save the secret as UTF-8, and give it again")
 
 
 def _print_result(value: dict, as_json: bool, text: str):

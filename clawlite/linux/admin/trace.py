@@ -6,6 +6,7 @@ rules that were looked at; the image says what these rules are.  An event names 
 was made with: over another image its numbers mean nothing."""
 
 import os
+from contextlib import contextmanager
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.printable import escape_line, escape_name
@@ -14,6 +15,7 @@ from clawlite.core.policy.policy import ACTIONS
 from clawlite.core.policy.policy_preview import condition
 from clawlite.core.policy.trace import trace_text, why_not
 from clawlite.core.protocol.calls import is_uuid
+from clawlite.linux.admin.commands import BadUsage
 from clawlite.linux.files import files
 from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import document, loads
@@ -68,10 +70,16 @@ def _is_call(word: str) -> bool:
     return word == "last" or word.isascii() and word.isdigit() or is_uuid(word)
 
 
-class BadUsage(ClawError):
-    """A command that is typed wrong."""
-
-    exit_code = 2
+@contextmanager
+def mending(what: str):
+    """Say of files that cannot be read or written, *what*, how that is mended."""
+    try:
+        yield
+    except BrokenPipeError:  # nobody reads what is shown: command.py knows what then
+        raise
+    except OSError as e:
+        where = e.filename + ": " if e.filename else ""
+        raise ClawError("%s: %s%s" % (what, where, e.strerror), files.mend(e)) from None
 
 
 def open_image_of(manifest):

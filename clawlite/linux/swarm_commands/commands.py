@@ -10,7 +10,8 @@ from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import SWARM
 from clawlite.core.swarm.swarm import DEAD, Swarm
-from clawlite.linux.admin.trace import BadUsage, image_of
+from clawlite.linux.admin.commands import BadUsage
+from clawlite.linux.admin.trace import image_of
 from clawlite.linux.files import files
 from clawlite.linux.io.jsontext import document
 from clawlite.linux.io.printing import print_line
@@ -37,17 +38,10 @@ _STOP_REACHED = (
 )
 
 
-def up(folder: list) -> int:
-    """Start the agents in these folders; return the exit code.  Raises ``ClawError``, as the
-    others.
-    """
-    from clawlite.linux.swarm_commands.up import up as start
-
-    return start(folder)
-
-
 def stand_in() -> int:
-    """Act as the members that are boards; the agents come from standard input."""
+    """Act as the members that are boards; the agents come from standard input.  Returns the exit
+    code, as the others; they raise ``ClawError``.
+    """
     from clawlite.linux.swarm_commands.stand_in import StandIn
 
     return StandIn().run()

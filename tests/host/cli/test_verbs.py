@@ -15,9 +15,9 @@ import pytest
 from agents import clawlite
 
 from clawlite import command, command_help, command_line
-from clawlite.agent_verbs import GROUPS, HIDDEN, MANY, REQUIRED
+from clawlite.agent_verbs import HIDDEN, MANY, REQUIRED
 from clawlite.command_words import verbs_below
-from clawlite.verbs import SAME, VERBS
+from clawlite.verbs import GROUPS, SAME, VERBS
 
 ROOT = Path(__file__).resolve().parents[3]
 CALLED = [verb for verb in VERBS.values() if verb.run or verb.there]
@@ -93,10 +93,9 @@ def test_a_function_takes_what_the_table_has(verb):
 def test_packages_are_those_of_pyproject():
     with open(ROOT / "pyproject.toml", "rb") as file:
         extras = tomllib.load(file)["project"]["optional-dependencies"]
-    for package, extra in command.PACKAGES.values():
-        assert [need for need in extras[extra] if re.match(package + r"\b", need)], package
-    named = {package for package, _ in command.PACKAGES.values()}
-    assert {re.match("[A-Za-z0-9-]+", need)[0] for need in extras["host"]} <= named
+    for extra, modules in command.EXTRAS.items():
+        named = {command.PACKAGES.get(one, one) for one in modules}
+        assert {re.match("[A-Za-z0-9-]+", need)[0] for need in extras[extra]} == named
 
 
 # -- words
@@ -237,7 +236,7 @@ def test_the_reference_is_current():
 ALL = "import sys; sys.argv[0] = 'clawlite'; sys.modules.update(dict.fromkeys(%r)); "
 RUN = "from clawlite.command import main; sys.exit(main())"
 SENTENCE = re.compile(
-    r"clawlite: [a-z -]+ needs (the host packages|a package) \([\w-]+ is missing\) - "
+    r"clawlite [a-z -]+: needs the (host|proxy) packages \([\w-]+ is missing\) - "
     r"pip install 'clawlite\[\w+\]'(, or name an image that was built elsewhere)?\n"
 )
 
@@ -292,7 +291,8 @@ NEEDS = [
 
 @pytest.mark.parametrize("words", NEEDS)
 def test_a_missing_package_is_one_sentence(project, words):
-    done = without(list(command.PACKAGES), *words.split(), cwd=project)
+    packages = [one for modules in command.EXTRAS.values() for one in modules]
+    done = without(packages, *words.split(), cwd=project)
     assert done.returncode == 2 and done.stdout == "", done
     assert SENTENCE.fullmatch(done.stderr), done.stderr
 
@@ -322,7 +322,7 @@ def test_a_missing_package_is_told_by_its_name(project, package, words):
     done = without([package], *words.split(), cwd=project)
     assert done.returncode == 2 and "Traceback" not in done.stderr, done
     *_, said = done.stderr.splitlines()
-    assert command.PACKAGES[package][0] in said and "pip install" in said, done.stderr
+    assert command.PACKAGES.get(package, package) in said and "pip install" in said, done.stderr
 
 
 def test_what_is_no_package_of_ours_is_no_sentence(monkeypatch, capsys):

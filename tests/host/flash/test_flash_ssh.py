@@ -242,7 +242,7 @@ def test_its_service_is_restarted_where_it_runs(there, server, tmp_path):
         ("stranger", 4, "Permission denied"),
         ("nobody", 3, "Connection refused"),
         ("-oProxyCommand=touch x", 2, "expected a host"),
-        ("", 2, "expected a host"),
+        ("", 2, "--ssh: expected HOST"),
     ],
 )
 def test_a_host_that_cannot_be_flashed(there, tmp_path, host, code, words):

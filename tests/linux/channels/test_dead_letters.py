@@ -112,7 +112,7 @@ def test_what_cannot_be_done_is_said(agent):
         (("retry",), 2, "NUMBER"),
         (("retry", "x"), 2, "NUMBER"),
         (("retry", "\u00b2"), 2, "NUMBER"),
-        (("--all",), 2, "unexpected"),
+        (("--all",), 2, "unknown option --all"),
         (("retry", "7"), 1, "no message 7"),
         (("drop", "jobs/7"), 1, "no message jobs/7"),
     ):
