@@ -22,6 +22,7 @@ from clawlite.linux.channels.access import ADMIN, OPEN, PAIRING, VIEWER, Access
 from clawlite.linux.channels.channel_turn import TurnOutput, calling, refusal_for, run_work
 from clawlite.linux.channels.overlap import QUEUE, Overlap
 from clawlite.linux.channels.state import State
+from clawlite.linux.files.files import check_step
 
 _ROLE, _ACTOR, _TEXT, _TO, _TALK = range(5)  # of a job
 
@@ -44,6 +45,7 @@ class Channel:
 
     def __init__(self, channels, record: list, draw):
         self.name, self.kind, access, self.processing, (most, self.policy), self._own = record
+        check_step(self.name, "a channel")  # its files have it
         self.channels, self.agent = channels, channels.agent
         self.now_ms, self.wall_ms, self.wake = channels.now_ms, channels.wall_ms, channels.wake
         self.state = State(channels.folder if self.kind != CLI else None, self.name)

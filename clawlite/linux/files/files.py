@@ -7,7 +7,7 @@ import errno
 import os
 
 from clawlite.core.base.errors import ClawError, ImageError
-from clawlite.core.base.printable import escape_ends
+from clawlite.core.base.printable import escape_ends, escape_name
 from clawlite.core.image import image_signature
 from clawlite.core.image.header import MAGIC, MAX_IMAGE
 from clawlite.core.image.image import Image
@@ -138,20 +138,39 @@ def base_folder(variable: str, *default: str) -> str:
 
 
 def state_folder(agent: str) -> str:
-    """Return the state folder of *agent* (its name is kebab-case: no separator is in it); it may
-    not exist yet.
+    """Return the state folder of *agent*; it may not exist yet.  Raises ``ClawError`` for a name
+    that would lead elsewhere.
     """
-    root = os.environ.get("CLAWLITE_STATE")
-    if not root:
-        root = os.path.join(base_folder("XDG_STATE_HOME", ".local", "state"), "clawlite")
-    return os.path.join(root, agent)
+    check_step(agent, "the agent")
+    return os.path.join(state_root(), agent)
+
+
+def state_root() -> str:
+    """Return the folder of the state folders of all agents; it may not exist yet."""
+    return os.environ.get("CLAWLITE_STATE") or os.path.join(
+        base_folder("XDG_STATE_HOME", ".local", "state"), "clawlite"
+    )
+
+
+def check_step(name: str, what: str):
+    """Raise ``ClawError`` when *name*, that of *what* in an image, is no name of a file: the build
+    makes none such, but an image may come from anybody.
+    """
+    if not name or name[0] == "." or "/" in name or "\0" in name:
+        raise ClawError(
+            "image: the name of %s would lead to another folder: %s" % (what, escape_name(name)),
+            "build it again from its manifest; do not run an image whose origin you do not know",
+        )
 
 
 SWARMS = "swarms"  # the folder of all swarms, beside those of agents
 
 
 def swarm_folder(name: str) -> str:
-    """Return the folder of the swarm *name* on this machine; it may not exist yet."""
+    """Return the folder of the swarm *name* on this machine; it may not exist yet.  Raises as
+    ``state_folder`` does.
+    """
+    check_step(name, "the swarm")
     return os.path.join(state_folder(SWARMS), name)
 
 

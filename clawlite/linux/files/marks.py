@@ -25,7 +25,7 @@ try:
 except ImportError:  # Windows: there no agent runs
     fcntl = None  # type: ignore[assignment]
 
-from clawlite.linux.files.files import SWARMS, state_folder
+from clawlite.linux.files.files import SWARMS, state_root
 from clawlite.linux.files.record_log import is_sealed, sealed
 from clawlite.linux.files.regular_file import open_regular
 
@@ -139,7 +139,7 @@ def replace_marked(draft: str, path: str, data: bytes, lasting: bool):
 
 def agent_folder(path: str) -> str:
     """Return the state folder, of an agent or of a swarm, that *path* lies in; "" for none."""
-    root = os.path.dirname(state_folder("a"))
+    root = state_root()
     if not path.startswith(root + os.sep):
         return ""
     parts = path[len(root) + 1 :].split(os.sep)

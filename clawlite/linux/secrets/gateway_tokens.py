@@ -7,7 +7,7 @@ import os
 import re
 
 from clawlite.core.net.door_token import parse
-from clawlite.linux.files.files import state_folder
+from clawlite.linux.files.files import state_root
 
 # its folder beside those of agents, whose names have no dot
 FOLDER = ".gateway"
@@ -15,7 +15,7 @@ _NAME = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
 
 
 def token_folder() -> str:
-    return os.path.join(state_folder(FOLDER), "tokens")
+    return os.path.join(state_root(), FOLDER, "tokens")
 
 
 def opens(door: str, given: bytes) -> bool:

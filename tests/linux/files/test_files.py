@@ -1,6 +1,11 @@
 """Names and words of files that several parts of an agent share."""
 
-from clawlite.linux.files.files import aside
+import os
+
+import pytest
+
+from clawlite.core.base.errors import ClawError
+from clawlite.linux.files.files import aside, state_folder, state_root, swarm_folder
 
 
 def test_the_first_damaged_file_is_never_lost(tmp_path):
@@ -12,3 +17,13 @@ def test_the_first_damaged_file_is_never_lost(tmp_path):
             pass
     assert names[:3] == [path + ".damaged", path + ".damaged.2", path + ".damaged.3"]
     assert names[7:] == [path + ".damaged.8"] * 3
+
+
+@pytest.mark.parametrize("name", ["../x", "/x", "..", ".gateway", "a/b", "", "a\0b"])
+def test_a_name_of_an_image_leads_to_no_other_folder(name):
+    """An image may come from anybody, and the state of its agent lies below its name."""
+    for folder in (state_folder, swarm_folder):
+        with pytest.raises(ClawError, match="would lead to another folder") as found:
+            folder(name)
+        assert "\0" not in found.value.message and found.value.hint
+    assert state_folder("a-b1") == os.path.join(state_root(), "a-b1")
