@@ -13,6 +13,7 @@ clawlite.lock, so that no server can lead a secret elsewhere later.
 import http.client
 import json
 import re
+from time import monotonic
 from urllib import error, request
 from urllib.parse import urlsplit
 
@@ -24,7 +25,8 @@ from clawlite.host.mcp.remote_listing import opener_of
 from clawlite.host.providers.remotes import endpoint_problem, is_secure
 
 MAX_DOCUMENT = 65536
-TIMEOUT_S = 10  # of each request
+TIMEOUT_S = 10  # of each wait for bytes
+WHOLE_S = 30  # of a document that comes a little at a time
 _METADATA = re.compile(r'resource_metadata\s*=\s*(?:"([^"]*)"|([^\s",]+))', re.IGNORECASE)
 _FIELDS = ("token_endpoint", "device_authorization_endpoint")
 _BY_FLOW = {"client_credentials": "client_credentials", "device": GRANT}
@@ -219,7 +221,7 @@ def _answer(asked, headers: list, authorities: list) -> tuple:
         except error.HTTPError as e:
             answer = e
         with answer:
-            body = answer.read(MAX_DOCUMENT + 1)
+            body = _body(answer)
     except (OSError, http.client.HTTPException, ValueError) as e:  # ValueError: an address
         raise ClawError(
             f"{asked.full_url}: {getattr(e, 'reason', e)}",
@@ -231,3 +233,18 @@ def _answer(asked, headers: list, authorities: list) -> tuple:
             "report it to the operator of the server",
         )
     return answer.status, answer.headers, body
+
+
+def _body(answer) -> bytes:
+    """Return the body of *answer*, at most one byte more than a document may have.  Raises
+    ``OSError``: it does not come to its end.
+    """
+    until, body = monotonic() + WHOLE_S, b""
+    while len(body) <= MAX_DOCUMENT:
+        piece = answer.read1(MAX_DOCUMENT + 1 - len(body))
+        if not piece:
+            break
+        body += piece
+        if monotonic() > until:
+            raise TimeoutError(f"its answer was not whole within {WHOLE_S} s")
+    return body
