@@ -258,7 +258,7 @@ bench: $(STAMP) compiler programs words32 redis nats mosquitto ## measure all ta
 		PYTHONPATH="$(CURDIR)" $(BIN)/python benchmarks/peers/policies.py \
 		$(PEERS)/requirements/bin/python -o $(OTHERS); } || rc=1; \
 	$(BIN)/python benchmarks/swarm_tasks.py -o $(OTHERS) || rc=1; \
-	$(BIN)/clawlite bench --long --rows $(OTHERS) -o build/bench.jsonl || rc=1; exit $$rc
+	$(BIN)/python benchmarks/measure.py --long --rows $(OTHERS) -o build/bench.jsonl || rc=1; exit $$rc
 
 # Each set of peers has an environment of its own, made anew when its list changes.
 peers-%:

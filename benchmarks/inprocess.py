@@ -187,7 +187,8 @@ def by_name(image, path: str, count: int) -> list:
     """Return [which rule decides *count* tools that rules name and *image* lacks; the first
     question for one of them].
     """
-    from clawlite.host.bench.suites import flat_rules
+    from suites.compiled import flat_rules
+
     from clawlite.host.policy.named import Named
 
     flat = flat_rules(int(os.path.basename(path).partition(".")[0]))

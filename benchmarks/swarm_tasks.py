@@ -31,8 +31,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "benchmarks")]
 
+import targets  # noqa: E402
 from engines import SERVERS  # noqa: E402
 from swarm_team import SWARM, project, start  # noqa: E402
 from swarm_world import INSIDE, World, end_of, settings  # noqa: E402
@@ -40,8 +41,6 @@ from swarm_world import INSIDE, World, end_of, settings  # noqa: E402
 from clawlite.core.swarm.swarm import Task  # noqa: E402
 from clawlite.host.base.progress import RunProgress  # noqa: E402
 from clawlite.host.bench.bench import text  # noqa: E402
-from clawlite.host.bench.run import Bench  # noqa: E402
-from clawlite.host.targets import targets  # noqa: E402
 
 ROUNDS, BLOCK, WARM = 15, 20, 20
 KINDS = [INSIDE, "sqlite-wal", *SERVERS]
@@ -278,7 +277,7 @@ def measured(kind: str, folder: Path, rounds: int) -> dict:
     return found
 
 
-def rows(bench: Bench, rounds: int, kinds, progress: RunProgress):
+def rows(bench: targets.JudgedBench, rounds: int, kinds, progress: RunProgress):
     for at, kind in enumerate(kinds):
         progress.begin(at)
         try:
@@ -317,7 +316,9 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder,
         RunProgress(parts) as progress,
     ):
-        for row in rows(Bench(folder, given.rounds), given.rounds, given.engines, progress):
+        for row in rows(
+            targets.JudgedBench(folder, given.rounds), given.rounds, given.engines, progress
+        ):
             progress.show(functools.partial(print, flush=True), text(row))
             found.append(row)
             if given.output:

@@ -313,8 +313,8 @@ TABLE = (
     Verb("gateway audit", "", "Show what happened.",
         "", "host.cli.gateway:audit", _LAST, _JSON),
     Verb("bench", ITSELF,
-        "Measure this machine or a board. Times, memory, and what the project promises of them; "
-        "exit code 1 when a target was missed.",
+        "Measure this machine or a board. Times and memory, beside machines that were measured "
+        "before.",
         "[SUITE]...", "host.cli.bench:bench",
         Option("SUITE", dest="suites"),
         Option("--here", "", "measure this device without a compiler and other packages"),
@@ -326,12 +326,6 @@ TABLE = (
         Option("--compare", "BEFORE AFTER",
             "compare two files of -o, and measure nothing; exit code 1 when something got worse"),
         Option("--rounds", "N", "samples of each case, taken in turns", 31, (2, 1000)),
-        Option("--long", "",
-            "also measure what takes minutes: 100,000 rules, cut power, gateways that break, a "
-            "newcomer's script", dest="is_long"),
-        Option("--rows", "FILE.jsonl",
-            "also count these rows, which other programs measured (make bench)"),
-        Option("--no-fail", "", "exit code 0 although a target was missed"),
         Option("-o", "FILE.jsonl", "write the rows here too", dest="output"),
         Option("--json", "", "JSON lines on stdout, one a row", dest="as_json")),
     Verb("conformance", ITSELF, "Show what this runtime declares, and what its tests hold it to.",

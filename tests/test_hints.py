@@ -173,15 +173,9 @@ EXCEPTIONS = {
     },
     BENCH: {
         "clawlite/host/bench/board.py": "promises words32",
-        "clawlite/host/bench/mcp.py": "mcp ready",
-        "clawlite/host/bench/memory.py": "journal*2 threads",
-        "clawlite/host/bench/provider.py": "_Agent._take _ask _remembering _turns provider proxy",
         "clawlite/host/bench/run.py": "spawn",
-        "clawlite/host/bench/sandbox.py": "_peer",
         "clawlite/host/bench/serve.py": "Peer.read Peer.stream batches call manifest ready",
         "clawlite/host/bench/stack.py": "_audited",
-        "clawlite/host/bench/suites.py": "build",
-        "clawlite/host/bench/triggers.py": "_listens",
     },
     MAINTAINER: {
         "clawlite/host/firmware/firmware.py": "_enter _link delegate",

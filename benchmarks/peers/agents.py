@@ -15,10 +15,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from clawlite.core.base.errors import ClawError
-from clawlite.host.bench.bench import text
-from clawlite.host.bench.provider import SAYS, Server
-from clawlite.host.bench.run import Bench
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from suites.provider import SAYS, Server  # noqa: E402
+from targets import JudgedBench as Bench  # noqa: E402
+
+from clawlite.core.base.errors import ClawError  # noqa: E402
+from clawlite.host.bench.bench import text  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 # naive comes last: no agent, but what everybody would write first

@@ -16,14 +16,17 @@ import sys
 import tempfile
 from pathlib import Path
 
-from clawlite.core.base.errors import ClawError
-from clawlite.host.base.progress import RunProgress
-from clawlite.host.bench import agent, suites
-from clawlite.host.bench.bench import text
-from clawlite.host.bench.run import Bench
-from clawlite.host.targets import targets
-
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+import targets  # noqa: E402
+from suites import compiled  # noqa: E402
+
+from clawlite.core.base.errors import ClawError  # noqa: E402
+from clawlite.host.base.progress import RunProgress  # noqa: E402
+from clawlite.host.bench import agent  # noqa: E402
+from clawlite.host.bench.bench import text  # noqa: E402
+
 # naive comes last: it is no engine, but the code that everybody would write first
 PEERS = ("cel", "regorus", "cedarpy", "casbin", "naive")
 BLOCK_NS = 5000000
@@ -83,7 +86,7 @@ def cases(folder: str, sizes: list) -> list:
     found = []
     for size in sizes:
         path = os.path.join(folder, f"{size}.json")
-        suites.rule_image(path.removesuffix(".json"), size)
+        compiled.rule_image(path.removesuffix(".json"), size)
         rules = agent.rules(size)
         actions = {rule["id"]: rule["action"] for rule in rules}
         actions["exact-0-0"] = "allow"
@@ -94,7 +97,7 @@ def cases(folder: str, sizes: list) -> list:
                 "/workspace/notes/2026/may.txt" if (category or "").startswith("files") else "",
                 actions[rule],
             ]
-            for name, category, rule in suites.rule_requests(size // 10)
+            for name, category, rule in compiled.rule_requests(size // 10)
         ]
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"rules": rules, "requests": requests}, file)
@@ -108,7 +111,13 @@ def parts(sizes) -> list:
     return [("engines begin", BEGIN_S), *((f"{size:,} rules", s) for size, s in times)]
 
 
-def rows(bench: Bench, python: str, rounds: int, progress: RunProgress, sizes=suites.SIZES):
+def rows(
+    bench: targets.JudgedBench,
+    python: str,
+    rounds: int,
+    progress: RunProgress,
+    sizes=compiled.SIZES,
+):
     """Yield a row for each engine and number of rules, and what ours takes of the fastest peer's
     time.
     """
@@ -170,10 +179,12 @@ def main(arguments=None) -> int:
     found = []
     with (
         tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder,
-        RunProgress(parts(suites.SIZES)) as progress,
+        RunProgress(parts(compiled.SIZES)) as progress,
     ):
         try:
-            for row in rows(Bench(folder, given.rounds), given.python, given.rounds, progress):
+            for row in rows(
+                targets.JudgedBench(folder, given.rounds), given.python, given.rounds, progress
+            ):
                 progress.show(functools.partial(print, flush=True), text(row))
                 found.append(row)
                 if given.output:

@@ -1,6 +1,5 @@
 """Benchmarks: what this machine and a board do, as rows.
 
-Imports: base, build, compiler, firmware, fit, flash, image, manifest, models, policy, projects,
-serial, targets.
+Imports: base, build, firmware, fit, flash, image, projects, serial.
 Used by: cli.
 """

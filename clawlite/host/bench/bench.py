@@ -2,13 +2,13 @@
 and suite.
 
 1. A row is one case of one suite: n samples, their spread, what was measured, and on which machine.
-2. Two things that a target compares are measured in the same run, alternately: ``value`` and
-   ``target`` of a row are that comparison.
-3. A run that gives a wrong answer fails (``ClawError``); one that misses a target lists it, and its
-   exit code is 1.
+2. Nothing is judged here: what was measured stands beside the same case on machines that are on
+   record (recorded.json).  ``make bench`` holds rows to targets (benchmarks/measure.py).
+3. A run that gives a wrong answer fails (``ClawError``).
 """
 
 import json
+import os
 import sys
 import tempfile
 
@@ -17,40 +17,14 @@ from clawlite.host.base.problems import did_you_mean
 from clawlite.host.base.progress import RunProgress
 from clawlite.host.base.without_links import open_named
 from clawlite.host.bench.run import Bench
-from clawlite.host.targets import targets
 
-SUITES = (
-    "build",
-    "load",
-    "ready",
-    "decision",
-    "call",
-    "turn",
-    "netrules",
-    "scan",
-    "micropython",
-    "provider",
-    "proxy",
-    "memory",
-    "triggers",
-    "sandbox",
-    "mcp",
-    "boards",
-)
-ELSEWHERE = ("peers", "swarm")  # suites that need more: make bench-peers, make bench-swarm
+SUITES = ("load", "ready", "call", "turn", "netrules", "micropython", "boards")
+OF_SIM = ("micropython", "boards")  # what a board must withstand, with MicroPython here
 # Recorded seconds of each part, "suite: function", that takes more than _SHORT_S, with 31 rounds on
 # two busy cores.  After the first part only the ratios count (host/base/progress.py).
 RECORDED_S: dict[str, float] = {
-    "build: build": 49,
-    "provider: provider": 20,
-    "proxy: proxy": 10,
     "ready: ready": 10,
     "ready: cost": 12,
-    "decision: decision": 10,
-    "memory: memory": 30,
-    "triggers: triggers": 30,
-    "sandbox: sandbox": 20,
-    "mcp: mcp": 12,
     "micropython: calls": 154,
     "micropython: turns": 21,
     "micropython: grows": 6,
@@ -61,34 +35,55 @@ RECORDED_S: dict[str, float] = {
     "micropython: stack": 354,
     "boards: promises": 500,
 }
-# Seconds of these parts with --long, where they differ.
-RECORDED_LONG_S: dict[str, float] = {
-    "build: build": 120,
-    "micropython: grows_asked": 580,
-    "boards: promises": 1000,
-}
 _SHORT_S = 5
 
 
-def run(suites: list[str], rounds: int, took, is_long: bool = False, is_here: bool = False) -> None:
-    """Run *suites*, names of ``SUITES``, all when empty; ``took(row)`` gets each row as it is
-    there.
-
-    is_long  also rows that take minutes
-    is_here  on a device, with the standard library alone (device.py)
-    Raises ``ClawError`` at the end, when a part failed; that is told at once, and the others go on.
+def recorded_s(name: str, recorded=RECORDED_S) -> float:
+    """Return the seconds that were *recorded* of *name*: "suite: function", or a suite, with all
+    of its parts.
     """
-    functions = _functions()
+    return (
+        sum(seconds for part, seconds in recorded.items() if name in (part, part.partition(":")[0]))
+        or _SHORT_S
+    )
+
+
+def run(suites: list[str], rounds: int, took, is_here: bool = False) -> None:
+    """Run *suites*, names of ``SUITES``, those of this machine when empty; ``took(row)`` gets each
+    row as it is there.
+
+    is_here  on a device, with the standard library alone (device.py)
+    Raises ``ClawError`` as ``run_functions``.
+    """
+    functions = own_functions()
     if is_here:
         functions["turn"] = functions["turn"][:1]  # without MicroPython
-    parts = [(suite, function) for suite in suites or SUITES for function in functions[suite]]
+    chosen = suites or [suite for suite in SUITES if suite not in OF_SIM]
+    run_functions(
+        {suite: functions[suite] for suite in chosen},
+        took,
+        lambda folder: Bench(folder, rounds, is_here=is_here),
+    )
+
+
+def run_functions(
+    functions: dict, took, make, seconds=recorded_s, command="clawlite bench"
+) -> None:
+    """Run *functions*, {suite: [function(bench) that yields rows]}; ``took(row)`` gets each row.
+
+    make     function(folder) -> ``Bench``
+    seconds  function("suite: function") -> the seconds that were recorded of it
+    command  that runs one of the suites
+    Raises ``ClawError`` at the end, when a part failed; that is told at once, and the others go on.
+    """
+    parts = [(suite, function) for suite in functions for function in functions[suite]]
     names = [f"{suite}: {function.__name__}" for suite, function in parts]
     failed, hints = [], ["their errors stand above"]
     with (
         tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder,
-        RunProgress([(name, recorded_s(name, is_long)) for name in names]) as progress,
+        RunProgress([(name, seconds(name)) for name in names]) as progress,
     ):
-        bench = Bench(folder, rounds, is_long, is_here)
+        bench = make(folder)
         for at, (suite, function) in enumerate(parts):
             progress.begin(at)
             try:
@@ -96,7 +91,7 @@ def run(suites: list[str], rounds: int, took, is_long: bool = False, is_here: bo
                     progress.show(took, row)
             except (ClawError, ImportError) as e:
                 error = e if isinstance(e, ClawError) else _lacking(suite, e)
-                error.hint = error.hint or f"try this suite alone: clawlite bench {suite}"
+                error.hint = error.hint or f"try this suite alone: {command} {suite}"
                 failed.append(names[at])
                 if error.hint and error.hint not in hints:
                     hints.append(error.hint)
@@ -107,43 +102,16 @@ def run(suites: list[str], rounds: int, took, is_long: bool = False, is_here: bo
         raise error
 
 
-def recorded_s(name: str, is_long: bool = False) -> float:
-    """Return the seconds that were recorded of *name*: "suite: function", or a suite, with all of
-    its parts.
-    """
-    recorded = {**RECORDED_S, **RECORDED_LONG_S} if is_long else RECORDED_S
-    return (
-        sum(seconds for part, seconds in recorded.items() if name in (part, part.partition(":")[0]))
-        or _SHORT_S
-    )
-
-
-def _functions() -> dict:
-    """Return {suite: [function]}."""
-    from clawlite.host.bench import (
-        board,
-        heap,
-        mcp,
-        memory,
-        micropython,
-        provider,
-        sandbox,
-        serve,
-        stack,
-        stores,
-        triggers,
-    )
-    from clawlite.host.bench import suites as bench_suites
+def own_functions() -> dict:
+    """Return {suite: [function]} of ``SUITES``."""
+    from clawlite.host.bench import board, heap, micropython, serve, stack, stores, suites
 
     return {
-        "build": [bench_suites.build],
-        "load": [bench_suites.load],
+        "load": [suites.load],
         "ready": [serve.ready, serve.cost, serve.manifest],
-        "decision": [bench_suites.decision],
-        "call": [bench_suites.call, serve.call, serve.batches],
-        "turn": [bench_suites.turn, micropython.turn],
-        "netrules": [bench_suites.netrules],
-        "scan": [bench_suites.scan],
+        "call": [suites.call, serve.call, serve.batches],
+        "turn": [suites.turn, micropython.turn],
+        "netrules": [suites.netrules],
         "micropython": [
             micropython.calls,
             heap.turns,
@@ -154,12 +122,6 @@ def _functions() -> dict:
             stores.stores,
             stack.stack,
         ],
-        "provider": [provider.provider],
-        "proxy": [provider.proxy],
-        "memory": [memory.memory, memory.threads, memory.journal, memory.audit],
-        "triggers": [triggers.triggers],
-        "sandbox": [sandbox.sandbox],
-        "mcp": [mcp.mcp, mcp.ready, mcp.compiles],
         "boards": [board.promises],
     }
 
@@ -176,44 +138,33 @@ def suites_of(names: list, is_sim: bool) -> list:
     for name in names:
         if name not in SUITES:
             raise ClawError(
-                f"unknown suite {name}; known: {', '.join(SUITES)}", did_you_mean(name, SUITES)
+                f"unknown suite {name}; known: {', '.join(SUITES)}",
+                did_you_mean(name, SUITES) or "make bench, in a checkout, has those of developers",
             )
     return [
         *names,
-        *(suite for suite in ("micropython", "boards") if is_sim and suite not in names),
+        *(suite for suite in OF_SIM if is_sim and suite not in names),
     ]
 
 
-def show(
-    measure,
-    as_json: bool,
-    output: str = None,
-    suites: tuple = (),
-    before: list = (),
-    explain=None,
-) -> list:
+def show(measure, as_json: bool, output=None, before=(), summary=None, heading=None) -> list:
     """Print the rows that ``measure(took)`` gives as a table, or with *as_json* as JSON lines;
-    return those that missed their target.
+    return them.
 
     output  a file that gets JSON lines too
-    suites  whose targets are told below the table, measured or not; (): those that gave rows
     before  rows that were measured already: they come first
-    explain  function(rows) -> lines for the owner of a board, in place of targets that were not
-             measured; or None
-    What was missed is listed on stderr at the end.  Raises ``ClawError``.
+    summary  function(rows) -> lines for a person, below the table; also after a part that failed
+    heading  of the table, in place of ``HEADER``
+    Raises ``ClawError``.
     """
-    missed, goals, rows = [], 0, []
+    rows = []
 
     def took(row):
-        nonlocal goals
         found = json.dumps(row, ensure_ascii=False)
         print(found if as_json else text(row), flush=True)
         if file:
             file.write(found + "\n")
         rows.append(row)
-        goals += row["target"] is not None
-        if row["met"] is False:
-            missed.append(row)
 
     try:
         file = open(output, "w", encoding="utf-8", opener=open_named) if output else None
@@ -221,46 +172,39 @@ def show(
         raise ClawError(f"{output}: {e.strerror}", "name another file with -o") from None
     try:
         if not as_json:
-            print(HEADER, flush=True)
+            print(heading or HEADER, flush=True)
         for row in before:
             took(row)
         measure(took)
     finally:
         if file:
             file.close()
-        verdicts = targets.verdicts(rows, suites or {row["suite"] for row in rows})
-        if explain:
-            verdicts = [one for one in verdicts if one["verdict"] != targets.NOT_MEASURED]
-        if rows and explain and not as_json:
-            print("", *explain(rows), sep="\n", flush=True)
-        if rows and not as_json and (verdicts or not explain):
-            print("", *targets.verdict_lines(verdicts), sep="\n", flush=True)
-        if missed:
-            sys.stderr.write(
-                "".join(
-                    [f"clawlite: {len(missed)} of {goals} targets missed:\n", *map(_missed, missed)]
-                )
-            )
-        if bare := targets.without_record(verdicts):
-            sys.stderr.write(
-                f"clawlite: {targets.NO_RECORD} in docs/adr has the measured limit of "
-                f"{', '.join(bare)}: mend it, or write one and name it in targets.toml (adr)\n"
-            )
-    return missed
+        lines = summary(rows) if rows and summary and not as_json else []
+        if lines:
+            print("", *lines, sep="\n", flush=True)
+    return rows
 
 
-def _missed(row: dict) -> str:
-    return (
-        f"  {row['suite']}: {row['case']}: {_short(row['value'])} {row['unit']}, target "
-        f"{_short(row['target'])}\n"
-    )
+def compare_recorded(rows: list) -> list:
+    """Return lines that put *rows* of this machine beside those of machines that are on record."""
+    with open(os.path.join(os.path.dirname(__file__), "recorded.json"), encoding="utf-8") as file:
+        machines = json.load(file)
+    lines = []
+    for machine in machines:
+        known = {(suite, case): (p50, unit) for suite, case, p50, unit in machine["rows"]}
+        found = []
+        for row in rows:
+            there, unit = known.get((row["suite"], row["case"]), (0, ""))
+            if row["core"] == "pure" and unit == row["unit"] and there:
+                numbers = f"{short(row['p50'])} {unit} here, {short(there)} {unit} there"
+                found.append(f"  {row['suite'] + ': ' + row['case']:{_CASE}} {numbers}")
+        if found:
+            lines += [f"Medians, beside {machine['name']}:", *found]
+    return lines
 
 
 _CASE = 68  # characters: the longest case
-HEADER = (
-    f"{'suite':12}{'case':{_CASE}}{'median':>11}{'min':>11}{'p90':>11} "
-    f"{'unit':6}{'n':>4}{'value':>9}{'target':>8}"
-)
+HEADER = f"{'suite':12}{'case':{_CASE}}{'median':>11}{'min':>11}{'p90':>11} {'unit':6}{'n':>4}"
 
 
 def text(row: dict) -> str:
@@ -269,25 +213,25 @@ def text(row: dict) -> str:
         ""
         if row["target"] is None
         else "%9s%8s %s"
-        % (_short(row["value"]), _short(row["target"]), "ok" if row["met"] else "MISSED")
+        % (short(row["value"]), short(row["target"]), "ok" if row["met"] else "MISSED")
     )
     if row["target"] is None and row["value"] != row["p50"]:
-        goal = "%9s" % _short(row["value"])
+        goal = "%9s" % short(row["value"])
     case = row["case"] + (" (Cython)" if row["core"] == "cython" else "")
     return "%-12s%-*s%11s%11s%11s %-6s%4d%s" % (
         row["suite"],
         _CASE,
         case,
-        _short(row["p50"]),
-        _short(row["min"]),
-        _short(row["p90"]),
+        short(row["p50"]),
+        short(row["min"]),
+        short(row["p90"]),
         row["unit"],
         row["n"],
         goal,
     )
 
 
-def _short(number: float) -> str:
+def short(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
 
 
@@ -386,9 +330,7 @@ def _other(old: dict, new: dict) -> str:
 
 def _change(row: dict) -> str:
     case = row["case"] + (" (Cython)" if row["core"] == "cython" else "")
-    before, after = (
-        "-" if row[when] is None else _short(row[when]) for when in ("before", "after")
-    )
+    before, after = ("-" if row[when] is None else short(row[when]) for when in ("before", "after"))
     change = "" if row["change"] is None else f"{row['change']:+.0%}"
     return (
         f"{row['suite']:12}{case:{_CASE}}{before:>11}{after:>11} {row['unit']:6}{change:>9}  "

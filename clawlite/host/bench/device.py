@@ -60,7 +60,7 @@ def over_ssh(host: str, suites: list, rounds: int, took) -> None:
     from clawlite.host.flash.ssh import Failed, Remote
 
     chosen = _only(suites, HERE, "--ssh")
-    words = ["bench", "--here", "--json", "--no-fail", "--rounds", str(rounds), *chosen]
+    words = ["bench", "--here", "--json", "--rounds", str(rounds), *chosen]
     archive = _archive()
     with (
         Remote(host) as there,

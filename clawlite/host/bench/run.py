@@ -9,7 +9,6 @@ import subprocess
 import sys
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.targets import targets
 
 KEYS = (
     "suite",
@@ -45,6 +44,8 @@ class Bench:
     is_here  with what this device has: the agent's image was compiled elsewhere
     """
 
+    target_for = None  # function(suite, case, core) -> {"limit": ...} or None; None judges nothing
+
     def __init__(self, folder: str, rounds: int, is_long: bool = False, is_here: bool = False):
         self.folder = folder
         self.is_long, self.is_here = is_long, is_here
@@ -74,12 +75,12 @@ class Bench:
         """Return one row.
 
         samples    one number or more, in *unit*; ``value`` is their median unless *value* says what
-                   the target is about (host/targets: the table is asked for the row's)
+                   the target is about
         heap_peak  bytes, or None where it was not looked at
         """
         ordered = sorted(samples)
         value = quantile(ordered, 0.5) if value is None else value
-        held = targets.target_for(suite, case, core)
+        held = self.target_for and self.target_for(suite, case, core)
         target = held["limit"] if held else None
         found = dict.fromkeys(KEYS)
         found.update(

@@ -6,7 +6,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.host.cli import ui
 
 
-def bench(suites, here, ssh, port, sim, compare, is_long, output, rounds, rows, no_fail, as_json):
+def bench(suites, here, ssh, port, sim, compare, output, rounds, as_json):
     from clawlite.host.bench import bench, device
     from clawlite.host.firmware import cache
 
@@ -16,16 +16,14 @@ def bench(suites, here, ssh, port, sim, compare, is_long, output, rounds, rows, 
         raise ClawError(f"{chosen[1]} is not allowed with {chosen[0]}", "leave out one of them")
     if compare:
         before, after = compare
-        worse = bench.compare(before, after, as_json)
-        return 1 if worse and not no_fail else 0
+        return 1 if bench.compare(before, after, as_json) else 0
     cache.on_miss = ui.compiling
     suites = bench.suites_of(suites, sim)
-    earlier = bench.read(rows) if rows else []
     on_device = here or ssh is not None or port is not None
 
     def measure(took):
         if not on_device:
-            bench.run(suites, rounds, took, is_long)
+            bench.run(suites, rounds, took)
         elif here:
             device.measure_here(suites, rounds, took)
         elif ssh is not None:
@@ -33,8 +31,6 @@ def bench(suites, here, ssh, port, sim, compare, is_long, output, rounds, rows, 
         else:
             device.on_port(port, suites, rounds, took)
 
-    explain = device.explain if port is not None else None
-    # of a device what it has, and no list of what it lacks
-    whole = () if on_device else suites or (*bench.SUITES, *bench.ELSEWHERE)
-    missed = bench.show(measure, as_json, output, whole, earlier, explain)
-    return 1 if missed and not no_fail else 0
+    summary = device.explain if port is not None else bench.compare_recorded
+    bench.show(measure, as_json, output, summary=summary)
+    return 0

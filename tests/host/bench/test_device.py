@@ -8,13 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import measure
 import pytest
+import targets
 from agents import clawlite
 from sims import needs_micropython, needs_mpy_cross
 from ssh_server import Server, needs_sshd
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.bench import bench, device
+from clawlite.host.bench import device
 from clawlite.host.bench import run as bench_run
 from clawlite.host.image import inspection
 from clawlite.host.sim.sim import Sim
@@ -31,7 +33,7 @@ def bare(*words: str) -> subprocess.CompletedProcess:
 
 
 def test_here_needs_no_package():
-    done = bare("bench", "--here", "--rounds", "2", "--json", "--no-fail")
+    done = bare("bench", "--here", "--rounds", "2", "--json")
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert {row["suite"] for row in rows} == set(device.HERE)
@@ -53,10 +55,10 @@ def test_the_images_that_travel_are_of_the_agent_that_is_measured_elsewhere(tmp_
 
 
 def test_a_suite_that_needs_packages_says_so():
-    done = bare("bench", "build")
+    done = bare("bench", "load")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith(
-        "clawlite: the suite build needs the host packages (msgspec is missing) - pip install "
+        "clawlite: the suite load needs the host packages (msgspec is missing) - pip install "
     )
 
 
@@ -64,10 +66,10 @@ def test_a_suite_that_needs_packages_says_so():
     "words, said",
     [
         (
-            ["--here", "build"],
-            "--here does not have the suite build; it has: load, ready, call, turn, netrules",
+            ["--here", "boards"],
+            "--here does not have the suite boards; it has: load, ready, call, turn, netrules",
         ),
-        (["lod"], "unknown suite lod; known: build, load"),
+        (["lod"], "unknown suite lod; known: load, ready"),
         (["--here", "--sim"], "--sim is not allowed with --here"),
         (["--rounds", "1"], 'expected a whole number from 2 to 1000, found "1"'),
         (["--port"], "--port: expected PORT"),
@@ -78,33 +80,27 @@ def test_bad_usage(words, said):
     assert done.returncode == 2 and said in done.stderr and len(done.stderr.splitlines()) == 1
 
 
-def test_a_missed_target_is_listed_and_ends_with_1(capfd):
-    def measure(took):
-        run = bench_run.Bench("/nowhere", 2)
-        took(run.row("netrules", "a fetch, name known", "us", [60]))
-        took(run.row("scan", "secrets, 64 KB of text", "ms", [5]))
-        took(run.row("load", "three", "ms", [0.25]))
-
-    assert [row["suite"] for row in bench.show(measure, True)] == ["netrules"]
-    out, err = capfd.readouterr()
-    assert (
-        err.startswith(
-            "clawlite: 1 of 2 targets missed:\n  netrules: a fetch, name known: 60 us, target 50\n"
-            "clawlite: no record in docs/adr has the measured limit of fetch: "
-        )
-        and len(out.splitlines()) == 3
+def test_what_was_missed_is_listed(capfd):
+    run = targets.JudgedBench("/nowhere", 2)
+    measure.judge(
+        [
+            run.row("netrules", "a fetch, name known", "us", [60]),
+            run.row("scan", "secrets, 64 KB of text", "ms", [5]),
+            run.row("load", "three", "ms", [0.25]),
+        ]
+    )
+    assert capfd.readouterr().err.startswith(
+        "measure: 1 of 2 targets missed:\n  netrules: a fetch, name known: 60 us, target 50\n"
+        "measure: no record in docs/adr has the measured limit of fetch: "
     )
 
 
-@pytest.mark.parametrize("limit, words, code", [(0, [], 1), (0, ["--no-fail"], 0), (1e9, [], 0)])
-def test_exit_codes(limit, words, code, tmp_path, monkeypatch, capfd):
-    from clawlite import command as command_line
-    from clawlite.host.targets import targets
-
+@pytest.mark.parametrize("limit", [0, 1e9])
+def test_exit_codes(limit, tmp_path, monkeypatch, capfd):
     table = [{**one, "limit": limit} for one in targets.table()]
     monkeypatch.setattr(targets, "table", lambda: table)
-    command = ["bench", "netrules", "--rounds", "2", "-o", str(tmp_path / "rows"), *words]
-    assert command_line.run(command) == code
+    command = ["netrules", "--rounds", "2", "-o", str(tmp_path / "rows")]
+    assert measure.main(command) == int(limit == 0)
     out, err = capfd.readouterr()
     fetch, counts = out.splitlines()[-2:]
     assert ("MISSED" in fetch) == (limit == 0) and fetch.startswith("fetch ")
@@ -112,7 +108,7 @@ def test_exit_codes(limit, words, code, tmp_path, monkeypatch, capfd):
     assert ("targets missed:" in err) == (limit == 0)
     rows = [json.loads(line) for line in (tmp_path / "rows").read_text().splitlines()]
     assert rows and all(row["target"] == limit for row in rows)
-    assert command_line.run([*command, "--json"]) == code
+    assert measure.main([*command, "--json"]) == int(limit == 0)
 
 
 # -- a machine behind ssh
@@ -130,13 +126,13 @@ def test_over_ssh(tmp_path, monkeypatch):
         assert rows[0]["board"] and rows[0]["firmware"].startswith("Linux ") and rows[0]["commit"]
         with pytest.raises(ClawError, match="nobody: "):
             device.over_ssh("nobody", [], 2, rows.append)
-        monkeypatch.setattr(device, "HERE", ("load", "scan"))
+        monkeypatch.setattr(device, "HERE", ("load", "boards"))
         with pytest.raises(
             ClawError,
             match="pi: the benchmarks failed there; the last that they "
-            "said: .*does not have the suite scan",
+            "said: .*does not have the suite boards",
         ):
-            device.over_ssh("pi", ["scan"], 2, rows.append)
+            device.over_ssh("pi", ["boards"], 2, rows.append)
         assert list(server.home.iterdir()) == []  # nothing of it stays
 
 
@@ -196,7 +192,7 @@ def test_the_heap_of_a_board_is_measured_as_its_target_is(tmp_path, monkeypatch)
     found |= {"start": 10240, "ready": 30720, "after": 40960}
     monkeypatch.setattr(device, "_found", lambda *_: found)
     facts = {"word": 4, "heap": 131072, "python": "MicroPython 1.29.0"}
-    made = bench_run.Bench(str(tmp_path), 2)
+    made = targets.JudgedBench(str(tmp_path), 2)
     made.board, made.clock_mhz = "Raspberry Pi Pico W", 125
     rows = list(device._rows(made, None, facts, ["turn", "micropython"]))
     heaps = {row["case"]: row["value"] for row in rows if row["unit"] == "KiB"}

@@ -12,10 +12,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import targets
+from targets import JudgedBench as Bench
 
 from clawlite.host.base.progress import RunProgress
-from clawlite.host.bench.run import KEYS, Bench
-from clawlite.host.targets import targets
+from clawlite.host.bench.run import KEYS
 
 ROOT = Path(__file__).resolve().parents[3]
 PEERS = ROOT / "benchmarks/peers"

@@ -2,7 +2,6 @@
 
 1. A number that a row must not exceed stands in the table and in no other code; ``target_for``
    finds it by the names of the row.
-2. The standard library alone: devices have no other package.
 """
 
 import functools
@@ -10,6 +9,8 @@ import os
 import tomllib
 from collections import Counter
 from fnmatch import fnmatchcase
+
+from clawlite.host.bench.run import Bench
 
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "targets.toml")
 REACHED, MISSED, NOT_MEASURED = "reached", "MISSED", "not measured"
@@ -40,6 +41,12 @@ def _holds(target: dict, suite: str, case: str, core: str) -> bool:
         and fnmatchcase(case, target["row"])
         and target.get("core", core) == core
     )
+
+
+class JudgedBench(Bench):
+    """A run whose rows are held to the table."""
+
+    target_for = staticmethod(target_for)
 
 
 def verdicts(rows: list[dict], suites) -> list[dict]:

@@ -5,11 +5,12 @@ import json
 import re
 from pathlib import Path
 
+import measure
 import pytest
+import targets
 
 from clawlite.host.bench import bench, run
 from clawlite.host.fit import stack
-from clawlite.host.targets import targets
 
 ROOT = Path(__file__).resolve().parents[3]
 KEYS = {"id", "what", "suite", "row", "core", "limit", "unit", "needs", "adr"}
@@ -26,7 +27,7 @@ def test_ids_are_unique_and_the_hot_paths_are_all_there():
 @pytest.mark.parametrize("target", targets.table(), ids=lambda target: target["id"])
 def test_a_row_of_the_table_is_well_formed(target):
     assert set(target) <= KEYS and {"id", "what", "suite", "row", "limit", "unit"} <= set(target)
-    assert target["suite"] in (*bench.SUITES, *bench.ELSEWHERE) and target["unit"] in UNITS
+    assert target["suite"] in (*measure.FUNCTIONS, *measure.ELSEWHERE) and target["unit"] in UNITS
     assert type(target["limit"]) in (int, float) and target["limit"] >= 0
     assert target.get("core", "pure") in ("pure", "cython")
     assert len(target["id"]) < 18 and len(target["what"]) < 64
@@ -52,7 +53,7 @@ def test_the_stack_of_a_board_is_that_of_a_pico():
 
 
 def test_a_row_knows_its_target_by_its_names(tmp_path):
-    made = run.Bench(str(tmp_path), 2)
+    made = targets.JudgedBench(str(tmp_path), 2)
     assert made.row("decision", "10,000 rules over 10 rules", "ratio", [1])["met"] is True
     assert made.row("decision", "10,000 rules over 10 rules", "ratio", [2])["met"] is False
     assert made.row("decision", "another", "ratio", [2])["target"] is None
@@ -61,13 +62,16 @@ def test_a_row_knows_its_target_by_its_names(tmp_path):
 
 
 def test_a_small_ratio_keeps_its_digits(tmp_path):
-    made, case = run.Bench(str(tmp_path), 2), "clawlite cython over the fastest peer, 10,000 rules"
+    made, case = (
+        targets.JudgedBench(str(tmp_path), 2),
+        "clawlite cython over the fastest peer, 10,000 rules",
+    )
     row = made.row("peers", case, "ratio", [0.000_241_23], core="cython")
     assert row["value"] == row["p50"] == 0.000_241_2 > row["target"] and row["met"] is False
 
 
 def test_verdicts(tmp_path):
-    made = run.Bench(str(tmp_path), 2)
+    made = targets.JudgedBench(str(tmp_path), 2)
     rows = [
         made.row("ready", "with tools.py, VmHWM above bare", "MiB", [1]),
         made.row("ready", "without tools.py, VmHWM above bare", "MiB", [10_000]),
@@ -91,13 +95,13 @@ def test_a_missed_target_without_a_record_is_told(tmp_path, monkeypatch, capsys)
     table = [dict(one) for one in targets.table() if one["id"] in ("S1-memory", "ready-time")]
     del table[0]["adr"]
     monkeypatch.setattr(targets, "table", lambda: table)
-    made = run.Bench(str(tmp_path), 2)
+    made = targets.JudgedBench(str(tmp_path), 2)
 
-    def measure(took):
+    def takes(took):
         took(made.row("ready", "with tools.py, VmHWM above bare", "MiB", [10_000]))
         took(made.row("ready", "with tools.py, above bare", "ms", [10_000]))
 
-    bench.show(measure, False)
+    bench.show(takes, False, summary=measure.judge)
     out, err = capsys.readouterr()
     ends = {line.split()[0]: line.partition("MISSED: ")[2] for line in out.splitlines()[-3:-1]}
     assert ends == {"S1-memory": "no record", "ready-time": "docs/adr/" + table[1]["adr"]}
@@ -109,7 +113,7 @@ def test_a_median_that_missed_by_noise_is_told_and_needs_no_record(tmp_path, mon
     for one in table:
         one.pop("adr", None)
     monkeypatch.setattr(targets, "table", lambda: table)
-    made = run.Bench(str(tmp_path), 2)
+    made = targets.JudgedBench(str(tmp_path), 2)
     clean, memory = ("decision", "a path made clean", "ns"), "with tools.py, VmHWM above bare"
     for samples, value, is_noise in (
         ([130, 400, 500], None, True),
@@ -133,7 +137,7 @@ def test_what_the_whole_run_missed_has_a_record():
         held = targets.target_for(row["suite"], row["case"], row["core"])
         # the limits of today, not those of the run
         rows.append({**row, "met": row["value"] <= held["limit"] if held else None})
-    found = targets.verdicts(rows, bench.SUITES)
+    found = targets.verdicts(rows, measure.FUNCTIONS)
     assert sum(one["verdict"] == targets.MISSED for one in found) > 10
     assert targets.without_record(found) == []
 
@@ -141,6 +145,7 @@ def test_what_the_whole_run_missed_has_a_record():
 def test_the_benchmarks_name_no_limit_themselves():
     assert "target" not in inspect.signature(run.Bench.row).parameters
     sources = [*(ROOT / "clawlite/host/bench").glob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]
+    sources = [path for path in sources if path.name != "targets.py"]
     held = re.compile(r"target of the project|\"target\":|\blimit *= *[0-9]")
     sources = [path for path in sources if path.name != "run.py"]  # it asks the table
     assert not [path.name for path in sources if held.search(path.read_text())]
