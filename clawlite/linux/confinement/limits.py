@@ -5,7 +5,8 @@ When control groups are delegated (cgroups.py), they enforce the first three ins
 
 | limit          | set by the child                         | watched by the supervisor        |
 |----------------|------------------------------------------|----------------------------------|
-| memory_mb      | RLIMIT_DATA of each process; memory that | the sum over the tree, with the  |
+| memory_mb      | RLIMIT_DATA of each process (RESERVED    | the sum over the tree, with the  |
+|                | above it for MCP servers); memory that   |                                  |
 |                | cannot be seen is refused (seccomp.py)   | kernel's part, memory_accounting |
 | cpu_shares     | nice of each process                     | nice of each session (autogroup) |
 | max_processes  | RLIMIT_NPROC, threads count              | the number in the tree           |
@@ -32,6 +33,9 @@ INODE = 1024  # bytes of kernel memory for one entry
 OPEN_FILES = 1024
 PENDING = 1024  # pending signals and timers
 STACK = 8388608  # of a first thread, where the system sets no limit
+# bytes that RLIMIT_DATA lets an MCP server have beyond memory_mb.  V8 makes 512 MB of addresses
+# writable for the code of each thread (128 on ARM), which are counted, and uses little of them
+RESERVED = 2 << 30
 TICK_MS = 50  # how often the supervisor measures
 
 
@@ -86,7 +90,8 @@ def restrict(plan: dict, others: int):
         _lower(resource.RLIMIT_NOFILE, files)
     if is_watched(plan):
         # not RLIMIT_AS: engines of JavaScript, Java and Go reserve far more addresses than they use
-        _lower(resource.RLIMIT_DATA, plan["memory_mb"] << 20)
+        room = RESERVED if plan["kind"] == "server" else 0
+        _lower(resource.RLIMIT_DATA, (plan["memory_mb"] << 20) + room)
         _lower_stack(plan["memory_mb"] << 20)
         _lower(resource.RLIMIT_SIGPENDING, PENDING)
     if plan["max_processes"] is not None and "max_processes" not in plan["kept"]:

@@ -36,6 +36,44 @@ SERVERS = {
 }
 
 
+# two threads of JavaScript: each makes 512 MB of addresses writable for its code, on x86-64
+THREADS = """\
+const { Worker } = require("worker_threads");
+const lines = require("readline").createInterface({ input: process.stdin });
+const workers = [1, 2].map(() => new Worker("setInterval(() => 0, 1000)", { eval: true }));
+const up = Promise.all(workers.map((one) => new Promise((done) => one.on("online", done))));
+const tools = [{ name: "count", inputSchema: { type: "object", properties: {} } }];
+lines.on("line", async (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (id === undefined) return;
+  await up;
+  const text = [{ type: "text", text: workers.length + " threads" }];
+  const result = method === "initialize"
+    ? { protocolVersion: params.protocolVersion, capabilities: { tools: {} },
+        serverInfo: { name: "threads", version: "1" } }
+    : method === "tools/list" ? { tools } : method === "tools/call" ? { content: text } : null;
+  const answer = result ? { result } : { error: { code: -32601, message: "no " + method } };
+  console.log(JSON.stringify({ jsonrpc: "2.0", id, ...answer }));
+});
+lines.on("close", () => process.exit(0));
+"""
+
+
+def test_a_server_has_threads_of_its_own(tmp_path):
+    if not MODULES.exists():
+        pytest.skip("no node from npm: make mcp")
+    (tmp_path / "marks").mkdir(exist_ok=True)
+    program = tmp_path / "marks" / "threads.js"
+    program.write_text(THREADS)
+    tool = mcp_agents.tool("count", "count", "t", str(mcp_clients.node()))
+    folder = mcp_agents.write(tmp_path, level="process", tools=[tool], args=[str(program)])
+    (folder / "reflex.toml").write_text('[[rule]]\nwhen = "hi"\nsay = "ho"\n')
+    image = build_beside(str(folder))
+    with Agent(linux("serve", image, "--stdio"), tmp_path).initialize() as agent:
+        agent.line(json.dumps(tool_call("count", {}, 1)))
+        assert "2 threads" in json.dumps(agent.message())
+
+
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_server_lists_its_tools_and_is_called(tmp_path, name):
     program = MODULES / ".bin" / name
