@@ -288,8 +288,8 @@ def _sandboxes(state: str):
 
 
 def _names(kind: str) -> list:
-    """Return the names of boards or templates, for completion; [] for anything else, and where the
-    host part is not here.
+    """Return the names of what is called BOARD, TEMPLATE or SUITE, for completion; [] for anything
+    else, and where the host part is not here.
     """
     try:
         if kind == "BOARD":
@@ -300,6 +300,10 @@ def _names(kind: str) -> list:
             from clawlite.host.projects.new import templates
 
             return templates()
+        if kind == "SUITE":
+            from clawlite.host.bench.bench import SUITES
+
+            return list(SUITES)
     except ImportError:
         pass
     return []

@@ -93,9 +93,11 @@ def text(verb) -> str:
     lines += ["", *textwrap.wrap(verb.about, WIDTH)]
     if below:
         lines += ["", "Commands:", *_list(below)]
-    rows = _rows(verb)
+    rows, words = _rows(verb), len([one for one in verb.described.values() if _about(one)])
     column = 4 + min(_WIDEST, max([len(called) for called, _ in rows]))
-    return "\n".join([*lines, "", "Options:", *_columns(rows, column)])
+    if words:
+        lines += ["", "Arguments:", *_columns(rows[:words], column)]
+    return "\n".join([*lines, "", "Options:", *_columns(rows[words:], column)])
 
 
 def reference() -> str:

@@ -316,7 +316,8 @@ TABLE = (
         "Measure this machine or a board. Times and memory, beside machines that were measured "
         "before.",
         "[SUITE]...", "host.cli.bench:bench",
-        Option("SUITE", dest="suites"),
+        Option("SUITE", "", "what to measure, all of them else; a wrong one lists them",
+            dest="suites"),
         Option("--here", "", "measure this device without a compiler and other packages"),
         Option("--ssh", "HOST", "a Raspberry Pi or other Linux machine, as ssh takes it"),
         Option("--port", "PORT", "a board: a device, a link to one, or an id of clawlite ports"),

@@ -371,6 +371,7 @@ def test_every_verb_and_option_is_completed():
         (["build", "--board=pico2"], ["--board=pico2", "--board=pico2-w"]),
         (["build", "--board", "=", "pico2"], ["pico2", "pico2-w"]),  # as bash cuts it
         (["boards", "pico2"], ["pico2", "pico2-w"]),
+        (["bench", "net"], ["netrules"]),
         (["boards", "new", "mine", "--from", "pico2"], ["pico2", "pico2-w"]),
         (["new", "x", "--template", "gr"], ["greenhouse"]),
         (["console", "--line", ""], ["auto", "plain", "reliable"]),
