@@ -5,6 +5,7 @@ An agent over a manifest is compiled here, with the host part, and this process 
 runtime (exec), so that no agent ever carries the compiler in its memory.  Where nothing has changed
 since the last time, the image beside the manifest is run at once (linux/admin/image_cache.py)."""
 
+import gc
 import os
 import sys
 
@@ -111,6 +112,7 @@ def _main(args: list) -> int:
     on_board = any(arg.startswith("--port") for arg in args)
     if args[0] not in AGENTS or on_board or sys.platform == "win32":
         return run(args)
+    gc.disable()  # until READY (Shell.start), or a manifest is compiled: nothing would be found
     from clawlite.linux.files import code_file
 
     code_file.use()
@@ -216,6 +218,7 @@ def _run_agent(verb: str, values: dict) -> int:
     if command.is_image:
         return commands.run(command)
     if command.is_vacant:
+        gc.enable()
         return commands.run_bootstrap()
     from clawlite.linux.admin import image_cache
 
@@ -224,6 +227,7 @@ def _run_agent(verb: str, values: dict) -> int:
     if current:
         command.name = current
         return commands.run(command)
+    gc.enable()
     from clawlite.core.base.errors import ClawError
     from clawlite.host.build.build import build_facts
     from clawlite.host.cli.ui import print_error
