@@ -147,9 +147,10 @@ def state_folder(agent: str) -> str:
 
 def state_root() -> str:
     """Return the folder of the state folders of all agents; it may not exist yet."""
-    return os.environ.get("CLAWLITE_STATE") or os.path.join(
-        base_folder("XDG_STATE_HOME", ".local", "state"), "clawlite"
-    )
+    named = os.environ.get("CLAWLITE_STATE")
+    if named:  # a unit or a container file passes a "~" on as it is written
+        return expand_home(named)
+    return os.path.join(base_folder("XDG_STATE_HOME", ".local", "state"), "clawlite")
 
 
 def check_step(name: str, what: str):

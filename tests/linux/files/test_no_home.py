@@ -120,3 +120,11 @@ def test_the_path_of_a_store_never_begins_with_a_tilde(monkeypatch):
     assert files.expand_home("notes/~") == "notes/~"
     with pytest.raises(ClawError, match="no user nobody-of-that-name"):
         files.expand_home("~nobody-of-that-name/notes")
+
+
+def test_a_tilde_in_the_name_of_the_state_is_the_home(monkeypatch):
+    """No shell expands it in a unit of systemd, a container file or a .env file."""
+    monkeypatch.setenv("HOME", "/home/ada")
+    for named, root in (("~/claw", "/home/ada/claw"), ("/srv/claw", "/srv/claw")):
+        monkeypatch.setenv("CLAWLITE_STATE", named)
+        assert files.state_folder("lamp") == root + "/lamp"
