@@ -20,7 +20,9 @@ def registry() -> str:
     have.
     """
     root = os.environ.get("CLAWLITE_STATE")
-    if not root:
+    if root:
+        root = os.path.expanduser(root)
+    else:
         root = os.path.join(base_folder("XDG_STATE_HOME", ".local", "state"), "clawlite")
     return os.path.join(root, ".sims")
 

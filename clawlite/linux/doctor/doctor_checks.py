@@ -51,7 +51,8 @@ class Machine:
         base = self.environ.get("XDG_STATE_HOME", "")
         if not os.path.isabs(base):
             base = os.path.join(self._home(), ".local", "state")
-        return self.environ.get("CLAWLITE_STATE") or os.path.join(base, "clawlite")
+        named = self.environ.get("CLAWLITE_STATE")
+        return os.path.expanduser(named) if named else os.path.join(base, "clawlite")
 
     @property
     def lacks_home(self) -> bool:
