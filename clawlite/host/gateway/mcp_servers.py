@@ -295,7 +295,8 @@ class _Tokens:
         except TimeoutError:
             _, host, *_ = self._row
             raise ClawError(
-                f"no token from {host}: it did not answer within {ANSWER_S} s"
+                f"no token from {host}: it did not answer within {ANSWER_S} s",
+                "look whether that server works, or name another token endpoint",
             ) from None
 
     async def another(self) -> tuple:

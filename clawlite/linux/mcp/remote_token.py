@@ -92,7 +92,8 @@ class Tokens:
             self.close()
             raise ProviderError(
                 "no token from %s: it did not answer within %d s"
-                % (self._row[1], ANSWER_MS // 1000)
+                % (self._row[1], ANSWER_MS // 1000),
+                "look whether that server works, or name another token endpoint",
             )
         if self._work is not None or self.retry_ms is not None and now_ms < self.retry_ms:
             return False

@@ -74,6 +74,7 @@ def test_the_newcomers_script(tmp_path):
         "state/g/calls.journal",
         "state/g/calls.lock",
         "state/g/log.jsonl",
+        "state/g/state.marks",
     ]
 
 
@@ -455,6 +456,7 @@ def test_nothing_is_written_outside_the_project_and_the_state(tmp_path):
         "g/calls.journal",
         "g/calls.lock",
         "g/log.jsonl",
+        "g/state.marks",
     ]
     assert sorted(_tree(tmp_path / "p")) == sorted(["g/" + name for name in FILES + ["claw.cbor"]])
 

@@ -73,9 +73,11 @@ def test_the_command(tmp_path, state):
     assert done.stderr == (
         "The token that shed had before, which opened proxy, mcp, is no longer valid.\n"
     )
-    for wrong in ("all", "", "proxy,", "Device"):
+    for wrong in ("all", "proxy,", "Device"):
         done = token("shed", "--for", wrong)
         assert done.returncode == 2 and "expected one of device, proxy, a2a, mcp" in done.stderr
+    done = token("shed", "--for", "")
+    assert done.returncode == 2 and "--for: expected DOOR" in done.stderr
     assert gateways.doors_of("shed") == ("device",), "a wrong word changes nothing"
 
 

@@ -877,13 +877,14 @@ def test_an_agent_without_an_audit_says_so(tmp_path):
         clawlite("audit", "--last", "x", cwd=tmp_path).returncode == 2
         and clawlite("audit", "--anchor", "1:2", cwd=tmp_path).returncode == 2
     )
-    for words in (["--last", "\u00b2"], ["--last", "9" * 5000], ["--anchor", "\u00b2:" + "0" * 64]):
+    anchor = ["verify", "--anchor", "\u00b2:" + "0" * 64]
+    for words in (["--last", "\u00b2"], ["--last", "9" * 5000], anchor):
         done = clawlite("audit", *words, cwd=tmp_path)
         assert done.returncode == 2 and "expected" in done.stderr, done.stderr
         assert "Traceback" not in done.stderr
     assert (
         clawlite("audit", "a", "b", cwd=tmp_path).returncode == 2
-        and "--anchor" in clawlite("audit", "--help", cwd=tmp_path).stdout
+        and "--anchor" in clawlite("audit", "verify", "--help", cwd=tmp_path).stdout
     )
 
 
