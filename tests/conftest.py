@@ -27,6 +27,7 @@
 """
 
 import compileall
+import ctypes
 import gc
 import importlib
 import os
@@ -73,6 +74,7 @@ LONGEST = (
 )
 _MARK = "CLAWLITE_TEST_RUN=%d.%d" % (os.getpid(), time.time_ns())
 _before = {}
+_LIBC = ctypes.CDLL(None)
 # boards of every test get the same, linked once
 os.environ.setdefault("CLAWLITE_CACHE", str(ROOT / "build/cache"))
 
@@ -298,6 +300,8 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item):
+    # an agent of the test before, in this process, hid it from its own user (PR_SET_DUMPABLE)
+    _LIBC.prctl(4, 1, 0, 0, 0)
     with time_limit.limit(item.nodeid, "setup", time_limit.seconds_for(item)):
         return (yield)
 

@@ -110,7 +110,9 @@ def _packages(controllers: tuple) -> Path:
     """
     packages = Path(made_folders.folder("sandbox-of-tests-"))
     shutil.copytree(
-        ROOT / "clawlite", packages / "clawlite", ignore=shutil.ignore_patterns("*.so", "host")
+        ROOT / "clawlite",
+        packages / "clawlite",
+        ignore=shutil.ignore_patterns("*.so", "host", "*.code*"),
     )
     shutil.copy(HOST, packages)
     shutil.copy(ROOT / "tests" / "sandboxes.py", packages)

@@ -87,11 +87,9 @@ class Agent:
                 manifest's agent takes over, which it may only where *is_free* is true
     channels    linux/channels/channels.py
     conditions  tuple of functions, each returns a line of /status [()]
-
-    has_spoken  bool, a turn has said something since the console put its question, or ever
     """
 
-    has_spoken = False
+    has_spoken = False  # a turn has said something since the console put its question, or ever
 
     def __init__(self, image, now_ms: int, max_tasks: int = 64):
         self.image = image

@@ -206,7 +206,7 @@ def test_a_person_at_the_board_is_told_of_a_task(team, tmp_path):
         assert 'water(bed="3")  ok, called by the team/lead' in said, said
 
 
-@pytest.mark.parametrize("kind", [*SERVERS, "mosquitto"])
+@pytest.mark.parametrize("kind", list(SERVERS))
 def test_a_board_is_a_member_by_each_engine(tmp_path, firmware, kind):
     engine = server_of(kind, tmp_path / "engine")
     backend, toml = settings(kind, engine)

@@ -22,6 +22,7 @@ from clawlite.linux.io.jsontext import dumps, loads
 
 DAY_MS, HOUR_S, BEAT_MS, APPROVAL_MS = 86400000, 3600, 30000, 60000
 PER_MINUTE, PER_HOUR, PER_DAY = 5, 30000, 400000
+NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 REPLY = b'{"choices":[{"message":{"content":"Hm."},"finish_reason":"stop"}],"usage":{"prompt_tokens":%d,"completion_tokens":%d}}'  # noqa: E501
 
 
@@ -85,7 +86,7 @@ class Day:
         return self.number
 
     def settle(self):
-        effect = self.agent.next_effect()
+        effect, looks = self.agent.next_effect(), None
         while effect:
             kind = effect[0]
             if kind == E.SEND and "method" in effect[1]:
@@ -105,6 +106,8 @@ class Day:
                 if admitted and effect[2][0][0] == CALLS:
                     self.admitted.append(self.ms)
                 self.agent.done(effect[1], (True, admitted), self.ms)
+            elif kind == E.OPEN and len(effect[5]) == 1:  # whether it is Ollama, which it is not
+                looks = effect[1]
             elif kind == E.OPEN:
                 self.open = (
                     effect[1],
@@ -118,6 +121,9 @@ class Day:
             elif kind == E.KEEP:  # no other process has begun anything
                 self.agent.done(effect[1], (True, []), self.ms)
             effect = self.agent.next_effect()
+        if looks:
+            self.agent.received(looks, (True, NOT_FOUND), self.ms)
+            self.settle()
 
     def move(self, ms: int):
         until = self.ms + ms

@@ -76,7 +76,7 @@ def test_ask_appends_its_turn_and_one_without_an_end_is_told(world):
     "words, line",
     [
         ((".",), "Is a directory - name a file that you may write with --record"),
-        ((), "--record: expected a file"),
+        ((), "--record: expected FILE"),
     ],
 )
 def test_a_file_that_cannot_be_written_is_said_before_anything_runs(world, words, line):

@@ -107,7 +107,7 @@ def test_what_is_not_mounted_is_not_there(place):
         "cat %s/state/x",
         "chmod 777 %s/out",
         "touch %s/out/secret",
-        "ls /home",
+        "ls /media",
         "ls /var/lib",
         "cat /etc/shadow",
         "ls /sys",

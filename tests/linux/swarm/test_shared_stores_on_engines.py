@@ -181,7 +181,7 @@ def test_what_is_longer_than_an_entry(machines):
 
 
 def test_a_command_that_joins_no_swarm_is_refused(tmp_path):
-    machines = Machines(tmp_path, "mosquitto")
+    machines = Machines(tmp_path, "nats")
     try:
         swarm = Swarm(open_image(machines.images["hand"]).section(SECTION))
     finally:
@@ -415,7 +415,7 @@ def test_requests_that_are_none(machines):
 
 
 def test_nobody_but_the_keeper_answers(tmp_path):
-    world = World("mosquitto", tmp_path)
+    world = World("nats", tmp_path)
     try:
         lead, hand = world.bus("lead", 0), world.bus("hand")
         hand.remembered("id", True, {"entries": []})
@@ -428,7 +428,7 @@ def test_nobody_but_the_keeper_answers(tmp_path):
 
 def test_shared_stores_in_a_command(tmp_path):
     """``clawlite ask`` joins no swarm."""
-    machines = Machines(tmp_path, "mosquitto")
+    machines = Machines(tmp_path, "nats")
     try:
         home = tmp_path / "home-hand"
         with Agent(linux("ask", "look at bed", machines.images["hand"]), home) as agent:
