@@ -277,7 +277,7 @@ def device(installed, tmp_path):
         ("check --help", "usage: clawlite check"),
         ("completion bash", "complete -o default"),
         ("conformance --help", "usage: clawlite conformance"),
-        ("bench --help", "--no-fail"),
+        ("bench --help", "--rounds"),
         ("run", "bench 1.0.0 is ready."),
         ("ask hello", "Done."),
         ("serve --stdio", ""),
@@ -286,7 +286,7 @@ def device(installed, tmp_path):
         ("tools claw.cbor --json", '"name": "board-info"'),
         ("inspect claw.cbor", "bench 1.0.0 - "),
         ("conformance", "level-3"),
-        ("bench --here load --rounds 2 --no-fail", "open the file"),
+        ("bench --here load --rounds 2", "open the file"),
     ],
 )
 def test_a_device_with_the_wheel_alone_has_these_commands(device, words, says):
@@ -295,7 +295,7 @@ def test_a_device_with_the_wheel_alone_has_these_commands(device, words, says):
 
 
 @pytest.mark.parametrize(
-    "words", ["tools claw.yaml", "check", "run claw.yaml", "ports", "bench build"]
+    "words", ["tools claw.yaml", "check", "run claw.yaml", "ports", "bench load"]
 )
 def test_what_needs_packages_says_which(device, words):
     done = device(*words.split())

@@ -63,7 +63,9 @@ _FUNCTION_WORDS, _NAME_WORDS, _SHORT = 12, 4, 10
 # For the work of users, beyond what is held: the smallest heaps on the unix port in which a
 # dialogue with all console commands, approvals and 330 calls with request ids were done (ADR 0086).
 # 32-bit words take 7/8 at most, as a Cortex-M3 showed.
-_ROOM, _TOOLS_ROOM, _APPROVAL_ROOM, _REMOTE_ROOM = 32768, 12288, 6144, 8192
+_ROOM, _TOOLS_ROOM, _APPROVAL_ROOM = 32768, 12288, 6144
+# of a turn with a remote model, where both codecs are there: measured for each size of words
+_REMOTE_ROOM = {32: 7168, 64: 12288}
 # For each tool and skill: with it the estimate for 20 tools and 6 skills is what they needed on a
 # Cortex-M3 with an older journal, which is all that was ever measured there (ADR 0086).
 _EACH_ROOM = 512
@@ -184,7 +186,7 @@ def needed(data: bytes, tools_py: str, bits: int, profile=None) -> int:
     loaded = slot.parts(image)
     room = turn_room(bits)
     if not {"remote", "gateway"}.isdisjoint(loaded):
-        room += _scaled(_REMOTE_ROOM, bits)
+        room += _REMOTE_ROOM[bits]
     if "tools" in image.requires:
         calls = _TOOLS_ROOM + _EACH_ROOM * len(image.names)
         room += _scaled(calls + (_APPROVAL_ROOM if _may_ask_person(image) else 0), bits)

@@ -107,12 +107,15 @@ def test_what_was_emptied_or_removed_is_told_once(state, kind, name, killed, is_
     assert told(state) == []
 
 
-@every
-@both
+# where it was killed, the entries of RememberedByJournal are in the journal: the copy of its
+# database is no older one
+ENDS = [(k, n, killed) for k, n in FILES.items() for killed in (False, True)]
+ENDS.remove((RememberedByJournal, FILES[RememberedByJournal], True))
+
+
+@pytest.mark.parametrize("kind, name, killed", ENDS)
 @pytest.mark.parametrize("keeps_time", [False, True])
 def test_an_older_copy_is_told_once(state, kind, name, killed, keeps_time, tmp_path, capfd):
-    if killed and kind is RememberedByJournal:
-        pytest.skip("its entries are in the journal: the copy of the database is no older one")
     live(kind, state, "0")
     (shutil.copy2 if keeps_time else shutil.copy)(state / name, tmp_path / "copy")
     live(kind, state, "123", killed)
@@ -124,11 +127,11 @@ def test_an_older_copy_is_told_once(state, kind, name, killed, keeps_time, tmp_p
     assert told(state) == []
 
 
-@every
+@pytest.mark.parametrize("kind, name", [(k, n) for k, n in FILES.items() if not n.endswith(".db")])
 def test_a_copy_from_the_life_of_the_process_before_is_told(state, kind, name, tmp_path):
-    """The agent was killed after the copy was made: nothing was written at an orderly end."""
-    if name.endswith(".db"):
-        pytest.skip("a database is counted once a process and every 64 commits")
+    """The agent was killed after the copy was made: nothing was written at an orderly end.  A
+    database is counted once a process and every 64 commits.
+    """
     live(kind, state, "01", True)
     shutil.copy(state / name, tmp_path / "copy")
     live(kind, state, "2", True)
