@@ -54,7 +54,7 @@ class Verb:
         return [one for one in self._options if one.name.startswith("-")]
 
     @property
-    def described(self) -> dict:
+    def words_by_name(self) -> dict:
         """{its name: what is known of a word}"""
         return {one.name: one for one in self._options if not one.name.startswith("-")}
 

@@ -93,7 +93,7 @@ def text(verb) -> str:
     lines += ["", *textwrap.wrap(verb.about, WIDTH)]
     if below:
         lines += ["", "Commands:", *_list(below)]
-    rows, words = _rows(verb), len([one for one in verb.described.values() if _about(one)])
+    rows, words = _rows(verb), len([one for one in verb.words_by_name.values() if _about(one)])
     column = 4 + min(_WIDEST, max([len(called) for called, _ in rows]))
     if words:
         lines += ["", "Arguments:", *_columns(rows[:words], column)]
@@ -113,16 +113,16 @@ def reference() -> str:
         for verb in VERBS.values():
             if VERBS[verb.name.partition(" ")[0]].group == group and verb.about:
                 lines += ["", "### `%s`" % usage(verb).partition(": ")[2], ""]
-                lines += textwrap.wrap(_escaped(verb.about), 100)
+                lines += textwrap.wrap(_escape(verb.about), 100)
                 rows = [row for row in _rows(verb) if row is not _HELP]
                 lines += [""] if rows else []
                 for row in rows:
-                    bullet = "- `%s`: %s" % (row[0], _escaped(row[1]))
+                    bullet = "- `%s`: %s" % (row[0], _escape(row[1]))
                     lines += textwrap.wrap(bullet, 100, subsequent_indent="  ")
     return "\n".join(lines) + "\n"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     for mark in "[]_*<":
         text = text.replace(mark, "\\" + mark)
     return text
@@ -150,7 +150,7 @@ def _call(option) -> str:
 
 def _rows(verb) -> list:
     """Return (how it is written, what it does) of the words and options of *verb*."""
-    rows = [(one.name, _about(one)) for one in verb.described.values() if _about(one)]
+    rows = [(one.name, _about(one)) for one in verb.words_by_name.values() if _about(one)]
     shown = [one for one in verb.options if one.place != HIDDEN]
     return rows + [(_call(one), _about(one)) for one in shown] + [_HELP]
 
@@ -205,7 +205,7 @@ def candidates(words: list, names) -> list:
     *before, typed = words or [""]
     head, equals, _ = typed.partition("=")
     head = head + equals if equals else ""
-    verb, rest = _begun(before)
+    verb, rest = _find_verb(before)
     if verb is None:
         found = [(one.name, _first(one.about)) for one in VERBS.values() if one.group]
         return [] if rest else _near(found, typed)
@@ -221,7 +221,7 @@ def candidates(words: list, names) -> list:
     places = verb.words.split()
     if len(plain) < len(places):
         name = places[len(plain)].strip("[].")
-        option = verb.described.get(name)
+        option = verb.words_by_name.get(name)
         found = [] if plain else found
         values = option.kind if option and isinstance(option.kind, tuple) else names(name)
         found += [(value, "") for value in values]
@@ -233,7 +233,7 @@ def _stays(words: list, at: int) -> bool:
     return words[at] != "=" or at == len(words) - 1
 
 
-def _begun(before: list) -> tuple:
+def _find_verb(before: list) -> tuple:
     """Return (``Verb``, words behind it); (None, *before*) where no verb begins."""
     name, rest = "", list(before)
     while rest:

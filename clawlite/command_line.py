@@ -102,10 +102,10 @@ def _take(verb, option, rest: list, is_joined: bool, found: dict) -> None:
     if option.kind == MANY:
         found[option.dest] = (*found.get(option.dest, ()), value)
     else:
-        found[option.dest] = _checked(verb, option.name, option.kind, value)
+        found[option.dest] = _convert(verb, option.name, option.kind, value)
 
 
-def _checked(verb, name: str, kind, value: str):
+def _convert(verb, name: str, kind, value: str):
     """Return *value* as *kind* says.  Raises ``UsageError``."""
     if not isinstance(kind, tuple):
         return value
@@ -133,7 +133,7 @@ def _place(verb, plain: list, found: dict) -> None:
     """Give the words *plain* their names in *found*.  Raises ``UsageError``."""
     for word in verb.words.split():
         name = word.strip("[].")
-        option = verb.described.get(name)
+        option = verb.words_by_name.get(name)
         dest = option.dest if option else name.partition("|")[0].lower()
         if word.endswith("..."):
             values, plain = plain, []
@@ -143,7 +143,7 @@ def _place(verb, plain: list, found: dict) -> None:
             is_missing = not plain
             value = plain.pop(0) if plain else None
             kind = option.kind if option else None
-            found[dest] = value if is_missing else _checked(verb, name, kind, value)
+            found[dest] = value if is_missing else _convert(verb, name, kind, value)
         if is_missing and not word.startswith("["):
             raise _wrong(verb, "expected %s" % name)
     if plain:

@@ -70,7 +70,7 @@ class BoardText:
             gives_way = not self._begun and line.removesuffix(b"\r") in self._prompts
             self._begun, self._told = False, None
             if not gives_way:
-                return TEXT, self._shown(line.removesuffix(b"\r") + b"\n", True)[0]
+                return TEXT, self._escape_piece(line.removesuffix(b"\r") + b"\n", True)[0]
         return None
 
     def flush(self, is_prompt: bool):
@@ -91,7 +91,7 @@ class BoardText:
             return PROMPT, self._data
         data, self._data = self._data, b""
         self._begun = True
-        return TEXT, self._shown(data, True)[0]
+        return TEXT, self._escape_piece(data, True)[0]
 
     @property
     def is_holding(self) -> bool:
@@ -133,14 +133,14 @@ class BoardText:
             if len(self._data) <= MAX_PROMPT:
                 return None
         keep = 1 if self._data.endswith(b"\r") else 0
-        shown, used = self._shown(self._data[: len(self._data) - keep], False)
+        shown, used = self._escape_piece(self._data[: len(self._data) - keep], False)
         self._data = self._data[used:]
         if not used:
             return None
         self._begun = True
         return TEXT, shown
 
-    def _shown(self, data: bytes, is_whole: bool) -> tuple[bytes, int]:
+    def _escape_piece(self, data: bytes, is_whole: bool) -> tuple[bytes, int]:
         """Return (what is shown of *data*, how many of its bytes that are): a character whose end
         has not come waits.
         """

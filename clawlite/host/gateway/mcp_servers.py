@@ -286,9 +286,9 @@ class _Tokens:
     async def _another(self) -> Token:
         secret = await self._find(self._name)
         work = token(self._row, secret, self._codec, self, self._resource)
-        return await self._answered(work)
+        return await self._await_answer(work)
 
-    async def _answered(self, work):
+    async def _await_answer(self, work):
         """Carry out *work*, whose answer may come a byte at a time, for ever."""
         try:
             return await asyncio.wait_for(carried_out(work), ANSWER_S)
@@ -375,7 +375,7 @@ class _PersonTokens(_Tokens):
         own = await self._find(self._client) if self._client else ""
         work = renewed(self._row, used, self._codec, self._loads, self, self._resource, own)
         try:
-            found, refresh = await self._answered(work)
+            found, refresh = await self._await_answer(work)
         except Ended as e:
             self._unkept = {}
             message = f"{e.message}: the person has to sign in again, {self._how()}"

@@ -237,7 +237,7 @@ class Proxy:
             turn = Turn(runner, dialect, providers, raw, body, request)
             self._open += 1
             try:
-                return await self._answered(turn)
+                return await self._answer_turn(turn)
             finally:
                 self._open -= 1
         except asyncio.CancelledError:
@@ -250,7 +250,7 @@ class Proxy:
             if turn:
                 await asyncio.shield(self._start(self._record(turn)))
 
-    async def _answered(self, turn: "Turn"):
+    async def _answer_turn(self, turn: "Turn"):
         self._store.event(
             turn.runner.name, "request.began", request=turn.id, provider=turn.provider
         )
@@ -266,7 +266,9 @@ class Proxy:
 
         turn.rounds = 1
         raw = None if turn.context else turn.raw
-        response, first = await self._ask(turn, raw, turn.in_context(turn.body), self._begun(turn))
+        response, first = await self._ask(
+            turn, raw, turn.in_context(turn.body), self._make_take(turn)
+        )
         try:
             kind = response.headers.get("Content-Type", "")
             turn.tally = Tally(turn.dialect, self._codecs[0], "event-stream" in kind)
@@ -293,7 +295,7 @@ class Proxy:
             response.close() if not response.content.at_eof() else response.release()
         return out
 
-    def _begun(self, turn: "Turn"):
+    def _make_take(self, turn: "Turn"):
         """Return the ``take`` of an answer that passes through: it gives the response and the
         first bytes of its body.  An answer that is the report of a failure that may pass is none.
         """

@@ -36,7 +36,7 @@ def words_of(verb) -> list:
     words = []
     for word in verb.words.split():
         name = word.strip("[].")
-        described = verb.described.get(name)
+        described = verb.words_by_name.get(name)
         if not word.startswith("["):
             words.append(sample(described and described.kind, name))
     for option in verb.options:

@@ -367,7 +367,7 @@ def test_a_cut_end_stays_visible_when_the_agent_goes_on(tmp_path):
 @pytest.mark.parametrize("damage", ["gone", "damaged", "empty"])
 @pytest.mark.parametrize("cut", [0, 2])
 def test_a_lost_head_is_reported_after_the_chain_went_on(kind, tmp_path, damage, cut):
-    def made(head):  # as the audit does: what is wrong comes first
+    def make_head(head):  # as the audit does: what is wrong comes first
         problem = store.problem()
         first = [{"event": "audit.problem", "problem": problem}] if problem else []
         return _make(*first, {"k": 9, "text": "audit.problem: %s" % LOST_HEAD})(head)
@@ -378,7 +378,7 @@ def test_a_lost_head_is_reported_after_the_chain_went_on(kind, tmp_path, damage,
     _lose_head(kind, tmp_path, damage, cut)
     for _ in range(3):
         store = _store(kind, tmp_path)
-        store.append(made, NOW)
+        store.append(make_head, NOW)
         store.close()
     found = _verified(kind, tmp_path)
     assert not found["ok"] and len(found["problems"]) == 1, found
@@ -404,10 +404,10 @@ def test_a_head_that_was_lost_beside_segments_is_settled_by_a_note(tmp_path, fir
         (tmp_path / "audit.jsonl").write_bytes(b"")
     store = _store("file", tmp_path)
 
-    def made(head):
+    def make_head(head):
         return _make({"event": "audit.problem", "problem": store.problem()})(head)
 
-    store.append(made, NOW + 4 * files.DAY)
+    store.append(make_head, NOW + 4 * files.DAY)
     store.close()
     found = _verified("file", tmp_path)
     number = 7 if empty else 9
