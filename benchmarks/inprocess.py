@@ -50,7 +50,9 @@ class Sink:
 
 def shell(image: str, operator: bool) -> tuple:
     """Return (shell, sink): a shell over *image* that is READY and writes into the sink."""
-    made = Shell(files.open_image(image), os.path.dirname(image), operator, signals.catch())
+    made = Shell(
+        files.open_image(image, prepare), os.path.dirname(image), operator, signals.catch()
+    )
     made.wire = made.screen._wire = Sink()
     made.start()
     return made, made.wire
@@ -127,8 +129,7 @@ def decision(images: list, rounds: int) -> dict:
     """Each image stands beside a file IMAGE.requests: [[tool, arguments, expected rule], ...]."""
     functions = []
     for path in images:
-        image = files.open_image(path)
-        image.prepare = prepare  # as a shell has it
+        image = files.open_image(path, prepare)  # as a shell has it
         with open(path + ".requests") as file:
             requests = [
                 (image.tool(name), arguments, wanted) for name, arguments, wanted in json.load(file)
@@ -401,7 +402,7 @@ def sandbox(image: str, rounds: int) -> dict:
     before, _, after = line.partition(b"-000000000007")
     lines = itertools.cycle([before + b"-%012x" % number + after + b"\n" for number in range(8192)])
     made, sink = shell(image, True)
-    os.makedirs(made.agent.image.workspace, exist_ok=True)  # as the server's start does
+    os.makedirs(made.agent.setup.workspace, exist_ok=True)  # as the server's start does
     made.framer.feed(opening + b"\n")
     made.take()
 

@@ -28,10 +28,12 @@ class Run:
     def __init__(self, image: str):
         from clawlite.linux.files.files import open_image
         from clawlite.linux.io import signals
-        from clawlite.linux.runtime.shell import Shell
+        from clawlite.linux.runtime.shell import Shell, prepare
 
         os.dup2(os.pipe()[0], 0)  # an operator who says nothing, and does not go
-        self.shell = Shell(open_image(image), os.path.dirname(image), True, signals.catch())
+        self.shell = Shell(
+            open_image(image, prepare), os.path.dirname(image), True, signals.catch()
+        )
         self.wake, self.ended, self.ahead_ms, self.connected = signals.waker(), 0, 0, False
         self.shell.start()
         for channel in self.shell.channels.all:

@@ -12,6 +12,7 @@ import time
 from agents import DEADLINE_S
 
 from clawlite.core.agent.agent import Agent
+from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base import effect as E
 from clawlite.core.protocol.console import Console
 from clawlite.core.protocol.session import Session
@@ -155,7 +156,7 @@ class World:
             [],
         )
         self.state, self.wake = folder / "state", wake
-        self.agent = Agent(image_of(data, "test"), 0)
+        self.agent = Agent(Setup(image_of(data, "test")), 0)
         self.agent.codecs = (loads, dumps)
         self.session = Session(self.agent, loads)
         self.console = Console(self.agent) if console else None

@@ -13,6 +13,7 @@ SEAMS = ROOT / "clawlite/linux/runtime/seams.py"
 LAYERS = ("clawlite/core/protocol", "clawlite/linux", "firmware-host/micropython")
 # what the agent makes for itself, and nobody hands in
 OWN = {
+    "setup",
     "image",
     "effects",
     "tasks",

@@ -44,15 +44,17 @@ class Guard:
     image    has the section GUARD
     roomy    bool: patterns and the forms of secrets stay in memory.  Else, on a board, they are
              made again for each text
-    secrets  function() -> list of str, set by a shell: the secrets that the agent could resolve.
-             It is called at the first check
-    judge    function(text) -> generator of effects that returns ORDERS, DATA or UNCLEAR, set by a
-             shell that can ask a model
-    alive    function() or None, set by a shell with a watchdog: called now and then during a check
-    outputs  bool, the audit records the results of tools
+    secrets  function(references) -> list of str, the secrets that the agent could resolve.  It is
+             called at the first check; or None
+    judge    function(text) -> generator of effects that returns ORDERS, DATA or UNCLEAR, of a
+             shell that can ask a model, or None
+    alive    function() of a shell with a watchdog, called now and then during a check, or None
+    outputs  bool, the audit reads the results of tools, also where policies do not want them in it
     """
 
-    def __init__(self, image, roomy: bool = True):
+    def __init__(
+        self, image, roomy: bool = True, secrets=None, judge=None, alive=None, outputs=False
+    ):
         guards = ScanConfig(image.section(GUARD))
         self._leaks, self._checks, self.audit, self.references = (
             guards.leaks,
@@ -67,8 +69,9 @@ class Guard:
         self._lookers = injection[_ASKS] if injection else 0
         self.asks = self._lookers & (DOUBTFUL | ALL) != 0  # ``asked`` has something to do
         self._injection = injection[_ACTION] if injection else None
-        self.secrets = self.judge = self.alive = self._known = None
-        self.outputs = self.audit is not None and self.audit[AUDIT_OUTPUTS]
+        self._secrets, self._judge, self._alive = secrets, judge, alive
+        self._known = None
+        self._outputs = self.audit is not None and (outputs or self.audit[AUDIT_OUTPUTS])
 
     def _patterns(self):
         patterns = self._kept
@@ -82,7 +85,7 @@ class Guard:
                 words,
                 phrases,
                 self._roomy,
-                self.alive,
+                self._alive,
             )
             if self._roomy:
                 self._kept = patterns
@@ -134,7 +137,7 @@ class Guard:
                 text = clean
         if self._lookers & PATTERN and self._patterns().found(text):
             text = self._injected(tool, text, event)
-        if self.outputs:
+        if self._outputs:
             event["output"] = text
         return text, value
 
@@ -148,11 +151,11 @@ class Guard:
             self._lookers & ALL or self._patterns().doubts(result.text)
         ):
             return
-        verdict = yield from self.judge(result.text)
+        verdict = yield from self._judge(result.text)
         if verdict == ORDERS:
             result.text = self._injected(tool, result.text, event)
             result.size = 0  # the size of the changed text is not known
-            if self.outputs:
+            if self._outputs:
                 event["output"] = result.text
         elif verdict != DATA:
             _note(event, "injection-unclear")
@@ -196,11 +199,11 @@ class Guard:
     def _secrets_in(self, data: bytes) -> list:
         from clawlite.scan.leaks import find, merged
 
-        if self.secrets:
-            for value in self.secrets():
+        if self._secrets:
+            for value in self._secrets(self.references):
                 self.learn(value)
             # only now: when ``secrets`` raises, the text is not shown, and it is called again
-            self.secrets = None
+            self._secrets = None
         found = find(data)
         if self._known is not None:
             self._known.find(data, found)

@@ -10,6 +10,7 @@ from ckp import expect
 from ckp.process import INITIALIZE, World
 
 from clawlite.core.agent.agent import Agent
+from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base import effect as E
 from clawlite.core.image.image import CHANNELS, MEMORY
 from clawlite.core.memory.memory_methods import Memories
@@ -38,7 +39,7 @@ class Clockwork:
         assert str(world.served).endswith(".cbor"), "such a manifest is not served"
         self.now, self.sent, self.ran, self.opened = 0, [], [], {}
         self.on_open = lambda task: None
-        self.agent = Agent(open_image(str(world.served)), 0)
+        self.agent = Agent(Setup(open_image(str(world.served))), 0)
         self.agent.codecs, self.agent.keep_bytes = (loads, dumps), 65536
         self.agent.meter = Meter(lambda: (self.now, EPOCH_S + self.now // 1000), dict)
         database = Database(str(world.state / "memory"))

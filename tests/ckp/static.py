@@ -3,6 +3,7 @@
 import copy
 import json
 
+from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base import effect as E
 from clawlite.core.base import uri
 from clawlite.core.base.errors import ClawError
@@ -182,7 +183,7 @@ def _decided(image: Image, name: str, arguments: dict, folder) -> dict:
     workspace = folder / "workspace"
     workspace.mkdir()
     (workspace / "link-to-etc").symlink_to("/etc")
-    call, answer = tools.call(image, name, arguments, "operator"), None
+    call, answer = tools.call(Setup(image), name, arguments, "operator"), None
     while True:
         effect = call.send(answer)
         answer = None

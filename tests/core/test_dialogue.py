@@ -2,6 +2,7 @@
 
 from wire_samples import Result, jsontext, whole_answer
 
+from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base.effect import SAY
 from clawlite.core.base.errors import ProviderError
 from clawlite.core.providers.anthropic import Codec as Anthropic
@@ -226,7 +227,7 @@ def play(history, *replies, text="hi"):
     def run(*arguments):
         raise AssertionError("a call ran")
 
-    said, work = [], turn(Image(), text, Chain(*replies), history, run)
+    said, work = [], turn(Setup(Image()), text, Chain(*replies), history, run)
     try:
         while True:
             effect = work.send(None)

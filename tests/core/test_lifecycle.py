@@ -4,6 +4,7 @@ import transcripts
 
 from clawlite.core.agent import lifecycle, recovery
 from clawlite.core.agent.agent import Agent
+from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base.effect import CANCEL, EXIT, LOG, RUN
 from clawlite.core.base.errors import ClawError, InternalError
 from clawlite.core.turns.tools import call
@@ -19,7 +20,7 @@ WAYS = {
 
 
 def made():
-    return Agent(transcripts.read_image("gates"), 0, 4)
+    return Agent(Setup(transcripts.read_image("gates")), 0, 4)
 
 
 def taken(agent, kind=LOG):
@@ -53,7 +54,7 @@ def under_way(agent, ended=None):
     """Begin a call of a tool whose handler runs; return the list that gets how it ended."""
     how = []
     agent.begin(
-        call(agent.image, "slow", {"ms": 9000}, "operator", None),
+        call(agent.setup, "slow", {"ms": 9000}, "operator", None),
         ended or (lambda value, error, _: how.append((value, error))),
         5,
     )
@@ -271,7 +272,7 @@ def test_what_ends_a_turn_is_named_with_its_milliseconds():
         agent.start(0)
         most = budget_ms or agent.image.agent.turn_ms
         agent.begin(
-            call(agent.image, "slow", {"ms": 9000}, "operator", None),
+            call(agent.setup, "slow", {"ms": 9000}, "operator", None),
             lambda value, error, _: how.append(error),
             5,
             most,

@@ -5,6 +5,7 @@
 import transcripts
 
 from clawlite.core.agent.agent import Agent
+from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base.effect import CLOSE, RECEIVE
 
 
@@ -17,7 +18,7 @@ def reading(pieces: int, got: list):
 
 def begun(pieces: int) -> tuple:
     """Return (agent, number of the task, what it has got, what it ended with)."""
-    agent, got, ended = Agent(transcripts.read_image("gates"), 0, 4), [], []
+    agent, got, ended = Agent(Setup(transcripts.read_image("gates")), 0, 4), [], []
     agent.later = []
     agent.start(0)
     number = agent.begin(reading(pieces, got), lambda value, error, _: ended.append(error), 0)

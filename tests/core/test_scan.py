@@ -367,11 +367,11 @@ def test_a_board_feeds_its_watchdog_and_knows_its_secrets():
     image = transcripts.read_image("guarded")
     guarding = Guarding(device, image, "/no/such/folder")
     assert (
-        image.guard.result("show", "word " * 1000, None, {})[0] == "word " * 1000
+        guarding.guard.result("show", "word " * 1000, None, {})[0] == "word " * 1000
         and device.fed == 10
     )
     device.watchdog = None
-    image.guard.result("show", "word " * 1000, None, {})
+    guarding.guard.result("show", "word " * 1000, None, {})
     assert (
         device.fed == 10
         and guarding.shown(E.WRITE, "half of a line") == ""

@@ -10,6 +10,7 @@ import sys
 # Loaded before the tests: not linked, as it is here, it nests as no board's import does.
 import clawlite.core.formats.violation  # noqa: F401
 from clawlite.core.agent.agent import Agent
+from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base import effect as E
 from clawlite.core.image.image import GUARD, MEMORY, PINS, Image
 from clawlite.core.image.pins import SimulatedPins
@@ -84,14 +85,15 @@ class Player:
     def __init__(self, name: str, mode: str, links: dict = None):
         self.at = 0
         image = read_image(name)
+        guard = None
         if image.size_of(GUARD):
             from clawlite.scan.guard import Guard
 
-            image.guard = Guard(image, sys.implementation.name != "micropython")
+            guard = Guard(image, sys.implementation.name != "micropython")
         self.handlers = Handlers(
             HANDLERS, read_tools(name), SimulatedPins(image.section(PINS) or [], self.clock)
         )
-        self.agent = Agent(image, 0, 4)
+        self.agent = Agent(Setup(image, guard), 0, 4)
         self.agent.codecs = decoder()
         self.session = Session(self.agent, decoder()[0])
         self.session.set_clock(1700000000, 0)

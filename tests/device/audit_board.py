@@ -30,6 +30,8 @@ clock = [1800000000]
 class Audit:
     """A device and its agent, of which auditing.py wants little."""
 
+    guard = None
+
     def __init__(self, kept_s=None):
         self.agent = self.lifecycle = self
         self.name, self.sandbox, self.tasks, self.on_start, self.errors, self.effects = (

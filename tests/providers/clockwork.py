@@ -5,6 +5,7 @@ thread around it.
 from providers.project import KEY, build
 
 from clawlite.core.agent.agent import Agent
+from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ProviderError
 from clawlite.core.policy.meter import Meter
@@ -21,7 +22,7 @@ class Clockwork:
 
     def __init__(self, folder, *providers, **more):
         self.now = 0
-        self.agent = Agent(open_image(str(build(folder / "project", *providers, **more))), 0)
+        self.agent = Agent(Setup(open_image(str(build(folder / "project", *providers, **more)))), 0)
         self.agent.codecs, self.agent.keep_bytes = (loads, dumps), 65536
         self.agent.meter = Meter(lambda: (self.now, 20000 * 86400), dict)
         self.session, self.console = Session(self.agent, loads), Console(self.agent)

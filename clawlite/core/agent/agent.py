@@ -57,7 +57,7 @@ _MS = const(1)  # RECEIVE, SLEEP
 class Agent:
     """One agent, and its seams: what a shell hands in.
 
-    image      ``image.Image``
+    setup      ``agent_setup.Setup``; its ``image`` is the agent's
     max_tasks  int, how many turns and calls may be under way at once
 
     Each seam below is an attribute that a shell sets before it starts the agent, and only where it
@@ -91,8 +91,9 @@ class Agent:
 
     has_spoken = False  # a turn has said something since the console put its question, or ever
 
-    def __init__(self, image, now_ms: int, max_tasks: int = 64):
-        self.image = image
+    def __init__(self, setup, now_ms: int, max_tasks: int = 64):
+        self.setup = setup
+        self.image = setup.image
         self.effects = []
         self.emit = self.effects.append
         self.tasks = {}
@@ -126,6 +127,7 @@ class Agent:
                 self.prepare()
             from clawlite.core.providers.provider_order import ProviderOrder
 
+            guard = self.setup.guard
             self.providers = ProviderOrder(
                 self.image,
                 self.codecs,
@@ -133,6 +135,7 @@ class Agent:
                 self.keep_bytes,
                 self.is_behind,
                 self.dialects,
+                guard and guard.learn,
             )
         return self.providers
 

@@ -21,7 +21,7 @@ def begin(agent, task, effect: tuple, now_ms: int):
         from clawlite.core.agent.skillturn import alone
 
         _, tool, arguments = effect
-        work = alone(agent.image, tool, arguments, chain)
+        work = alone(agent.setup, tool, arguments, chain)
         budget_ms = tool.timeout_ms or agent.image.agent.turn_ms
         if due_ms is not None:
             budget_ms = max(1, min(budget_ms, due_ms - now_ms))

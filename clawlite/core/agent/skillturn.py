@@ -30,7 +30,7 @@ def typed(image, text: str):
     return None if skill is None else (skill, rest.strip())
 
 
-def begin(image, asked: tuple, chain, history, run=None, person: str = PERSON):
+def begin(setup, asked: tuple, chain, history, run=None, person: str = PERSON):
     """Begin a turn with a person's skill: a generator of effects that returns the result of
     ``turn``.
 
@@ -39,19 +39,19 @@ def begin(image, asked: tuple, chain, history, run=None, person: str = PERSON):
     person  PERSON, with a name when several people write
     """
     skill, text = asked
-    result = yield from call(image, PREFIX + skill.name, skill.given(text, chain.loads), person)
-    return (yield from turn(image, result.text, chain, history, run, skill))
+    result = yield from call(setup, PREFIX + skill.name, skill.given(text, chain.loads), person)
+    return (yield from turn(setup, result.text, chain, history, run, skill))
 
 
-def alone(image, tool, arguments: dict, chain):
+def alone(setup, tool, arguments: dict, chain):
     """The turn of a composite *tool*, which shows nothing: a generator of effects.
 
     Returns its last text, or the JSON value in it when a schema asks for JSON.
     """
     history = History(0)
-    result = begun(image, tool.handler[HANDLER_NAME], arguments, Result)
+    result = begun(setup.image, tool.handler[HANDLER_NAME], arguments, Result)
     history.is_nested = True
-    work = turn(image, result.text, chain, history, None, result.skill)
+    work = turn(setup, result.text, chain, history, None, result.skill)
     try:
         effect = work.send(None)
         while True:

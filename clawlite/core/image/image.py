@@ -100,7 +100,7 @@ class Tool:
     entry        what all policies say together, from the index
     constant     bool, one rule decides, whatever the arguments
 
-    Two are set by a shell with room for them (``Image.prepare``):
+    Three are set by what an image prepares its tools with (``Image``), where there is room:
     fits         function(arguments) -> bool, True only when they fit ``schema``; when it is False,
                  ``check`` decides
     decision     of a constant tool, as ``policy.decide`` returns it
@@ -163,30 +163,25 @@ class Image:
 
     size     int, bytes of the whole file, at most 16 MiB
     keep     how many decoded tools and rules stay in memory: 0 on a board, many on Linux
+    prepare  function(image, tool), called once for each tool that is kept, or None
     Raises ``ImageError``.  Cost: the head and two small sections decoded, the file read once for
     its CRC."""
 
-    def __init__(self, read, size: int, keep: int = 0):
+    def __init__(self, read, size: int, keep: int = 0, prepare=None):
         from clawlite.core.image.header import index, parse
 
         self._read = read
-        self._keep = keep
+        self.keep = keep
         self._tools = {}
         self._rules = {}
         # number -> the table, or True on a board, which reads it again
         self._automata = {}
-        self.workspace = None  # the folder behind /workspace, where a shell has one
-        # function(image, tool) -> None, called once for each tool that is kept
-        self.prepare = None
+        self._prepare = prepare
         head, self._where, self.seal_at = parse(read, size, keep)
         self.compiler, self.requires, self.sources, self.companions, _ = head
         # identifies the manifest: the log names it, so that rule numbers can be looked up
         self.id = str(hexlify(self.sources[:4]), "utf-8")
         self.agent = AgentInfo(self.section(AGENT))
-        self.guard = None  # scan/guard.py, by a shell whose image has the section
-        self.worlds = None  # linux/tools/world_model.py, likewise; boards have none
-        # function(tool), a generator of effects that raises while the swarm is stopped
-        self.stop = None
         # two strings for all tools: twenty take 400 bytes, not 3 KB
         self._index, self._rows = index(self.part(TOOLS, 0, self.size_of(TOOLS)))
         self.has_tools = len(self._index) > 1
@@ -266,15 +261,15 @@ class Image:
             name = row[_ROW_NAME]
             record = cbor.decode(self.part(RECORDS, row[_ROW_OFFSET], row[_ROW_LENGTH]))
             # a board has no memory for this check: there, only the call with a bad record fails
-            if self._keep:
+            if self.keep:
                 from clawlite.core.image.header import TOOL, shaped
 
                 shaped(record, TOOL, "tool " + name)
             tool = Tool(record, row[_ROW_ENTRY])
-            if len(self._tools) < self._keep:
+            if len(self._tools) < self.keep:
                 self._tools[name] = tool
-                if self.prepare:
-                    self.prepare(self, tool)
+                if self._prepare:
+                    self._prepare(self, tool)
         return tool
 
     def rule(self, number: int) -> list:
@@ -284,11 +279,11 @@ class Image:
         rule = self._rules.get(number)
         if rule is None:
             rule = cbor.decode(self._row(RULES, number))
-            if self._keep:
+            if self.keep:
                 from clawlite.core.image.header import RULE, shaped
 
                 shaped(rule, RULE, "rule %d" % number)
-            if len(self._rules) < self._keep:
+            if len(self._rules) < self.keep:
                 self._rules[number] = rule
         return rule
 
@@ -308,7 +303,7 @@ class Image:
                 from clawlite.core.formats.automaton import validate
 
                 validate(table)
-                self._automata[number] = table if self._keep else True
+                self._automata[number] = table if self.keep else True
         return table
 
     def prose(self, where: list) -> str:

@@ -88,7 +88,7 @@ def value_of(text: str, loads):
 def skills(image) -> list:
     """Return the rows of the image's skills."""
     rows = image.section(SKILLS) or []
-    if image.prepare:  # a shell with room for it
+    if image.keep:  # there is room for it
         from clawlite.core.image.header import shaped
 
         shaped(rows, SHAPE, "the section of skills")

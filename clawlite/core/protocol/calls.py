@@ -113,7 +113,7 @@ class Calls:
         ):
             return
         request.number = agent.begin(
-            call(image, name, arguments, "operator", policy, request),
+            call(agent.setup, name, arguments, "operator", policy, request),
             request.ended,
             now_ms,
             None,

@@ -229,9 +229,9 @@ class Console:
             elif asked:
                 from clawlite.core.agent.skillturn import begin
 
-                work = begin(agent.image, asked, chain, self.history)
+                work = begin(agent.setup, asked, chain, self.history)
             else:
-                work = turn(agent.image, text, chain, self.history)
+                work = turn(agent.setup, text, chain, self.history)
             if agent.lasting:
                 work = agent.lasting(work, self.history, self.once)
             number = agent.begin(work, self._ended, now_ms, agent.image.agent.turn_ms)

@@ -23,17 +23,19 @@ class ProviderOrder:
     meter   ``meter.Meter``, or None when there is no remote provider
     keep    bytes of an answer that the conversation remembers
     is_behind  bool, a gateway calls the remote providers
-    known   as of ``Provider``
+    known, learn  as of ``Provider``
     """
 
-    def __init__(self, image, codecs, meter, keep: int, is_behind: bool = False, known=None):
+    def __init__(
+        self, image, codecs, meter, keep: int, is_behind: bool = False, known=None, learn=None
+    ):
         self._image = image
         self._codecs = codecs
         self.loads = codecs and codecs[_LOADS]
         self._meter = meter
         self._keep = keep
         self._is_behind = is_behind
-        self._known = known
+        self._known, self._learn = known, learn
         # a provider that was asked cannot work as it is configured, or none could answer
         self.broken = False
         # place -> (name, provider): a provider that is never reached is never loaded
@@ -129,6 +131,7 @@ class ProviderOrder:
                 self._keep,
                 self._is_behind,
                 self._known,
+                self._learn,
             )
         return self._made[place]
 
@@ -157,7 +160,7 @@ RULES = -1
 _BUILTIN = ("reflex", "replay")
 
 
-def _provider(number: int, image, codecs, keep: int, is_behind: bool, known) -> tuple:
+def _provider(number: int, image, codecs, keep: int, is_behind: bool, known, learn) -> tuple:
     """Return (name, provider)."""
     if number <= 0:
         from clawlite.core.providers.reflex import Reflex
@@ -179,7 +182,7 @@ def _provider(number: int, image, codecs, keep: int, is_behind: bool, known) -> 
         codecs[_LOADS],
         codecs[_DUMPS],
         keep,
-        image.guard and image.guard.learn,
+        learn,
         known,
     )
     provider.tools = image

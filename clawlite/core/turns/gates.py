@@ -28,7 +28,7 @@ def _arguments(image, tool):
 
 def _guard(image, tool):
     """An audit alone lets all calls pass: it records a call's log event and its result."""
-    if image.guard is None:
+    if not image.size_of(GUARD):
         return True
     asked = ScanConfig(image.section(GUARD))
     return not (asked.injection or asked.leaks or asked.checks)
@@ -96,7 +96,7 @@ def is_settled(image, tool) -> bool:
     """Return whether all gates pass every call of *tool* whose arguments fit and whose request is
     new, and nothing in its path waits.
 
-    tool  as ``Image.prepare`` leaves it: with ``fits``, and with ``decision`` when it is constant
+    tool  as ``Image`` prepares it: with ``fits``, and with ``decision`` when it is constant
     """
     for passes in GATES.values():
         if not passes(image, tool):

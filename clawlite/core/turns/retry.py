@@ -15,10 +15,10 @@ DELAY_MS = 1000
 MAX_WAIT_MS = 60000
 
 
-def attempts(run, image, tool, arguments: dict, event: dict):
+def attempts(run, setup, tool, arguments: dict, event: dict):
     """A generator of effects that returns the outcome of the last attempt.
 
-    run    function(image, tool, arguments) -> a generator of effects that runs the handler once and
+    run    function(setup, tool, arguments) -> a generator of effects that runs the handler once and
            returns its outcome
     event  the log event of the call, which gets the number of attempts; each attempt is logged with
            an event of its own, too
@@ -26,7 +26,7 @@ def attempts(run, image, tool, arguments: dict, event: dict):
     most, backoff = tool.retry
     attempt = 1
     while True:
-        outcome = yield from run(image, tool, arguments)
+        outcome = yield from run(setup, tool, arguments)
         tried = {
             "event": "tool.attempt",
             "tool": tool.name,

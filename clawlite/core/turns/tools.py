@@ -54,9 +54,10 @@ PERSON = "a person"  # no channel has a name that begins like this
 _BEYOND = 16384
 
 
-def call(image, name: str, arguments, caller: str, override=None, once=None, within=None):
+def call(setup, name: str, arguments, caller: str, override=None, once=None, within=None):
     """Run one tool call; a generator of effects that returns a ``Result``.
 
+    setup      ``agent_setup.Setup``: the image, and what this process adds to it
     name       str, as the caller wrote it
     arguments  as the caller sent them, of any type
     caller     "operator", "provider", or a channel and who writes there.  For a skill that a person
@@ -73,12 +74,12 @@ def call(image, name: str, arguments, caller: str, override=None, once=None, wit
         "tool": name,
         "caller": caller,
         "arguments": arguments,
-        "image": image.id,
+        "image": setup.image.id,
     }
     if once is not None:
         event["request_id"] = once.id
     try:
-        tool = known(image, name)
+        tool = known(setup, name)
         event["tool"] = name = tool.name
         if within is not None and name not in within.names:
             raise PolicyDenied(
@@ -87,7 +88,7 @@ def call(image, name: str, arguments, caller: str, override=None, once=None, wit
                 "",
                 {"tool": name, "action": "deny", "skill": within.name},
             )
-        result = yield from _gated(image, tool, arguments, override, event, once, within)
+        result = yield from _gated(setup, tool, arguments, override, event, once, within)
     except ClawError as e:
         refused(event, e)
         yield (LOG, event)
@@ -103,27 +104,28 @@ def refused(event: dict, e):
     event["code"] = e.code
 
 
-def known(image, name):
+def known(setup, name):
     """Return the tool *name*; raises ``InvalidParams`` (-32602) for one that the image does not
     have.
     """
-    tool = image.tool(name) if isinstance(name, str) else None
+    tool = setup.image.tool(name) if isinstance(name, str) else None
     if tool is None:
         from clawlite.core.base.render import canonical
 
         # the name is untrusted text, perhaps a secret that a model was talked into; it is scanned
         # before canonical doubles a backslash
-        if image.guard is not None and isinstance(name, str):
-            name = image.guard.text(name)
+        if setup.guard is not None and isinstance(name, str):
+            name = setup.guard.text(name)
         said = canonical(name)
         raise InvalidParams(
             "unknown tool %s" % (said[:40] + "..." if len(said) > 40 else said),
-            "this agent has: %s" % (", ".join(image.names) or "none"),
+            "this agent has: %s" % (", ".join(setup.image.names) or "none"),
         )
     return tool
 
 
-def _gated(image, tool, arguments, override, event, once, within):
+def _gated(setup, tool, arguments, override, event, once, within):
+    image, guard = setup.image, setup.guard
     # gate arguments
     if not isinstance(arguments, dict):
         from clawlite.core.base.render import canonical
@@ -132,8 +134,8 @@ def _gated(image, tool, arguments, override, event, once, within):
             "%s: expected arguments as an object, got %s" % (tool.name, canonical(arguments, 40))
         )
     # gate guard
-    if image.guard is not None:
-        arguments = event["arguments"] = image.guard.arguments(tool.name, arguments, event)
+    if guard is not None:
+        arguments = event["arguments"] = guard.arguments(tool.name, arguments, event)
     wrong = (
         None
         if tool.fits and tool.fits(arguments)
@@ -162,7 +164,7 @@ def _gated(image, tool, arguments, override, event, once, within):
     elif tool.constant and override is None:
         decision = tool.decision or policy.decide(image, tool.entry, [])
     else:
-        decision = yield from _decide(image, tool, arguments, override)
+        decision = yield from _decide(setup, tool, arguments, override)
     action, rule = decision[policy.DECISION_ACTION], decision[policy.DECISION_RULE]
     event["action"] = policy.ACTIONS[action]
     event["rule_id"] = rule[RULE_ID] if rule else None
@@ -179,8 +181,8 @@ def _gated(image, tool, arguments, override, event, once, within):
     # (whether a world model wants a person to look, what it foresees)
     seen = None
     # gate world
-    if within is not None and image.worlds is not None:
-        seen = yield from image.worlds.look(within, tool, arguments)
+    if within is not None and setup.worlds is not None:
+        seen = yield from setup.worlds.look(setup, within, tool, arguments)
     # gate approval
     if (
         action == policy.APPROVE
@@ -197,8 +199,8 @@ def _gated(image, tool, arguments, override, event, once, within):
             Approval(tool, arguments, rule if action == policy.APPROVE else None, seen),
         )
     # gate stop
-    if image.stop is not None and tool.flags & HAS_SIDE_EFFECTS:
-        yield from image.stop(tool)  # after the approval: a person may take long to give it
+    if setup.stop is not None and tool.flags & HAS_SIDE_EFFECTS:
+        yield from setup.stop(tool)  # after the approval: a person may take long to give it
     # gate record
     if once is not None and once.is_kept(tool):
         first = yield from once.begin()
@@ -219,17 +221,17 @@ def _gated(image, tool, arguments, override, event, once, within):
     else:
         from clawlite.core.turns.retry import attempts
 
-        outcome = yield from attempts(_run, image, tool, arguments, event)
-    result = result_of(tool, outcome, image, event)
+        outcome = yield from attempts(_run, setup, tool, arguments, event)
+    result = result_of(tool, outcome, setup, event)
     # gate guard
-    if image.guard is not None and image.guard.asks:
-        yield from image.guard.asked(tool.name, result, event)
+    if guard is not None and guard.asks:
+        yield from guard.asked(tool.name, result, event)
     return result
 
 
-def _run(image, tool, arguments):
-    if image.stop is not None and tool.flags & HAS_SIDE_EFFECTS:
-        yield from image.stop(tool)  # it may have come between two attempts
+def _run(setup, tool, arguments):
+    if setup.stop is not None and tool.flags & HAS_SIDE_EFFECTS:
+        yield from setup.stop(tool)  # it may have come between two attempts
     return (yield from _asked(tool, arguments, (yield (RUN, tool, arguments))))
 
 
@@ -248,13 +250,14 @@ def _asked(tool, arguments, outcome):
     return outcome
 
 
-def _decide(image, tool, arguments, override):
+def _decide(setup, tool, arguments, override):
+    image = setup.image
     entries = [tool.entry]
     if tool.bound is not None:
         entries.append(tool.bound[0])
     if override is not None:
         entries.append(policy.entry_of(tool, override))
-    paths = policy.paths_of(tool.paths, arguments, image.workspace)
+    paths = policy.paths_of(tool.paths, arguments, setup.workspace)
     used = None
     if image.agent.rates:  # some rule asks how much of the day is spent; None denies
         done, used = yield (STORE, [])
@@ -306,26 +309,26 @@ def _denied(tool, rule):
     )
 
 
-def result_of(tool, outcome, image, event) -> Result:
+def result_of(tool, outcome, setup, event) -> Result:
     """Return the ``Result`` of a handler's *outcome*.  Raises ``ToolTimeout``, ``ProviderError``,
     ``SandboxDenied``, ``InvalidParams`` or ``InvalidRequest``.
     """
     done, value = outcome
     if not done:
-        return _of_failure(image, tool, value, event)
+        return _of_failure(setup, tool, value, event)
     try:
-        return _of_value(tool, value, image, event)
+        return _of_value(tool, value, setup, event)
     except UnicodeError:  # a file name that is no UTF-8, for one
-        return _of_value(tool, _mend(value, event), image, event)
+        return _of_value(tool, _mend(value, event), setup, event)
 
 
-def _of_value(tool, value, image, event) -> Result:
+def _of_value(tool, value, setup, event) -> Result:
     if type(value) is str:
         value.encode()
     if tool.output is not None:
-        wrong = check(tool.output, value, image.automaton, "result")
+        wrong = check(tool.output, value, setup.image.automaton, "result")
         if wrong:
-            return _report_wrong(tool, value, wrong, image, event)
+            return _report_wrong(tool, value, wrong, setup, event)
     text, failed, part_of = value, False, 0
     if type(value) is not str:
         # a handler may say that it failed, and how long the full text was when it returns a part
@@ -337,8 +340,8 @@ def _of_value(tool, value, image, event) -> Result:
             text = canonical(value)
     data = text.encode()
     size = len(data)
-    if image.guard is not None:
-        text, value = image.guard.result(
+    if setup.guard is not None:
+        text, value = setup.guard.result(
             tool.name,
             _cut(data, tool.max_output + _BEYOND) if size > tool.max_output + _BEYOND else text,
             value,
@@ -350,13 +353,13 @@ def _of_value(tool, value, image, event) -> Result:
     return Result(_cut(data, tool.max_output), failed, value, part_of or size)
 
 
-def _report_wrong(tool, value, wrong: str, image, event: dict) -> Result:
+def _report_wrong(tool, value, wrong: str, setup, event: dict) -> Result:
     """Return the result of a tool that returned *value*, which its schema refuses: *wrong*."""
     from clawlite.core.base.render import canonical
 
     canonical(value)  # raises for half of a character, which is mended before it is judged
     said = "%s returned what its output_schema does not allow: %s" % (tool.name, wrong)
-    return _told(image, tool, said, event)
+    return _told(setup, tool, said, event)
 
 
 def _mend(value, event: dict):
@@ -367,7 +370,7 @@ def _mend(value, event: dict):
     return mended_value(value)
 
 
-def _of_failure(image, tool, e, event: dict):
+def _of_failure(setup, tool, e, event: dict):
     if isinstance(e, (ToolTimeout, ProviderError, SandboxDenied, InvalidParams, InvalidRequest)):
         if isinstance(e, ToolTimeout) and (not e.data or "tool" not in e.data):
             e.data = {"tool": tool.name}
@@ -375,17 +378,17 @@ def _of_failure(image, tool, e, event: dict):
         if isinstance(e, ToolTimeout) and tool.timeout_ms:
             e.data["timeout_ms"] = tool.timeout_ms
         raise e
-    return _told(image, tool, "%s failed: %s" % (tool.name, e), event)
+    return _told(setup, tool, "%s failed: %s" % (tool.name, e), event)
 
 
-def _told(image, tool, text: str, event: dict):
+def _told(setup, tool, text: str, event: dict):
     """Return the result of a tool that failed.  Its text may be untrusted, so it is scanned."""
     try:
         text.encode()
     except UnicodeError:
         text = _mend(text, event)
     return Result(
-        image.guard.result(tool.name, text, None, event)[0] if image.guard is not None else text,
+        setup.guard.result(tool.name, text, None, event)[0] if setup.guard is not None else text,
         True,
     )
 

@@ -102,9 +102,10 @@ class Message:
         )
 
 
-def turn(image, text: str, chain, history, run=None, skill=None):
+def turn(setup, text: str, chain, history, run=None, skill=None):
     """Run one turn; a generator of effects that returns True when no tool call was refused.
 
+    setup    ``agent_setup.Setup``
     chain    ``ProviderOrder``
     history  ``history.History``; this turn is added to it
     run      a function that runs one tool call like ``tools.call``, which is used when it is None:
@@ -113,8 +114,9 @@ def turn(image, text: str, chain, history, run=None, skill=None):
              been scanned; or None
     Raises ``ProviderError`` when no provider can go on, or the budget is used up.  Budget:
     ``agent.max_rounds`` rounds, 16 calls in each."""
-    if image.guard is not None and skill is None:
-        text = image.guard.message(text)
+    if setup.guard is not None and skill is None:
+        text = setup.guard.message(text)
+    image = setup.image
     history.begin(Message("user", text))
     messages = history.turn
     clean, within, again, cut = True, skill, False, False
@@ -174,7 +176,7 @@ def turn(image, text: str, chain, history, run=None, skill=None):
                 Message("user", "That does not fit: %s. Answer again, with the JSON alone." % wrong)
             )
             continue
-        done, within = yield from _answered(image, reply.calls, asked, messages, run, within)
+        done, within = yield from _answered(setup, reply.calls, asked, messages, run, within)
         clean = done and clean
     raise ProviderError(
         "the turn ended after %d rounds without an answer" % image.agent.max_rounds,
@@ -191,7 +193,7 @@ def _refuse_cut(asked: list, messages: list):
         messages.append(Message("tool", error.message, (), id, name, error))
 
 
-def _answered(image, calls: list, asked: list, messages: list, run, within):
+def _answered(setup, calls: list, asked: list, messages: list, run, within):
     """Run *calls* and add their results to *messages*; a generator that returns (True when no call
     was refused, the active skill or None).
 
@@ -207,7 +209,7 @@ def _answered(image, calls: list, asked: list, messages: list, run, within):
                         % (canonical(name, 40), canonical(raw, 80))
                     )
                 result = yield from (run or call)(
-                    image, name, arguments, "provider", None, None, within
+                    setup, name, arguments, "provider", None, None, within
                 )
                 within = within or result.skill
                 said = result.text

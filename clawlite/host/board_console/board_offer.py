@@ -18,6 +18,7 @@ import time
 import uuid
 from typing import Any
 
+from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base.effect import APPROVE, ASK, RESOLVE, RUN, STORE
 from clawlite.core.base.errors import ClawError, InvalidParams, ParseError
 from clawlite.core.image import image as layout
@@ -51,22 +52,20 @@ def serve(path: str, port: str) -> int:
 
     Raises ``ClawError``.
     """
-    image = image_of(path)
+    setup = setup_of(path)
     entry = ports.choose(port)
     is_shared = entry["id"].startswith(ports.SHARED)
-    return _Server(image, SerialLine(entry), is_uart(entry), is_shared).run()
+    return _Server(setup, SerialLine(entry), is_uart(entry), is_shared).run()
 
 
-def image_of(path: str):
+def setup_of(path: str) -> Setup:
     """Return the image in the file *path*, with the checks that its policies want."""
     with open(path, "rb", opener=open_regular) as file:
         data = file.read()
     image: Any = layout.Image(
         lambda offset, length: data[offset : offset + length], len(data), 1024
     )
-    if image.size_of(layout.GUARD):
-        image.guard = Guard(image)
-    return image
+    return Setup(image, Guard(image) if image.size_of(layout.GUARD) else None)
 
 
 class _Silent(Plain):
@@ -95,9 +94,10 @@ class _Server(SerialConsole):
     is_shared  a gateway holds the board's line, and hands on records
     """
 
-    def __init__(self, image, line: SerialLine, is_noisy: bool, is_shared: bool):
+    def __init__(self, setup, line: SerialLine, is_noisy: bool, is_shared: bool):
         super().__init__(line, _Silent(), False, AGENT_S, [], ConsoleLog(None), is_noisy)
-        self._image = image
+        self._setup = setup
+        self._image = image = setup.image
         self._definitions = definitions(image, json.JSONDecoder().raw_decode)
         self._client = Framer(MAX_MESSAGE, True)
         about = image.agent
@@ -127,12 +127,12 @@ class _Server(SerialConsole):
 
     def begin(self, call):
         if self._image.tool(call.name) is None:
-            pipeline.known(self._image, call.name)  # raises what says so
+            pipeline.known(self._setup, call.name)  # raises what says so
         size = len(self._call_of(_Waiting(call, None)))
         if size > MAX_LINE:
             raise InvalidParams(f"a board takes calls of at most {MAX_LINE} bytes, this has {size}")
         one = call.number = _Waiting(
-            call, approval_question(self._image, call.name, call.arguments)
+            call, approval_question(self._setup, call.name, call.arguments)
         )
         self._queue.append(one)
         if one.asks:
@@ -203,7 +203,7 @@ class _Server(SerialConsole):
             if not error and isinstance(told, dict) and isinstance(told.get("content"), list):
                 result = result_of(told)
             elif isinstance(error, dict):
-                result = refusal(self._image, error)
+                result = refusal(self._setup, error)
             else:
                 e = ClawError("the board gave no result", OUTCOME_UNKNOWN)
                 result = refused(e.to_json())
@@ -302,25 +302,25 @@ class _Server(SerialConsole):
         self._code = 1
 
 
-def refusal(image, error: dict) -> dict:
+def refusal(setup, error: dict) -> dict:
     """Return the result of a call that ended with the JSON-RPC *error*, without secrets where the
-    policies of *image* look for them.
+    policies of *setup* look for them.
     """
-    return refused(without_secrets(image.guard, error))
+    return refused(without_secrets(setup.guard, error))
 
 
-def approval_question(image, name: str, arguments: dict):
+def approval_question(setup, name: str, arguments: dict):
     """Return the question that a person is asked before the tool *name* runs, or None when nobody
-    is: the gates of *image*, gone through up to the tool.  It has no secrets where policies look
+    is: the gates of *setup*, gone through up to the tool.  It has no secrets where policies look
     for them.
     """
-    work = pipeline.call(image, name, arguments, "operator")
+    work = pipeline.call(setup, name, arguments, "operator")
     try:
         effect = next(work)
         while effect[0] not in (RUN, ASK):
             if effect[0] == APPROVE:
                 effect[1].due_ms = effect[1].timeout_s * 1000
-                return without_secrets(image.guard, question(effect[1], 0, None))
+                return without_secrets(setup.guard, question(effect[1], 0, None))
             # nothing is a link on a board; what is used of its limits, it alone knows
             told = {RESOLVE: (True, effect[1]), STORE: (True, True if effect[1] else (0, 0))}
             effect = work.send(told.get(effect[0]))

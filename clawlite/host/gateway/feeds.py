@@ -23,8 +23,7 @@ class Feeds:
         self._image, self._device, self._codecs, self._secret = image, device, codecs, secret
         services = list(map(Service, image.section(SERVICES) or ()))
         self._feeds = feeds_of(services, MEDIATED, device)
-        if self._feeds and image.guard is None and image.size_of(GUARD):
-            image.guard = Guard(image)
+        self._guard = Guard(image) if self._feeds and image.size_of(GUARD) else None
         self._lock = asyncio.Lock()  # requests at the same time fetch once
 
     def __bool__(self) -> bool:
@@ -41,7 +40,7 @@ class Feeds:
         result = await called(
             self._image, feed.name, self._device, "{}", self._codecs, None, self._secret
         )
-        feed.took(result, _now_s(), self._image.guard)
+        feed.took(result, _now_s(), self._guard)
 
 
 def _now_s() -> int:

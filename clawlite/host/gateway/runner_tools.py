@@ -7,6 +7,7 @@
 3. Names, descriptions and schemas are those that the image shows its own providers.
 """
 
+from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ApprovalDenied, ClawError, Denied
 from clawlite.core.image.image import GUARD, HANDLER_KIND, HANDLER_NAME, SERVICE, SERVICES, WIRE
@@ -33,10 +34,10 @@ class RunnerTools:
         self._runner, self._codecs, self._secret, self._store = runner, codecs, secret, store
         self._servers = servers
         image = runner.image
-        if image.guard is None and image.size_of(GUARD):
-            image.guard = Guard(image)
+        guard = Guard(image) if image.size_of(GUARD) else None
+        self._setup = Setup(image, guard)
         # a model that looks for orders cannot be asked here, and what nobody can judge is denied
-        self.tools = [] if image.guard is not None and image.guard.asks else self._offered()
+        self.tools = [] if guard is not None and guard.asks else self._offered()
         info = image.agent
         # a call has a time of its own, and its result a size, from the tool: `called` keeps both
         self.budget = Budget(info.max_rounds, info.turn_ms, info.turn_ms, 1 << 20)
@@ -67,7 +68,7 @@ class RunnerTools:
 
     async def call(self, tool: Tool, arguments: dict, request: str) -> dict:
         """Return what a call comes to, ``{"ok": ...}``; *request*: its id, for the audit."""
-        steps = pipeline.call(self._runner.image, tool.name, arguments, "provider")
+        steps = pipeline.call(self._setup, tool.name, arguments, "provider")
         value, error = None, None
         while True:
             try:

@@ -128,10 +128,10 @@ def run(command: Command) -> int:
 
 def _run(command: Command, watch) -> int:
     from clawlite.linux.io import signals
-    from clawlite.linux.runtime.shell import Shell
+    from clawlite.linux.runtime.shell import Shell, prepare
 
     try:
-        image = files.open_image(command.name)
+        image = files.open_image(command.name, prepare)
         if not command.is_built:
             _tell_of_trusted(image)
         wake = signals.catch()
@@ -213,8 +213,8 @@ def _listen(shell, address: tuple):
         if not gateway_tokens.is_given_out(_DOOR):
             raise
         token = ""
-    if token and shell.agent.image.guard is not None:
-        shell.agent.image.guard.learn(token)
+    if token and shell.agent.setup.guard is not None:
+        shell.agent.setup.guard.learn(token)
 
     def is_right(bearer: bytes) -> bool:
         is_own = hmac.compare_digest(bearer, token.encode()) and bool(token)

@@ -46,15 +46,15 @@ def store_of(agent: str, wants: list, taken=None):
 class Audit:
     """What is kept, and what waits to be.
 
-    image   ``image.Image`` whose section GUARD has an audit
-    clean   function(text) -> text without secrets
+    image   ``image.Image``
+    guard   ``guard.Guard`` with an audit
     store   of ``store_of``
     """
 
-    def __init__(self, image, clean, store=None):
-        self._wants = image.guard.audit
+    def __init__(self, image, guard, store=None):
+        self._wants = guard.audit
         destination, target = self._wants[4:6]
-        self._image, self._clean = image, clean
+        self._image, self._clean = image, guard.clean
         self._sender, taken = (
             _sender(image.agent.name, destination, target) if target else (None, None)
         )
@@ -63,8 +63,6 @@ class Audit:
             from clawlite.linux.audit.served import Served
 
             self._served = Served(image)
-            # how much came back: ``record`` keeps the text out where policies do
-            image.guard.outputs = True
         self._store = store or store_of(image.agent.name, self._wants, taken)
         self._waiting = []
         self._failure = ""

@@ -137,7 +137,7 @@ class Channel:
     def tell(self, text: str):
         """Show *text* on the console, with this channel's name, when a person reads the console."""
         if self.channels.tells:
-            guard = self.agent.image.guard
+            guard = self.agent.setup.guard
             self.agent.effects.append(
                 (TELL, "[%s] %s" % (self.name, guard.text(text) if guard else text))
             )
@@ -286,7 +286,7 @@ class Channel:
                     {"channel": self.name, "chat_id": chat[:60]},
                 )
             to = chat
-        guard = self.agent.image.guard
+        guard = self.agent.setup.guard
         wrong = self._source.send(to, guard.text(text) if guard else text)
         if wrong:
             raise ClawError("channel %s: %s" % (self.name, wrong), "try again later")
@@ -370,8 +370,8 @@ class Channel:
                     {"role": "viewer"},
                 )
             if asked:
-                return begin(agent.image, asked, chain, history, run, "%s (%s)" % (PERSON, caller))
-        return turn(agent.image, text, chain, history, run)
+                return begin(agent.setup, asked, chain, history, run, "%s (%s)" % (PERSON, caller))
+        return turn(agent.setup, text, chain, history, run)
 
     def _history(self, talk: str) -> History:
         history = self._talks.pop(talk, None) or History(self.agent.keep_bytes)
@@ -386,7 +386,7 @@ class Channel:
             said = error_text(error)
             text = text + "\n" + said if text else said
             self.log("failed", actor=job[_ACTOR], reason=said)
-        guard = self.agent.image.guard
+        guard = self.agent.setup.guard
         self._source.reply(job[_TO], guard.text(text) if guard else text, True, error is not None)
         self._guard_questions(text)
 
@@ -419,7 +419,7 @@ class Channel:
         """Send *text*, whose lines are this agent's own, without secrets, and *more* to the admins;
         to one who has written the message of *job*, where that came from.
         """
-        guard = self.agent.image.guard
+        guard = self.agent.setup.guard
         said = (guard.text(text) if guard else text) + more
         for admin in self.access.admins():
             if job and job[_ACTOR] == admin and self._source:
@@ -446,7 +446,7 @@ class Channel:
             from clawlite.core.base.render import whole
 
             lines = whole(task.approval.tool.name, task.approval.arguments)
-            guard = self.agent.image.guard
+            guard = self.agent.setup.guard
             lines = [guard.text(line) for line in lines] if guard else lines
         else:
             lines = [self._decided(task, actor, words)]

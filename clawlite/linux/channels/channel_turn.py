@@ -126,7 +126,7 @@ def run_work(work, caller: str, into: TurnOutput, begins=None, acts: tuple = ACT
 
 def calling(caller: str):
     """Return the function that runs the tool calls of a turn in the name of *caller*."""
-    return lambda image, name, arguments, _, *more: call(image, name, arguments, caller, *more)
+    return lambda setup, name, arguments, _, *more: call(setup, name, arguments, caller, *more)
 
 
 def refusal_for(caller: str):
@@ -134,15 +134,15 @@ def refusal_for(caller: str):
     "Roles").
     """
 
-    def run(image, name, arguments, _, *more):
+    def run(setup, name, arguments, _, *more):
         event = {
             "event": "tool.call",
             "tool": name,
             "caller": caller,
             "arguments": arguments,
-            "image": image.id,
+            "image": setup.image.id,
         }
-        event["tool"] = known(image, name).name
+        event["tool"] = known(setup, name).name
         error = PolicyDenied(
             "%s: %s is a viewer, and a viewer triggers no tool" % (event["tool"], caller),
             "",

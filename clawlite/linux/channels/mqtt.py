@@ -114,8 +114,8 @@ class Mqtt:
         self._client = self._made(client, clean, secure)
         if user:
             password = resolve(secret, stores(channel.agent.image.agent.name))
-            if channel.agent.image.guard is not None:
-                channel.agent.image.guard.learn(password)
+            if channel.agent.setup.guard is not None:
+                channel.agent.setup.guard.learn(password)
             self._client.username_pw_set(user, password)
         self._client.loop_start()
 

@@ -117,8 +117,8 @@ class Telegram:
                 "secret %s is not a bot token" % name,
                 "store the token that BotFather gave you: clawlite secrets set %s" % name,
             )
-        if channel.agent.image.guard is not None:
-            channel.agent.image.guard.learn(token)
+        if channel.agent.setup.guard is not None:
+            channel.agent.setup.guard.learn(token)
         self._path = "%s/bot%s/" % (path, token)
         self._connections = Connections(channel.wake)
         self._under_way = {}  # key -> PendingRequest

@@ -106,8 +106,8 @@ class Webhook:
         self._channel = channel
         host, port, name = own
         key = resolve(name, stores(channel.agent.image.agent.name))
-        if channel.agent.image.guard is not None:
-            channel.agent.image.guard.learn(key)
+        if channel.agent.setup.guard is not None:
+            channel.agent.setup.guard.learn(key)
         kept = channel.path(".seen")
         try:
             signed = Signed("/" + channel.name, key.encode(), lambda: int(time.time()), kept)

@@ -16,9 +16,11 @@ from clawlite.linux.files.regular_file import open_regular
 KEPT = 4096  # decoded tools and rules that stay in memory: a Pi has room
 
 
-def open_image(path: str) -> Image:
+def open_image(path: str, prepare=None) -> Image:
     """Return the image in the file *path*, its CRC and its digest checked; with
     ``$CLAWLITE_DEVICE_KEY_FILE`` its signature too.
+
+    prepare  as of ``Image``
 
     Raises ``ImageError``; its message says what was wrong with the file.
     """
@@ -30,10 +32,10 @@ def open_image(path: str) -> Image:
             "%s: %s" % (path, e.strerror),
             "name an image that exists; make one with: clawlite build",
         ) from None
-    return image_of(data, path)
+    return image_of(data, path, prepare)
 
 
-def image_of(data: bytes, name: str) -> Image:
+def image_of(data: bytes, name: str, prepare=None) -> Image:
     """Return the image in *data*, checked as ``open_image`` does; *name* is what its errors call
     it.
     """
@@ -42,7 +44,7 @@ def image_of(data: bytes, name: str) -> Image:
         return data[offset : offset + length]
 
     try:
-        image = Image(read, len(data), KEPT)
+        image = Image(read, len(data), KEPT, prepare)
         key_file = os.environ.get("CLAWLITE_DEVICE_KEY_FILE")
         image_signature.check(
             read, len(data), image.seal_at, _device_key(key_file) if key_file else None

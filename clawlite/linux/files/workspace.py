@@ -38,12 +38,12 @@ def folder(profile, state: str, image=None) -> str:
     return _store_folder(None, state) if is_within(mount, state) else mount
 
 
-def store_behind(image, state: str):
-    """Return the ``memories.Store`` whose files are those of the workspace, or None."""
+def store_behind(image, state: str, workspace: str):
+    """Return the ``memories.Store`` whose files are those in *workspace*, or None."""
     store = _shared(image)
     return (
         store
-        if store is not None and image.workspace == _store_folder(store, os.path.abspath(state))
+        if store is not None and workspace == _store_folder(store, os.path.abspath(state))
         else None
     )
 

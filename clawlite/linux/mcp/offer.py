@@ -65,7 +65,7 @@ class Offer:
             raise InvalidRequest("the agent is %s" % agent.lifecycle.state)
         is_known = agent.image.tool(call.name) is not None
         call.is_over, call.shown = False, None
-        work = run(agent.image, call.name, call.arguments, CALLER)
+        work = run(agent.setup, call.name, call.arguments, CALLER)
 
         def ended(value, error, at_ms):
             call.is_over = True
@@ -154,7 +154,7 @@ class Offer:
                 call.server.asked(call, asked, form and self._without_secrets(form))
 
     def _without_secrets(self, value):
-        return without_secrets(self._agent.image.guard, value)
+        return without_secrets(self._agent.setup.guard, value)
 
     def _running_task(self, call):
         """Return the task that is at work for *call*: of a composite tool, what it calls."""

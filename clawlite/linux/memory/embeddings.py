@@ -129,9 +129,9 @@ class Embeddings:
         row, size = store.embedding
         embedder = self._made.get(row)
         if embedder is None:
-            image = self._agent.image
+            image, guard = self._agent.image, self._agent.setup.guard
             embedder = self._made[row] = Embedder(
-                image.provider(row), *self._agent.codecs, 0, image.guard and image.guard.learn
+                image.provider(row), *self._agent.codecs, 0, guard and guard.learn
             )
         dumps, found = self._agent.codecs[1], []
         texts = [

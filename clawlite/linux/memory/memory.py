@@ -170,8 +170,9 @@ class Memory:
             from clawlite.linux.memory.workspace_store import Files
 
             image = self._agent.image
-            own = store_behind(image, state_folder(name))
-            files = Files(folder_of(name), (own.name, image.workspace) if own else None)
+            workspace = self._agent.setup.workspace
+            own = store_behind(image, state_folder(name), workspace)
+            files = Files(folder_of(name), (own.name, workspace) if own else None)
         from clawlite.linux.memory.encryption import EntryCiphers
         from clawlite.linux.secrets import secrets
 

@@ -130,7 +130,9 @@ class BootstrapSession:
         """Compile *manifest*, whose agent then answers.  Raises ``ClawError``."""
         if self._image:
             raise InvalidRequest("claw.initialize: this session is initialized already")
-        self._image = image_of(_compile(manifest, self._wake), "manifest")
+        from clawlite.linux.runtime.shell import prepare
+
+        self._image = image_of(_compile(manifest, self._wake), "manifest", prepare)
         self._manifest = manifest
         return True
 

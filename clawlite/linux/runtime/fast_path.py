@@ -32,7 +32,7 @@ class FastPath:
         self._leave = shell.leave
         self._handlers = shell.handlers  # those of this process; ``Shell.isolate`` may replace them
         self._agent = shell.agent
-        self._image = shell.agent.image
+        self._image, self._setup = shell.agent.image, shell.agent.setup
         self._now_ms = now_ms()  # the time of the last read, or of the last handler's end
         self._open = True  # the framer may hold a line without its end
 
@@ -128,7 +128,7 @@ class FastPath:
         outcome, now_ms = self.start(0, tool, arguments, None)
         result = error = None
         try:
-            result = result_of(tool, outcome, image, event)
+            result = result_of(tool, outcome, self._setup, event)
             event["status"] = "error" if result.is_error else "ok"
         except ClawError as e:
             error = e

@@ -58,7 +58,7 @@ class Feeds:
         result = outcome[VALUE]
         if not outcome[IS_OK]:
             result = failure("refused", result.message)
-        feed.took(result, self._now_s(), self._agent.image.guard)
+        feed.took(result, self._now_s(), self._agent.setup.guard)
         status = "ok" if result["ok"] else result["error"]["code"]
         yield (LOG, {"event": "feed.fetched", "feed": feed.title, "status": status})
 

@@ -100,7 +100,7 @@ class Persistence:
         files = image.section(CONTEXT)
         if files and self._agent.keep_bytes:
             history.preface = preface(
-                files, (image.workspace, self._folder), state_folder(image.agent.name)
+                files, (self._agent.setup.workspace, self._folder), state_folder(image.agent.name)
             )
         place = (
             store_of(self.memories().stores, image.agent.identity, channel)

@@ -94,8 +94,8 @@ class Remote:
 
         try:
             value = resolve(name, stores(self._name))
-            if self._agent.image.guard is not None:
-                self._agent.image.guard.learn(value)
+            if self._agent.setup.guard is not None:
+                self._agent.setup.guard.learn(value)
             return True, value
         except ClawError as e:
             return False, e

@@ -11,11 +11,21 @@ import os
 import time
 
 from clawlite.core.agent.agent import Agent
+from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base import effect as E
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.text import decode_utf8
 from clawlite.core.image.features import LINUX
-from clawlite.core.image.image import CHANNELS, GUARD, LOCAL, PROVIDERS, SERVICES, SWARM, TELEMETRY
+from clawlite.core.image.image import (
+    CHANNELS,
+    GUARD,
+    LOCAL,
+    PROVIDERS,
+    SERVICES,
+    SWARM,
+    TELEMETRY,
+    WORLDS,
+)
 from clawlite.core.line.frame import TEXT, TOO_LONG
 from clawlite.core.protocol.group_session import GroupSession
 from clawlite.linux.files import workspace
@@ -64,10 +74,13 @@ class Shell:
 
     def __init__(self, image, folder: str, operator: bool, wake: int, line=None, session=None):
         image.require(LINUX, "this machine")
-        image.prepare = _prepare
         now = now_ms()
         functions = {}
-        self.agent = Agent(image, now, MAX_TASKS)
+        profile = _profile_of(image)
+        self.stop_gate = None  # of the swarm, once it is joined
+        setup = _setup_of(image, profile, self._stop if image.size_of(SWARM) else None)
+        guard = setup.guard
+        self.agent = Agent(setup, now, MAX_TASKS)
         self.handlers = running(self.agent, functions, lambda e: place_of(e, folder))
         self.agent.codecs = (loads, dumps)
         self.agent.adopt = _adopt
@@ -95,11 +108,6 @@ class Shell:
 
             self.console = Console(self.agent, not self.terminal)
             self.people = ConsoleView(self)
-        if image.size_of(GUARD):
-            from clawlite.linux.tools.scan_support import guard_of
-
-            image.guard = guard_of(image)
-        guard = image.guard
         self.log = Log(
             image.agent.name, log_line if guard is None else lambda event: guard.text(dumps(event))
         )
@@ -107,7 +115,7 @@ class Shell:
         if guard is not None and guard.audit:
             from clawlite.linux.audit.audit import Audit
 
-            self.audit = Audit(image, guard.clean)
+            self.audit = Audit(image, guard)
         self.persistence = Persistence(self.agent, now_ms, folder)
         self._carry = self._table()
         self.telemetry = None
@@ -129,17 +137,9 @@ class Shell:
         self.remote = self.notifier = None
         if image.size_of(PROVIDERS):
             self.agent.prepare = self.reach
-        image.workspace = workspace.folder(None, state_folder(image.agent.name), image)
         self.startup = Startup(self, folder, None if image.agent.isolation else functions)
-        if image.agent.isolation or not {
-            "files",
-            "mcp",
-            "mediated",
-            "services",
-            "shell",
-            "web",
-        }.isdisjoint(image.requires):
-            self.isolate()
+        if profile is not None:
+            self._isolate(profile)
         if not operator:
             self.startup.start()  # at a console, a person sees at once what fails, and can fix it
 
@@ -159,17 +159,14 @@ class Shell:
         if self.telemetry:
             self.telemetry.watch(self.agent.meter)
 
-    def isolate(self):
+    def _isolate(self, profile):
         """Load the dispatcher, which runs tools outside of this process."""
-        from clawlite.core.image.profile import profile_of
         from clawlite.linux.tools.dispatch import Dispatcher
 
         image = self.agent.image
-        profile = profile_of(image)
-        image.workspace = workspace.folder(profile, state_folder(image.agent.name), image)
         self.handlers = Dispatcher(
             self.handlers,
-            image,
+            self.agent.setup,
             profile,
             state_folder(image.agent.name),
             signals.waker(),
@@ -199,7 +196,7 @@ class Shell:
         """Show the progress of the call *task*: (progress, total or None, message), None at its
         end.
         """
-        guard = self.agent.image.guard
+        guard = self.agent.setup.guard
         if guard and progress and progress[-1]:  # it may contain a secret that a server was given
             progress = (*progress[:-1], guard.text(progress[-1]))
         if self.people is None:
@@ -273,7 +270,12 @@ class Shell:
             from clawlite.linux.swarm.stop_gate import Watcher
 
             self.members.append(Watcher(self.agent))
+            self.stop_gate = self.members[-1].gate
             self.persistence.shared = no_shared_stores(self.agent)
+
+    def _stop(self, tool):
+        """See ``Setup.stop``."""
+        return self.stop_gate(tool)
 
     def _join(self):
         """Join the swarm, and serve the tasks of an operator."""
@@ -282,6 +284,7 @@ class Shell:
             from clawlite.linux.swarm.member import member_of, share_stores
 
             member = self.add_member(member_of(self.agent, self.memory))
+            self.stop_gate = member.gate
             groups.append(member.methods)
             self.persistence.shared = share_stores(member, self.persistence.remember_here)
         groups.append(TaskGroup(self.agent, self.add_member))
@@ -541,7 +544,7 @@ class Shell:
 
     def _resolve(self, effect: tuple):
         _, task, path, opens = effect
-        real = workspace.resolve(path, self.agent.image.workspace)
+        real = workspace.resolve(path, self.agent.setup.workspace)
         if opens:
             self.decided.note_path(task, path, real)
         self.agent.done(task, (True, real), now_ms())
@@ -581,10 +584,37 @@ class Shell:
             self.wire.write(data)
 
 
-def _prepare(image, tool):
-    from clawlite.linux.runtime.fast_schema import prepare
+def prepare(image, tool):
+    """Prepare *tool* of *image* for quick calls, as an image that is opened for a shell does."""
+    from clawlite.linux.runtime import fast_schema
 
-    prepare(image, tool)
+    fast_schema.prepare(image, tool)
+
+
+def _setup_of(image, profile, stop) -> Setup:
+    guard = worlds = None
+    if image.size_of(GUARD):
+        from clawlite.linux.tools.scan_support import guard_of
+
+        guard = guard_of(image)
+    if image.size_of(WORLDS):
+        from clawlite.linux.tools.world_model import WorldModels
+
+        worlds = WorldModels(image)
+    folder = workspace.folder(profile, state_folder(image.agent.name), image)
+    return Setup(image, guard, worlds, folder, stop)
+
+
+def _profile_of(image):
+    """Return the ``profile.Profile`` of *image*, or None where no tool runs outside of this
+    process.
+    """
+    outside = {"files", "mcp", "mediated", "services", "shell", "web"}
+    if not image.agent.isolation and outside.isdisjoint(image.requires):
+        return None
+    from clawlite.core.image.profile import profile_of
+
+    return profile_of(image)
 
 
 def _adopt(manifest, is_free: bool) -> bool:

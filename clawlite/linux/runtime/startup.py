@@ -17,7 +17,7 @@ from clawlite.core.agent.lifecycle import ERROR, INIT, STOPPED
 from clawlite.core.base.effect import LOG
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.printable import escape_ends
-from clawlite.core.image.image import CHANNELS, MEMORY, WORLDS
+from clawlite.core.image.image import CHANNELS, MEMORY
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.maker import maker_code
 from clawlite.linux.maker.maker_run import print_event
@@ -43,10 +43,6 @@ class Startup:
         self._demands_log = "log" in image.requires
         self._has_channels = image.size_of(CHANNELS) > 0
         self._remembers = image.size_of(MEMORY) > 0
-        if image.size_of(WORLDS):
-            from clawlite.linux.tools.world_model import WorldModels
-
-            image.worlds = WorldModels(image)
         shell.agent.lifecycle.on_start = self.start
         shell.agent.lifecycle.on_failure = self._report_failure
 

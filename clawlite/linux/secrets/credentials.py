@@ -9,12 +9,13 @@ class Credentials:
     """The credentials of one agent.
 
     records  [[name, [tool, ...], [host, ...], header, format], ...]
-    image    ``image.Image``
+    agent    name of the agent
+    guard    ``guard.Guard``, which learns each value, or None
     """
 
-    def __init__(self, records: list, image):
+    def __init__(self, records: list, agent: str, guard):
         self._records = records
-        self._image = image
+        self._agent, self._guard = agent, guard
 
     def injections(self) -> list:
         """Return what ``fetch.Fetcher.start`` takes: [(host, header, function() -> value), ...]."""
@@ -32,7 +33,7 @@ class Credentials:
 
     def value(self, name: str) -> str:
         """Return the secret *name*.  Raises ``SecretError``."""
-        value = resolve(name, stores(self._image.agent.name))
+        value = resolve(name, stores(self._agent))
         self.learn(value)
         return value
 
@@ -40,13 +41,13 @@ class Credentials:
         """Keep *value* as the secret *name* of the agent's own store.  Raises ``ClawError``,
         ``OSError``.
         """
-        set_secret(self._image.agent.name, name, value)
+        set_secret(self._agent, name, value)
 
     def renewal(self, name: str) -> Renewal:
         """Return the lock of the process that replaces the secret *name*."""
-        return Renewal(self._image.agent.name, name)
+        return Renewal(self._agent, name)
 
     def learn(self, value: str):
         """Tell *value* to the search for leaks."""
-        if self._image.guard is not None:
-            self._image.guard.learn(value)
+        if self._guard is not None:
+            self._guard.learn(value)

@@ -418,7 +418,7 @@ class Member:
         try:
             order, meter = metered(agent.chain(), description, self._bus, taken.id, self.swarm)
             said, history = self._turn_of(taken, description, data)
-            work = turn(agent.image, said, order, history, calling(caller))
+            work = turn(agent.setup, said, order, history, calling(caller))
             budget_ms = agent.image.agent.turn_ms
             if self.swarm.timeout_ms:
                 budget_ms = min(budget_ms, self._left_ms(taken))
@@ -474,7 +474,7 @@ class Member:
 
     def _result(self, into: TurnOutput, error) -> dict:
         """Return the result of a turn that has ended: what it said, and its *error*."""
-        guard = self._agent.image.guard
+        guard = self._agent.setup.guard
         text = into.text()
         result = {"text": guard.text(text) if guard else text}
         if error is not None:
@@ -529,10 +529,10 @@ def member_of(agent, memory=None) -> Member:
     if swarm.engine:
         from clawlite.linux.swarm.replicated_bus import bus_of
 
-        bus = bus_of(swarm, agent.image, wall_ms, now_ms, os.urandom)
+        bus = bus_of(swarm, agent.image, wall_ms, now_ms, os.urandom, guard=agent.setup.guard)
     member = Member(agent, swarm, folder, now_ms, wall_ms, os.urandom, bus)
     keep = StopFile(swarm_folder(swarm.name))  # of a swarm in one process, for an agent alone
-    agent.image.stop = StopGate(swarm, lambda: member._bus if swarm.is_shared else keep)
+    member.gate = StopGate(swarm, lambda: member._bus if swarm.is_shared else keep)
     if swarm.is_shared and not memory:
         told = lambda reason: member._log("refused", reason=reason)
         place = swarm_folder(swarm.name), swarm.own.identity, member._bus.process

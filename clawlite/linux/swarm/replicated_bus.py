@@ -861,7 +861,7 @@ def keeper_of(swarm) -> str:
     return (leads or swarm.members)[0].identity
 
 
-def login_of(swarm, image, by_person: bool = False) -> tuple:
+def login_of(swarm, image, by_person: bool = False, guard=None) -> tuple:
     """Return ([kind, secure, host, port, user] of the engine of *swarm*, the password): as
     ``bus_of`` has it.
     """
@@ -871,19 +871,22 @@ def login_of(swarm, image, by_person: bool = False) -> tuple:
     password = ""
     if secret:
         password = resolve(secret, stores(image.agent.name))
-        if image.guard is not None:
-            image.guard.learn(password)
+        if guard is not None:
+            guard.learn(password)
     return [*place, user], password
 
 
-def bus_of(swarm, image, wall_ms, now_ms, draw, by_person: bool = False) -> ReplicatedBus:
+def bus_of(
+    swarm, image, wall_ms, now_ms, draw, by_person: bool = False, guard=None
+) -> ReplicatedBus:
     """Return the bus of *swarm*, whose engine the *image* names.  Raises ``ClawError``: its secret
     or its package is missing.
 
     by_person  it is for a command that changes something: with the login of a person's commands,
                where the image names its secret, else with the agent's
+    guard      ``guard.Guard``, which learns the password, or None
     """
-    place, password = login_of(swarm, image, by_person)
+    place, password = login_of(swarm, image, by_person, guard)
     folder = swarm_folder(swarm.name)
 
     def make(process: str, identity: str):

@@ -28,7 +28,7 @@ RESUME = "resume it with: clawlite swarm resume"
 
 
 class StopGate:
-    """See ``Image.stop``.
+    """See ``Setup.stop``.
 
     swarm  ``swarm.Swarm``;  bus: function() -> its ``bus.Bus`` or ``replicated_bus.ReplicatedBus``,
            which somebody else lets hear (``heard``)
@@ -70,9 +70,9 @@ class Watcher:
     lasts = False
 
     def __init__(self, agent):
-        self._image, self._bus = agent.image, None
+        self._image, self._guard, self._bus = agent.image, agent.setup.guard, None
         self._swarm = Swarm(agent.image.section(SWARM))
-        agent.image.stop = StopGate(self._swarm, self._opened)
+        self.gate = StopGate(self._swarm, self._opened)
 
     def _opened(self):
         if not self._swarm.is_shared:
@@ -80,7 +80,14 @@ class Watcher:
         if self._bus is None and self._swarm.engine:
             from clawlite.linux.swarm.replicated_bus import bus_of
 
-            bus = bus_of(self._swarm, self._image, wall_ms, now_ms, os.urandom)
+            bus = bus_of(
+                self._swarm,
+                self._image,
+                wall_ms,
+                now_ms,
+                os.urandom,
+                guard=self._guard,
+            )
             bus.join()
             self._bus = bus
         elif self._bus is None:

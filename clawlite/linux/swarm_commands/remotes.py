@@ -75,8 +75,6 @@ class Remotes:
         for one in far:
             secret = one.remote[REMOTE_SECRET]
             token = resolve(secret, stores(image.agent.name)) if secret else ""
-            if token and image.guard is not None:
-                image.guard.learn(token)
             self._agents.append(_Agent(path, one, token, self._take_member_record))
             print_line("%s: speaks for it at %s" % (one.identity, hosted(self._agents[-1].where)))
 

@@ -20,7 +20,7 @@ from clawlite.linux.files import files
 from clawlite.linux.io import signals
 from clawlite.linux.io.stdio import MAX_LINE, now_ms
 from clawlite.linux.memory.memory import wall_ms
-from clawlite.linux.runtime.shell import INTERRUPT, Shell
+from clawlite.linux.runtime.shell import INTERRUPT, Shell, prepare
 from clawlite.linux.swarm.shared_memory import SharedMemory
 from clawlite.linux.swarm_commands.inside import Door
 
@@ -96,7 +96,7 @@ class Together:
         self.code = 0
         try:
             for path in images:
-                image = files.open_image(path)
+                image = files.open_image(path, prepare)
                 line = Line(image.agent.identity, fd), Framer(MAX_LINE, False)
                 folder = os.path.dirname(os.path.abspath(path))
                 shell = _Shell(image, folder, False, self._wake, line)

@@ -104,7 +104,7 @@ class TaskRunner(Member):
         approved.
         """
         asking = self._asking[task_id]
-        guard = self._agent.image.guard
+        guard = self._agent.setup.guard
         # one that is just being put has all its time
         text = question(asking, self._now_ms() if asking.due_ms else -asking.timeout_s * 1000, None)
         if asking.form is None:  # the same words each time: without the line with the seconds
@@ -166,7 +166,7 @@ class _Watched(TurnOutput):
     def keep(self, text: str):
         super().keep(text)
         runner = self._runner
-        if self._id in runner.watched and runner.on_text and not runner._agent.image.guard:
+        if self._id in runner.watched and runner.on_text and not runner._agent.setup.guard:
             runner.on_text(self._id, text)
 
 

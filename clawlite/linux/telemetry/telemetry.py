@@ -235,7 +235,7 @@ class Telemetry:
 
     def _clean(self, text: str) -> str:
         """Return *text* without secrets, where they are looked for, and cut."""
-        guard = self._agent.image.guard
+        guard = self._agent.setup.guard
         text = text if guard is None else guard.text(text)
         return text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "..."
 

@@ -83,7 +83,7 @@ class ConsoleView:
         os.write(2, text.encode() + b"\n")
 
     def _show(self, text: str):
-        guard = self._shell.agent.image.guard
+        guard = self._shell.agent.setup.guard
         if guard is not None:
             text = self._rest() + guard.text(text)
         self._make_room()
@@ -113,7 +113,7 @@ class ConsoleView:
             self._show_piece(text)
 
     def _show_piece(self, text: str):
-        guard = self._shell.agent.image.guard
+        guard = self._shell.agent.setup.guard
         if guard is not None:
             if self._held is None:
                 from clawlite.scan.redact_stream import RedactStream

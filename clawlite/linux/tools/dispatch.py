@@ -73,7 +73,7 @@ class Dispatcher:
     """What runs, of one agent.
 
     handlers  ``handlers.Handlers``, what runs in this process
-    image     ``image.Image``
+    setup     ``agent_setup.Setup``
     profile   ``profile.Profile``
     state     the agent's folder
     wake      descriptor that wakes the loop, by a byte written to it
@@ -92,7 +92,7 @@ class Dispatcher:
     def __init__(
         self,
         handlers,
-        image,
+        setup,
         profile,
         state: str,
         wake: int,
@@ -107,7 +107,8 @@ class Dispatcher:
         self.descriptors = []
         self.seam = Nobody()
         self._handlers = handlers
-        self._image = image
+        self._image = image = setup.image
+        self._workspace = setup.workspace
         self._profile = profile
         self._relaxed, self._variables, writable, self._search, credentials, _, self._namespaces = (
             local_of(local)
@@ -117,20 +118,20 @@ class Dispatcher:
         if profile.level != NONE:
             self._relaxed, self._default_ms = limit(profile, self._relaxed)
         self._state = state
-        self._hidden = hidden_paths(profile, state, image.workspace)
-        store = store_behind(image, state)
+        self._hidden = hidden_paths(profile, state, setup.workspace)
+        store = store_behind(image, state, setup.workspace)
         self._most = store.max_bytes if store else None
         if store and store.path:
-            make_folder(image.workspace, profile.level)
+            make_folder(setup.workspace, profile.level)
         self._wake = wake
         self._now_ms = now_ms
         self._decided = decided
         self._source = source
         self._log = log
         self._builtins = Builtins(
-            profile, image.automaton, state, image.workspace, self._hidden, self._most
+            profile, image.automaton, state, setup.workspace, self._hidden, self._most
         )
-        self._credentials = Credentials(credentials, image)
+        self._credentials = Credentials(credentials, image.agent.name, setup.guard)
         self._engine = None
         self._fetcher = None
         self._servers = None
@@ -192,7 +193,7 @@ class Dispatcher:
             arguments,
             self._profile,
             self._image.automaton,
-            self._image.workspace,
+            self._workspace,
             self._hidden,
             self._decided.paths_of(task),
         )
@@ -214,7 +215,7 @@ class Dispatcher:
         from clawlite.linux.tools.builtin import milliseconds
 
         name = tool.handler[HANDLER_NAME]
-        paths = paths_of(tool.paths, arguments, self._image.workspace)
+        paths = paths_of(tool.paths, arguments, self._workspace)
         # a file tool has one path
         decided = self._decided.paths_of(task).get(paths[0]) if paths else None
         if self._builtins.runs_here(name):
@@ -341,7 +342,7 @@ class Dispatcher:
                 from clawlite.linux.net.egress import Egress
 
                 proxy = Egress
-            folder = self._image.workspace
+            folder = self._workspace
             if os.geteuid() == 0 and folder.startswith(os.path.abspath(self._state) + "/"):
                 hand_over(folder, NOBODY)
             self._engine = Engine(
@@ -388,7 +389,7 @@ class Dispatcher:
         from clawlite.linux.tools.kept_content import keep_content
 
         owner = NOBODY if self._profile.level != NONE and os.geteuid() == 0 else None
-        workspace = self._image.workspace
+        workspace = self._workspace
         return keep_content(
             self._profile, workspace, self._hidden, self._most, owner, server, kind, data
         )
@@ -401,7 +402,7 @@ class Dispatcher:
         if self._profile.level != NONE:
             profile = narrowed(self._profile, hosts)
             return SandboxedServer(self._sandbox(), profile, number, argv, env, cpu_s, now_ms)
-        folder = self._image.workspace
+        folder = self._workspace
         os.makedirs(folder, 0o700, exist_ok=True)
         return PlainServer(argv, dict(_PLAIN, HOME=folder, **env), folder)
 

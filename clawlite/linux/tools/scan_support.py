@@ -10,6 +10,7 @@ model to ask.
 import os
 
 from clawlite.core.base.errors import ClawError
+from clawlite.core.image.image import MCP, SERVICES
 from clawlite.linux.secrets import secrets
 from clawlite.scan.guard import Guard
 
@@ -20,15 +21,24 @@ _LEAST = 12
 
 def guard_of(image) -> Guard:
     """Return the guard of *image*, which has the section GUARD."""
-    guard = Guard(image)
+    name = image.agent.name
+    guard = Guard(
+        image,
+        True,
+        lambda references: secret_values(name, references),
+        _judge,
+        # an audit of what servers and services answered says how much that was
+        outputs=image.size_of(MCP) > 0 or image.size_of(SERVICES) > 0,
+    )
     if guard.encrypted:
-        secrets.demand_encryption(image.agent.name)
-    guard.secrets = lambda: secret_values(image.agent.name, guard.references)
-    if guard.asks:
-        from clawlite.linux.tools.injection_check import ask_model
-
-        guard.judge = ask_model
+        secrets.demand_encryption(name)
     return guard
+
+
+def _judge(text: str):
+    from clawlite.linux.tools.injection_check import ask_model
+
+    return ask_model(text)
 
 
 def secret_values(agent: str, references: list) -> list:

@@ -82,13 +82,12 @@ class WorldModels:
     """The world models of an image, by the skills that name them."""
 
     def __init__(self, image):
-        self._image = image
         self._by_skill = {}
         for row in shaped(image.section(WORLDS), _SHAPE, "the section of world models"):
             model = Model(row)
             self._by_skill.update(dict.fromkeys(model.skills, model))
 
-    def look(self, skill, tool, arguments: dict):
+    def look(self, setup, skill, tool, arguments: dict):
         """Ask the model of *skill* (under way) about a call of *tool*; a generator of effects.
 
         Returns (whether a person must look, what they are told), or None when no model has a say.
@@ -99,7 +98,7 @@ class WorldModels:
             return None
         doubt = ""
         for _ in range(2 if model.fallback == RETRY else 1):
-            predicted, doubt = yield from self._predicted(model, skill, tool, arguments)
+            predicted, doubt = yield from self._predicted(setup, model, skill, tool, arguments)
             if not doubt:
                 return False, "the world model %s expects %s" % (
                     model.name,
@@ -124,7 +123,7 @@ class WorldModels:
             )
         return True, "the world model %s %s" % (model.name, doubt)
 
-    def _predicted(self, model, skill, tool, arguments: dict):
+    def _predicted(self, setup, model, skill, tool, arguments: dict):
         """Ask once; return (prediction, "") or (prediction or None, what is doubtful about it)."""
         began, predicted = now_ms(), None
         event = {
@@ -135,7 +134,7 @@ class WorldModels:
         }
         try:
             if model.kind == TOOL:
-                answer = yield from self._ask_tool(model, skill, tool, arguments)
+                answer = yield from self._ask_tool(setup, model, skill, tool, arguments)
             else:
                 answer = yield from _ask_provider(model, tool, arguments)
             wrong = misses(model, answer)
@@ -153,7 +152,7 @@ class WorldModels:
         yield (LOG, event)
         return predicted, doubt
 
-    def _ask_tool(self, model, skill, tool, arguments: dict):
+    def _ask_tool(self, setup, model, skill, tool, arguments: dict):
         """Return what the model's tool says."""
         known = {
             "skill": skill.name,
@@ -163,9 +162,7 @@ class WorldModels:
         given = {"tool": tool.name, "arguments": arguments}
         for name in model.takes:
             given[name] = known[name]
-        result = yield from call(
-            self._image, model.ref, given, "world model " + model.name, model.policy
-        )
+        result = yield from call(setup, model.ref, given, "world model " + model.name, model.policy)
         if result.is_error:
             raise ClawError(result.text)
         return result.value if isinstance(result.value, dict) else value_of(result.text, loads)

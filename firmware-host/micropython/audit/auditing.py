@@ -119,7 +119,7 @@ class Auditing:
         # Imported here: one call deeper, its imports would not fit a Pico's stack at Ctrl-C (0080).
         from secretvalues import clean
 
-        text = clean(text, self.image, self._state)
+        text = clean(text, self.image, self.device.guard, self._state)
         del clean  # a reference would keep the module in memory
         self._drop()
         self._waiting.append(text)

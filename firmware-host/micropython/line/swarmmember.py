@@ -110,7 +110,7 @@ class SwarmMember(SwarmStop):
         try:
             if agent.prepare:
                 agent.prepare()
-            work = turn(agent.image, text, agent.chain(), history, self._call)
+            work = turn(agent.setup, text, agent.chain(), history, self._call)
             self._number = agent.begin(work, ended, now, budget)
         except Exception as e:
             self._ended([], e)
@@ -123,7 +123,7 @@ class SwarmMember(SwarmStop):
         if error:
             report["status"] = "failed"
             report["error"] = (error if isinstance(error, ClawError) else unexpected(error)).message
-        guard = self._device.agent.image.guard
+        guard = self._device.guard
         for name, value in (("text", text), ("error", report.get("error"))):
             if value is not None:
                 report[name] = _cut(guard.text(value) if guard else value)
@@ -133,12 +133,12 @@ class SwarmMember(SwarmStop):
         if console and not console.is_busy and not agent.waiting:
             agent.effects.append((PROMPT, escape_ends(agent.image.agent.prompt)))
 
-    def _call(self, image, name, arguments, _, *more):
+    def _call(self, setup, name, arguments, _, *more):
         """Run one call of the task's turn, as ``tools.call`` does."""
         from clawlite.core.turns.tools import call
 
         try:
-            tool = image.tool(name) if isinstance(name, str) else None
+            tool = setup.image.tool(name) if isinstance(name, str) else None
             if tool and self._may is None and tool.flags & HAS_SIDE_EFFECTS:
                 self._asks = True
                 self.tell("begins", {"id": self._id})
@@ -146,7 +146,7 @@ class SwarmMember(SwarmStop):
                     yield (SLEEP, _LOOK_MS)
             if self._may:
                 raise InvalidRequest(self._may)
-            result = yield from call(image, name, arguments, self._caller, *more)
+            result = yield from call(setup, name, arguments, self._caller, *more)
         except ClawError:
             self._is_partial = True
             raise

@@ -14,7 +14,7 @@ from clawlite.core.base.errors import PolicyDenied
 
 
 class SwarmStop:
-    """The last stop that the gateway of *device* has sent.  ``Image.stop`` is its ``gate``."""
+    """The last stop that the gateway of *device* has sent.  ``Device.stop`` is its ``gate``."""
 
     def __init__(self, device):
         from stopfile import read
@@ -22,10 +22,10 @@ class SwarmStop:
         self._folder = device.folder
         self._why, self._hint = read(self._folder)
         device.net.stop = self
-        device.agent.image.stop = self.gate
+        device.stop = self.gate
 
     def gate(self, tool):
-        """A generator, see ``Image.stop``.  Raises ``PolicyDenied`` when the swarm is stopped, or
+        """A generator, see ``Device.stop``.  Raises ``PolicyDenied`` when the swarm is stopped, or
         the gateway cannot know whether it is.
         """
         if self._why:

@@ -45,7 +45,8 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         from guarding import Guarding
 
         device.guarding = Guarding(device, image, folder)
-    device.agent = Agent(image, 0, _MAX_TASKS)
+        device.guard = device.guarding.guard
+    device.agent = Agent(device, 0, _MAX_TASKS)
     device.agent.kept = device.kept
     device.agent.later = []
     UNWINDING.append(True)
@@ -54,7 +55,7 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
     if LOG in having:
         from logfile import Log
 
-        device.log = Log(folder, dumps, image.guard)
+        device.log = Log(folder, dumps, device.guard)
         device.agent.lifecycle.on_start = device.log.check
         maker["print"] = device.log.print_text
     device.agent.lifecycle.on_failure = device.failed

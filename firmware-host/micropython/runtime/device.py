@@ -52,6 +52,7 @@ class Device:
                provider's answer, without its end
     """
 
+    guard = worlds = workspace = stop = None  # as of core/agent/agent_setup.py
     pins = log = console = guarding = session = net = uplink = watchdog = wifi = code = doing = (
         heard
     ) = _asked = None
@@ -59,6 +60,7 @@ class Device:
     _open = False
 
     def __init__(self, image, maker: dict, folder: str, operator: bool):
+        self.image = image
         if operator:  # the largest module comes first, while there is room
             from clawlite.core.protocol.session import Session as first
         else:

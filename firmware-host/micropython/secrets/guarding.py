@@ -15,17 +15,15 @@ class Guarding:
     """The guard of one board's agent.
 
     device  ``device.Device``, whose watchdog is fed
-    image   has the section GUARD; its ``guard`` is set
+    image   has the section GUARD
     folder  where ``secrets/NAME`` lies
     """
 
     def __init__(self, device, image, folder: str):
-        self.guard = image.guard = Guard(image, False)
+        self.guard = Guard(image, False, self._secrets, None, self._alive)
         self._device = device
         self._folder = folder
-        self.guard.alive = self._alive
         self._held = RedactStream(self.guard.text, _HELD)
-        self.guard.secrets = self._secrets
 
     def shown(self, kind: int, text: str) -> str:
         """Return the part of *text* that may be shown now; *kind* of effect: for a WRITE, whole
@@ -41,10 +39,10 @@ class Guarding:
         if self._device.watchdog:
             self._device.watchdog.feed()
 
-    def _secrets(self) -> list:
+    def _secrets(self, references: list) -> list:
         """Return the values of all secrets of this board and, on the unix port, of the secrets in
         the environment that the image names.
         """
         from secretvalues import values
 
-        return values(self._folder, self.guard.references)
+        return values(self._folder, references)

@@ -33,13 +33,13 @@ def values(folder: str, references: list) -> list:
     return found
 
 
-def clean(text: str, image, folder: str) -> str:
+def clean(text: str, image, guard, folder: str) -> str:
     """Return *text* without secrets.  ``guard.Guard.clean`` does it when policies look for secrets;
     otherwise this function does the same.
     """
     section = image.section(GUARD)
     if section[LEAKS] is not None:
-        return image.guard.clean(text)
+        return guard.clean(text)
     from clawlite.scan.leaks import find, merged, replaced
 
     data = text.encode()

@@ -9,6 +9,7 @@ import os
 import pytest
 
 from clawlite.core.agent.agent import Agent
+from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import Image
@@ -111,7 +112,9 @@ def call(image, name, path=None, override=None, used=(0, 0), links=None, admitte
     none decided; -32602 ...; and its event.
     """
     work, value, event = (
-        pipeline.call(image, name, {} if path is None else {"path": path}, "operator", override),
+        pipeline.call(
+            Setup(image), name, {} if path is None else {"path": path}, "operator", override
+        ),
         None,
         None,
     )
@@ -612,9 +615,9 @@ def test_an_approval_that_nobody_gives_in_time_is_a_denial(tmp_path):
             approval={"timeout_seconds": 5, "default_if_timeout": default},
         )
         image = built(tmp_path, [tool("one")], {"p": [asks]})
-        agent, ended = Agent(image, 0), []
+        agent, ended = Agent(Setup(image), 0), []
         agent.begin(
-            pipeline.call(image, "one", {}, "operator"),
+            pipeline.call(Setup(image), "one", {}, "operator"),
             lambda value, error, now: ended.append(error.code if error else None),
             0,
         )

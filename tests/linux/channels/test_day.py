@@ -12,6 +12,7 @@ from agents import INITIALIZE
 from providers.project import build, provider
 
 from clawlite.core.agent.agent import Agent
+from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base import effect as E
 from clawlite.core.policy.ledger import CALLS, add
 from clawlite.core.policy.meter import Meter
@@ -56,7 +57,7 @@ class Day:
 
     def start(self):
         """A process begins: with what is on the disk, and nothing else."""
-        self.agent = Agent(self.image, self.ms)
+        self.agent = Agent(Setup(self.image), self.ms)
         meter = self.agent.meter = Meter(
             lambda: (self.ms, self.ahead_s + self.ms // 1000),
             lambda: self.disk,

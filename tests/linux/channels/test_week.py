@@ -18,6 +18,7 @@ from agents import INITIALIZE
 from channel_world import Source
 
 from clawlite.core.agent.agent import Agent
+from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base import effect as E
 from clawlite.core.base.clock import iso8601
 from clawlite.core.image.features import KINDS
@@ -179,7 +180,7 @@ class Week:
 
     def start(self):
         """A process begins: with what is on the disk, and nothing else."""
-        self.agent = Agent(image_of(self.data, "test"), self.ms)
+        self.agent = Agent(Setup(image_of(self.data, "test")), self.ms)
         self.agent.codecs, self.agent.keep_bytes = (loads, dumps), 65536
         self.session, self.waits = Session(self.agent, loads), 0
         self.kept = Persistence(self.agent, lambda: self.ms, "")

@@ -17,7 +17,7 @@ from clawlite.host.manifest import manifest
 from clawlite.linux.files.files import open_image
 from clawlite.linux.io.jsontext import loads
 from clawlite.linux.io.stdio import MAX_LINE, Wire
-from clawlite.linux.runtime.shell import Shell
+from clawlite.linux.runtime.shell import Shell, prepare
 
 ECHO = """
 
@@ -60,7 +60,7 @@ class Line:
         self.to, self.come = ends[1], self._fds[0]
         self.wire = Wire(ends[0], self._fds[1])
         self.shell = Shell(
-            open_image(str(image)),
+            open_image(str(image), prepare),
             str(image.parent),
             True,
             None,

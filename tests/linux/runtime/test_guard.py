@@ -9,6 +9,7 @@ import pytest
 from agents import UUID, Agent, clawlite, linux
 from secret_samples import samples
 
+from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base.errors import InvalidParams, PolicyDenied
 from clawlite.core.image.scan_config import BLOCK, INPUT, MARK, NOTE, OUTPUT, REDACT, STOP, WARN
 from clawlite.core.turns import tools
@@ -84,18 +85,18 @@ def test_actions_of_secret_scanning():
 def test_a_secret_in_the_name_of_a_tool_that_is_none_is_not_said():
     class Looking:
         names = ["look"]
-        guard = Guard(Image(leaks=[OUTPUT, REDACT]))
         tool = staticmethod(lambda name: None)
 
-    error = _raised(tools.known, Looking, TOKEN)
+    setup = Setup(Looking, Guard(Image(leaks=[OUTPUT, REDACT])))
+    error = _raised(tools.known, setup, TOKEN)
     assert error.message == 'unknown tool "[REDACTED: github]"' and TOKEN not in error.hint
     assert (
-        _raised(tools.known, Looking, "x" * 30 + TOKEN).message
+        _raised(tools.known, setup, "x" * 30 + TOKEN).message
         == 'unknown tool "' + "x" * 30 + "[REDACTED..."
     )
-    assert _raised(tools.known, Looking, "lok").message == 'unknown tool "lok"'
+    assert _raised(tools.known, setup, "lok").message == 'unknown tool "lok"'
     value = "correct horse battery"
-    Looking.guard.learn(value)
+    setup.guard.learn(value)
     for form in (
         value,
         "".join(["\\x%02x" % ord(c) for c in value]),
@@ -103,14 +104,15 @@ def test_a_secret_in_the_name_of_a_tool_that_is_none_is_not_said():
         "\u200b".join(value),
         "MNXXE4TFMN2CA2DPOJZWKIDCMF2HIZLSPE======",
     ):
-        said = _raised(tools.known, Looking, form).message
+        said = _raised(tools.known, setup, form).message
         assert said.startswith('unknown tool "[REDACTED: known]'), (form, said)
-    assert _raised(tools.known, Looking, 7).message == "unknown tool 7"
+    assert _raised(tools.known, setup, 7).message == "unknown tool 7"
 
 
 def test_known_secrets_are_asked_for_once_and_at_the_first_look():
-    guard, asked = Guard(Image(leaks=[OUTPUT, REDACT])), []
-    guard.secrets = lambda: asked.append(1) or ["correct horse battery"]
+    asked = []
+    secrets = lambda _: asked.append(1) or ["correct horse battery"]
+    guard = Guard(Image(leaks=[OUTPUT, REDACT]), secrets=secrets)
     assert not asked
     assert (
         guard.text("it is correct horse battery") == "it is [REDACTED: known]"
@@ -122,8 +124,9 @@ def test_known_secrets_are_asked_for_once_and_at_the_first_look():
 
 
 def test_nothing_is_shown_while_secrets_cannot_be_asked_for():
-    guard, answers = Guard(Image(leaks=[OUTPUT, REDACT])), iter([0, 1])
-    guard.secrets = lambda: ["correct horse battery"][: 1 // next(answers)]
+    answers = iter([0, 1])
+    secrets = lambda _: ["correct horse battery"][: 1 // next(answers)]
+    guard = Guard(Image(leaks=[OUTPUT, REDACT]), secrets=secrets)
     try:
         guard.text("it is correct horse battery")
         raise AssertionError("it was shown")

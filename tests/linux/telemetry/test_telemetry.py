@@ -15,6 +15,7 @@ from llm_server import Server, calls, say
 from providers.project import World, provider
 
 from clawlite.core.agent.agent import Agent as Core
+from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base import effect as E
 from clawlite.core.base.errors import StoreError
 from clawlite.core.image.image import Image
@@ -114,7 +115,7 @@ class Watched:
         data = compiler.build(manifest.load(project(folder, telemetry, **more))).data
         image = Image(lambda offset, length: data[offset : offset + length], len(data))
         self.now, self.taken, self.carried = 0, Taken(), []
-        self.telemetry = telemetry_of(Core(image, 0), lambda: self.now)
+        self.telemetry = telemetry_of(Core(Setup(image), 0), lambda: self.now)
         self.telemetry._exporters = [self.taken]
         self._table = self.telemetry.tapped({E.LOG: self.carried.append}, self.carried.append)
 

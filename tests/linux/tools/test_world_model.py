@@ -390,7 +390,7 @@ def test_boards_ignore_it_and_what_has_no_effect_is_said(world):
         validate(grammar, section, root_type="worlds").valid
         and not validate(grammar, section, root_type="memory").valid
     )
-    assert image.worlds is None and [row[0] for row in image.section(layout.WORLDS)] == ["weather"]
+    assert [row[0] for row in image.section(layout.WORLDS)] == ["weather"]
 
 
 # -- one answer
