@@ -36,6 +36,7 @@ from clawlite.linux.sandbox import memory_accounting, names, probe, tool_process
 from clawlite.linux.sandbox import plan as plans
 from clawlite.linux.sandbox.plan import Refused
 
+_CHILD_LEFT = 72  # exit code: its child has not ended, so in profile L the server ends and reaps it
 _SCM_DATA = 2  # position in an ancillary message of ``recvmsg``: the descriptors, packed
 
 
@@ -129,7 +130,7 @@ def _run(
     agent = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, line)
     # the call has begun: until here the agent could send it to another supervisor
     agent.recv(1)
-    plan = marshal.loads(os.pread(plan_fd, os.fstat(plan_fd).st_size, 0))
+    plan, status = marshal.loads(os.pread(plan_fd, os.fstat(plan_fd).st_size, 0)), _CHILD_LEFT
     try:
         plan.update(
             timeout_ms=timeout_ms,
@@ -157,7 +158,7 @@ def _run(
             ) from None
         if select.select([agent], [], [], 0)[0]:  # the agent has ended the call meanwhile
             watch.clear(plan)
-            os._exit(0)
+            os._exit(_CHILD_LEFT)
         if asks is not None:
             asks.allow(plan)
         output = os.pipe() if plan["kind"] in ("command", "server") else (-1, -1)
@@ -176,6 +177,7 @@ def _run(
         if plan["room"] is None:
             _confine(plan, uid)
         end = watch.Watch(plan, agent, pid, output[0], life, kept, group, asks).run()
+        status = 0
     except Refused as e:
         watch.clear(plan)
         end = {"refused": e.args[0], "hint": e.args[1]}
@@ -183,7 +185,7 @@ def _run(
         watch.clear(plan)
         end = {"refused": "%s: %s" % (type(e).__name__, e), "hint": "this is a bug in clawlite"}
     watch.send_to_agent(agent, b"E" + dumps(end).encode())
-    os._exit(0)
+    os._exit(status)
 
 
 def _confine(plan: dict, uid):

@@ -60,13 +60,20 @@ def _children(pid: int) -> list:
         return [int(one) for one in file.read().split()]
 
 
-def _waiting(server: int, others: list) -> list:
-    """Return the supervisor of the next call, once *others* have ended."""
+def _waiting(server: int) -> int:
+    """Return the supervisor of the next call, once it is the only one.  It has a child already;
+    one that has just told how its call ended has none any more.
+    """
     end = time.monotonic() + WAIT_S
-    while len(_children(server)) != 1 or set(_children(server)) & set(others):
-        assert time.monotonic() < end, _children(server)
+    while True:
+        found = _children(server)
+        try:
+            if len(found) == 1 and _children(found[0]):
+                return found[0]
+        except OSError:  # it has ended
+            pass
+        assert time.monotonic() < end, found
         time.sleep(0.01)
-    return _children(server)
 
 
 @pytest.mark.parametrize(
@@ -79,19 +86,26 @@ def test_a_call_that_has_ended_before_it_began_does_not_run(profile, user):
         mounts = {"mounts": [[str(made.parent), True]]}
         server = place.ask(agent=True)["server"]
         assert place.ask(report=True)["profile"] == profile
-        waiting = _waiting(server, [])
         assert place.shell("true", **mounts)["exit_code"] == 0
-        waiting = _waiting(server, waiting)
-        lines = [os.pidfd_open(pid) for pid in waiting]
-        for pid in waiting:
-            os.kill(pid, signal.SIGSTOP)
+        waiting = _waiting(server)
+        line = os.pidfd_open(waiting)
+        os.kill(waiting, signal.SIGSTOP)
         job = ["command", ["sh", "-c", "echo x > %s" % made]]
         number = place.ask(start=True, profile=mounts, job=job)["number"]
         place.ask(cancel=number)
-        for pid in waiting:
-            os.kill(pid, signal.SIGCONT)
-        assert select.select([lines[-1]], [], [], WAIT_S)[0], "the supervisor does not end"
-        for line in lines:
-            os.close(line)
+        os.kill(waiting, signal.SIGCONT)
+        assert select.select([line], [], [], WAIT_S)[0], "the supervisor does not end"
+        os.close(line)
         assert not made.exists()
         assert place.shell("echo next", **mounts)["output"] == "next\n"
+        _waiting(server)  # no other child, not even a zombie
+
+
+@pytest.mark.parametrize("profile", ["N", "L"])
+def test_a_call_that_is_refused_leaves_no_child(profile):
+    with host(profile, False) as place:
+        server = place.ask(agent=True)["server"]
+        for _ in range(3):
+            good, error = place.run(["command", ["true"]], cpu_shares=1)
+            assert not good and "cpu_shares 1" in error[2], error
+        _waiting(server)
