@@ -305,9 +305,10 @@ class Agent:
         return before
 
     def message(self, seconds: float = DEADLINE_S):
-        """Return the next JSON line, parsed; heartbeats are passed over."""
+        """Return the next JSON line, parsed; heartbeats are passed over, and give no more time."""
+        until = time.monotonic() + seconds
         while True:
-            line = self.expect("\n", seconds)
+            line = self.expect("\n", max(0, until - time.monotonic()))
             value = json.loads(line.removeprefix("\x1e"))
             if (
                 isinstance(value, dict)

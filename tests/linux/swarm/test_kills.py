@@ -2,9 +2,10 @@
 
 import os
 import random
+import time
 
 import pytest
-from agents import Agent, eventually, linux
+from agents import DEADLINE_S, Agent, eventually, linux
 from swarm_team import SWARM, UUID, delegate, look_on, project, start
 from swarm_world import ENGINES, World, settings
 
@@ -74,6 +75,7 @@ def campaign(tmp_path, seed: int, kills: int, world=None, tasks=0) -> dict:
     rate = kills / tasks / 0.16 if tasks else 1
     found = dict.fromkeys(("tasks", "kills", "engine kills", "lost", "twice"), 0)
     acknowledged: list = []
+    away_since = None  # the engine has been, for the leader
     try:
         while team.kills < kills or found["tasks"] + len(acknowledged) < tasks:
             number += 1
@@ -81,7 +83,10 @@ def campaign(tmp_path, seed: int, kills: int, world=None, tasks=0) -> dict:
             answer = delegate(team.lead, what % number, number)
             if world and "error" in answer:  # the engine was away
                 assert "cannot be used" in answer["error"]["message"], answer
+                away_since = away_since or time.monotonic()
+                assert time.monotonic() < away_since + DEADLINE_S, answer
                 continue
+            away_since = None
             assert answer["result"] == {"acknowledged": True}
             acknowledged.append(number)
             if dice.random() < 0.02 * rate:
