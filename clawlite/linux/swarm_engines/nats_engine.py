@@ -116,6 +116,8 @@ class NATSEngine(Engine):
         asyncio = self._asyncio
         self._closed, self._leaves, self._out = asyncio.Event(), asyncio.Event(), asyncio.Queue()
         self._loop = asyncio.get_running_loop()
+        # what a task of the package's own raises at the end of a connection is not for stderr
+        self._loop.set_exception_handler(lambda loop, context: None)
         # ``close`` sets this first, and then looks for the loop: one of both sees the other
         if self._left.is_set():
             return
@@ -193,6 +195,9 @@ class NATSEngine(Engine):
                 asyncio.ensure_future(self._read(subscription)),
                 asyncio.ensure_future(self._watch(subscription)),
                 asyncio.ensure_future(self._closed.wait()),
+                # It ends with each connection.  The package calls closed_cb last, and never when
+                # it could not send what was left.
+                client._reading_task,
             ]
             ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:

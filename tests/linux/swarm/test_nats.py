@@ -292,3 +292,30 @@ def test_who_is_sent_nothing_any_more_reads_again(tmp_path, monkeypatch):
         assert world.take(hand).id == IDS[0]
     finally:
         world.close()
+
+
+def test_an_end_that_the_package_does_not_tell_is_noticed(tmp_path, monkeypatch, capfd):
+    """nats-py calls closed_cb last: not when it could not send what was left before it."""
+    monkeypatch.setattr(nats_engine, "PING_S", 3600)
+    close = nats.NATS._close
+
+    async def fail(self, status, do_cbs=True):
+        if not do_cbs or self.is_closed or not engine_died:
+            return await close(self, status, do_cbs)
+        self._status = status
+        raise ConnectionResetError(104, "Connection reset by peer")
+
+    monkeypatch.setattr(nats.NATS, "_close", fail)
+    engine_died = False
+    server = SERVERS["nats"](tmp_path / "server")
+    made = engine_of([NATS, *server.place], "", "team", "p", "lead")
+    try:
+        made.start()
+        eventually(lambda: any(one[0] == UP for one in made.take()))
+        engine_died = True
+        server.kill()
+        eventually(lambda: any(one[0] == DOWN for one in made.take()))
+    finally:
+        made.close()
+        server.kill()
+    assert "Traceback" not in capfd.readouterr().err
