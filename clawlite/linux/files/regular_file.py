@@ -20,9 +20,10 @@ def open_regular(path, flags: int, mode: int = 0o600) -> int:
     return _checked(fd, path, MOST)
 
 
-def open_end(path, flags: int) -> int:
-    """As ``open_regular``, for a file of any size of which only the end is read."""
-    return _checked(os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY), path, 0)
+def open_end(path, flags: int, mode: int = 0o600) -> int:
+    """As ``open_regular``, for a file of any size of which only the end is read or written."""
+    flags |= os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+    return _checked(os.open(path, flags, mode), path, 0)
 
 
 def _checked(fd: int, path, most: int) -> int:

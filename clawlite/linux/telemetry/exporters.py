@@ -6,10 +6,13 @@ batch that fails is tried once more, with the next one; then it is dropped.
 """
 
 import _thread
+import errno
 import os
+import stat
 
 from clawlite.core.image.features import EXPORTERS
 from clawlite.linux.files.files import own_file
+from clawlite.linux.files.regular_file import open_end
 from clawlite.linux.io.jsontext import document, dumps
 from clawlite.linux.io.worker import Worker
 from clawlite.linux.telemetry.event import shown
@@ -127,9 +130,7 @@ def _console(events: list):
 
 def _file(path: str):
     def sink(events: list):
-        fd = os.open(
-            path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY, 0o600
-        )
+        fd = open_end(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW)
         try:
             _all(fd, _lines(events))
         finally:
@@ -143,6 +144,8 @@ def _sqlite(path: str):
         import sqlite3
 
         own_file(path)
+        if not stat.S_ISREG(os.lstat(path).st_mode):  # SQLite would follow a link
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
         database = sqlite3.connect(path, timeout=5)
         try:
             with database:

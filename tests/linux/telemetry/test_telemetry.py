@@ -447,6 +447,22 @@ def test_an_agent_tells_a_file_a_database_and_stderr(tmp_path):
     assert [json.loads(line) for line in done.stderr.splitlines()] == events
 
 
+def test_an_exporter_follows_no_link_in_the_place_of_its_file(tmp_path):
+    (tmp_path / "theirs").write_text("as it was\n")
+    exporters = []
+    for kind in ("file", "sqlite"):
+        for target in ("theirs", "none yet"):
+            link = tmp_path / (kind + target)
+            link.symlink_to(tmp_path / target)
+            exporters.append({"type": kind, "path": str(link)})
+    exporters.append({"type": "file", "path": str(tmp_path / "t.jsonl")})
+    folder = project(tmp_path / "p", {"exporters": exporters})
+    done = clawlite("ask", "hello", folder, cwd=tmp_path)
+    assert done.returncode == 0 and (tmp_path / "t.jsonl").stat().st_size, done
+    assert (tmp_path / "theirs").read_text() == "as it was\n"
+    assert not (tmp_path / "none yet").exists()
+
+
 def test_webhook_and_otlp_as_a_collector_reads_them(tmp_path, receiver):
     from google.protobuf import json_format
     from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
