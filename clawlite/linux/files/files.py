@@ -142,9 +142,12 @@ def base_folder(variable: str, *default: str) -> str:
 def state_folder(agent: str) -> str:
     """Return the state folder of *agent*; it may not exist yet.  Raises ``ClawError`` for a name
     that would lead elsewhere.
+
+    An agent that is called as the folder of all swarms is has another one, whose name no agent has:
+    theirs have no dots.
     """
     check_step(agent, "the agent")
-    return os.path.join(state_root(), agent)
+    return os.path.join(state_root(), agent + ".agent" * (agent.lower() == SWARMS))
 
 
 def state_root() -> str:
@@ -174,7 +177,7 @@ def swarm_folder(name: str) -> str:
     ``state_folder`` does.
     """
     check_step(name, "the swarm")
-    return os.path.join(state_folder(SWARMS), name)
+    return os.path.join(state_root(), SWARMS, name)
 
 
 def tell_doctor(folder: str, name: str, text: str):

@@ -6,6 +6,7 @@ import pytest
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.files.files import aside, state_folder, state_root, swarm_folder
+from clawlite.linux.files.marks import agent_folder
 
 
 def test_the_first_damaged_file_is_never_lost(tmp_path):
@@ -27,3 +28,13 @@ def test_a_name_of_an_image_leads_to_no_other_folder(name):
             folder(name)
         assert "\0" not in found.value.message and found.value.hint
     assert state_folder("a-b1") == os.path.join(state_root(), "a-b1")
+
+
+@pytest.mark.parametrize("name", ["swarms", "Swarms"])
+def test_an_agent_called_swarms_has_a_folder_of_its_own(name):
+    """On macOS both of these names are one."""
+    own = state_folder(name)
+    assert own == os.path.join(state_root(), name + ".agent")
+    assert os.path.dirname(swarm_folder("team")) == os.path.join(state_root(), "swarms")
+    assert agent_folder(own + "/meters.json") == own
+    assert agent_folder(swarm_folder("team") + "/stopped") == swarm_folder("team")
