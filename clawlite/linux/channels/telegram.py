@@ -18,6 +18,7 @@
 """
 
 from collections import deque
+from typing import Any
 
 from clawlite.core.base.errors import ClawError, ProviderError
 from clawlite.core.net.http1 import (
@@ -55,15 +56,22 @@ _PAUSES_MS = (1000, 2000, 5000, 15000, 60000)
 _TRIES = 4
 
 
+class TooLong(ProviderError):
+    """An answer has more than ``MAX_BODY`` bytes."""
+
+
 class PendingRequest:
     """One request under way: its method, its parameters, the part of the answer received, and the
     ``Item`` whose reply ends with it, or None.
+
+    connection  ``connections.Connection``
     """
 
     def __init__(self, method: str, params: dict, due_ms: int, tries: int = 0, item=None):
         self.method, self.params, self.due_ms, self.tries = method, params, due_ms, tries
         self.item = item
         self.response, self.status, self.body = Response(), 0, b""
+        self.connection: Any = None
 
 
 class Place:
@@ -134,6 +142,8 @@ class Telegram:
         self._me_ms, self._is_me_asked = 0, False
         # 0: none is sent; and the monotonic time of the last update
         self._offset = self._update_ms = 0
+        self._limit = MAX_UPDATES  # of updates in one answer, fewer after one that was too long
+        self._judged: Any = None  # (last update id, ``_judge``) of what is not on record yet
         # an earlier version has handled the updates before this one
         handled = channel.state.data.pop("offset", None)
         self._handled = handled if isinstance(handled, int) else 0
@@ -195,7 +205,11 @@ class Telegram:
             self._ask("getMe", {})
         if now < self._ask_ms or not self._is_me_asked or self._is_under_way("getUpdates"):
             return
-        asked = {"timeout": POLL_S, "limit": MAX_UPDATES, "allowed_updates": ["message"]}
+        if self._judged:
+            self._accept()
+            if self._judged:
+                return
+        asked = {"timeout": POLL_S, "limit": self._limit, "allowed_updates": ["message"]}
         if self._offset and now - self._update_ms < IDLE_MS:
             asked["offset"] = self._offset
         self._ask("getUpdates", asked)
@@ -289,10 +303,12 @@ class Telegram:
             "POST", self._path + method, named, [("Content-Type", "application/json")], len(body)
         )
         self._last += 1
-        self._under_way[self._last] = PendingRequest(
+        asked = self._under_way[self._last] = PendingRequest(
             method, params, self._channel.now_ms() + SILENCE_MS, tries, item
         )
-        self._connections.open(self._last, scheme, host, port, [head, body], CONNECT_MS)
+        asked.connection = self._connections.open(
+            self._last, scheme, host, port, [head, body], CONNECT_MS
+        )
 
     def _received(self, asked: PendingRequest, kind: str, data):
         """Handle an event of a connection; return True when the answer is complete.  Raises
@@ -313,7 +329,7 @@ class Telegram:
             elif event[EVENT_KIND] == "data":
                 asked.body += event[EVENT_DATA]
                 if len(asked.body) > MAX_BODY:
-                    raise ProviderError("the answer is longer than %d bytes" % MAX_BODY)
+                    raise TooLong("the answer is longer than %d bytes" % MAX_BODY)
             else:
                 return True
             event = asked.response.next_event()
@@ -341,10 +357,12 @@ class Telegram:
         elif error is None:
             self._failures = 0
             if asked.method == "getUpdates":
-                self._ask_ms = now
+                self._ask_ms, self._limit = now, min(2 * self._limit, MAX_UPDATES)
                 self._take(said.get("result"))
             elif asked.item:
                 self._kept.done(asked.item)
+        elif asked.method == "getUpdates" and isinstance(error, TooLong) and self._limit > 1:
+            self._ask_ms, self._limit = now, self._limit // 4 or 1
         elif asked.method == "getUpdates":
             if not self._failures:
                 self._channel.trouble("Telegram: " + error.message, error.hint or _next_step(asked))
@@ -367,6 +385,8 @@ class Telegram:
         if asked.status == 400 and is_int(new) and chat not in self._moved:
             self._follow(chat, str(new))
             self._send_ms, may_pass = 0, True
+        if not asked.connection.is_sent:  # it is no fault of the message, and waits for the network
+            may_pass, asked.tries = True, asked.tries - 1
         # without a status it may have arrived, and a second copy would be worse than none; 403:
         # the person has blocked the bot, for example, so another try would not help
         if may_pass and asked.tries < _TRIES:
@@ -403,14 +423,13 @@ class Telegram:
                 or self._handled - 10 * MAX_UPDATES <= number < self._handled
             ):
                 come.append((number, update.get("message")))
-        if come and not self._accept(come):
-            self._ask_ms = self._channel.now_ms() + RECORD_AGAIN_MS
-        elif last:
-            self._offset, self._update_ms = last + 1, self._channel.now_ms()
+        if last:
+            self._judged = last, *self._judge(come)
+            self._accept()
 
-    def _accept(self, come: list) -> bool:
-        """Check messages, put them on record, and offer their turns.  Return False when they
-        cannot be put on record: they must come again.
+    def _judge(self, come: list) -> tuple:
+        """Return the messages that act, [(update id, ``Incoming``, ``Place``), ...], and those that
+        are too old: the same by actor and address.
 
         come  [(update id, message)]
         """
@@ -431,19 +450,27 @@ class Telegram:
                 old.setdefault((one.actor, place.address), []).append((number, one, place))
             elif self._channel.judged(one.actor, one.text, place.address)[0] is not None:
                 good.append((number, one, place))
-        items = self._kept.take(
-            [
-                (number, self._bot, one.actor, one.text, place.pack())
-                for number, one, place in good + [several[0] for several in old.values()]
-            ]
-        )
+        return good, old
+
+    def _accept(self):
+        """Put messages that were judged on record, and offer their turns.  Where they cannot be put
+        on record, this is tried again before anything else is asked for: they are judged once.
+        """
+        last, good, old = self._judged
+        records = [
+            (number, self._bot, one.actor, one.text, place.pack())
+            for number, one, place in good + [several[0] for several in old.values()]
+        ]
+        items = self._kept.take(records) if records else []
         if items is None:
-            return False
+            self._ask_ms = self._channel.now_ms() + RECORD_AGAIN_MS
+            return
+        self._judged = None
+        self._offset, self._update_ms = last + 1, self._channel.now_ms()
         for item, (_, one, place) in zip(items, good):
             self._admit(item, one, place)
         for item, several in zip(items[len(good) :], old.values()):
             self._kept.end(item, _too_old([one.text for _, one, _ in several]))
-        return True
 
     def _admit(self, item: Item, one, place: Place):
         """Offer the turn of a message that has come just now."""

@@ -29,9 +29,13 @@ BEHIND_PROXY = (
 
 
 class Connection:
-    """The state that the loop and one worker share, under the lock of ``Connections``."""
+    """The state that the loop and one worker share, under the lock of ``Connections``.
+
+    is_sent  whether a part of the request may have been sent: until then, nothing can have arrived
+    """
 
     def __init__(self):
+        self.is_sent = False
         self.reader = self.writer = None  # the pipe; the worker closes both
         self.cancelled = False
         self.unread = bytearray()
@@ -73,7 +77,7 @@ class Connections:
         parts: list,
         connect_timeout_ms: int,
         check=None,
-    ):
+    ) -> Connection:
         """Begin to connect, to send *parts*, and to receive until the peer closes; return at once.
 
         key      hashable, not open now (else ``ValueError``)
@@ -99,6 +103,7 @@ class Connections:
                 connection,
                 ("error", "no connection can be opened: %s" % (getattr(e, "strerror", None) or e)),
             )
+        return connection
 
     def poll(self) -> list:
         """Return the events since the last call, never waiting: (key, "data", bytes), (key, "end",
@@ -171,6 +176,7 @@ class Connections:
         if scheme == "https":
             self._encrypt(stream, host)
         stream.due = None  # from here on, the caller has its own time limit
+        stream.connection.is_sent = True
         failed = _send(stream, parts)
         data = stream.receive(PIECE)
         if failed and not data:
