@@ -104,9 +104,9 @@ CA_FILE := /etc/ssl/certs/ca-certificates.crt
 # not start. Elsewhere the tests that need one are skipped, with the reason.
 # Attacks over the network are played in a network of their own, which ip sets up. Power cuts are
 # played from what strace records of an agent. Flashing over ssh is tested with a real sshd, which
-# is installed where all tests are wanted.
+# is installed where all tests are wanted, as are zsh and fish, in which completion is played.
 PROGRAMS := ip:iproute2 strace:strace xxd:xxd curl:curl busybox:busybox-static git:git openssl:openssl
-ALL_PROGRAMS := ssh:openssh-client sshd:openssh-server
+ALL_PROGRAMS := ssh:openssh-client sshd:openssh-server zsh:zsh fish:fish
 programs:
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then packages=; PATH="$$PATH:/usr/sbin:/sbin"; \
 		for one in $(PROGRAMS) $$([ "$${CLAWLITE_REQUIRE_ALL:-}" != 1 ] || echo $(ALL_PROGRAMS)); do \
