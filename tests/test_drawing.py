@@ -72,6 +72,7 @@ OWN = {
     "clawlite/host/board_console/text.py:_open_line": "one of the prompts that are known",
     "clawlite/linux/channels/channel.py:_ended": ANSWER,
     "clawlite/linux/channels/channel.py:_refuse": "sentences of access.py, with a code of ours",
+    "clawlite/linux/channels/channels.py:tell_admins": "handed on: its callers are looked at",
     "clawlite/linux/channels/channel.py:source_reply": "handed on: its callers are looked at",
     "clawlite/linux/channels/channel.py:tell_admins": "handed on: its callers are looked at",
     "clawlite/linux/channels/webhook.py:poll": "handed on: its callers are looked at",

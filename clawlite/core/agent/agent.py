@@ -87,6 +87,8 @@ class Agent:
                 manifest's agent takes over, which it may only where *is_free* is true
     channels    linux/channels/channels.py
     conditions  tuple of functions, each returns a line of /status [()]
+    commands    tuple of functions(words) of more console commands: each returns lines, None for a
+                command of others; to /help what it adds there [()]
     """
 
     has_spoken = False  # a turn has said something since the console put its question, or ever
@@ -115,7 +117,7 @@ class Agent:
         self.channels = None
         self.adopt = None
         self.later = None
-        self.conditions = ()
+        self.conditions = self.commands = ()
         self.max_tasks = max_tasks
         self._last = 0
         self.providers = None  # ``ProviderOrder``, once it is asked for

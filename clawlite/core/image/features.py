@@ -130,6 +130,7 @@ ABILITIES = (
     Ability("process"),
     Ability("reflex", board=True),
     Ability("replay", board=True),
+    Ability("rules"),
     Ability("services"),
     Ability("shell", tools="shell"),
     Ability("swarm", board=True),

@@ -36,6 +36,7 @@ class Approval:
     seen = None
     form = None  # a question that is asked in its place (linux/mcp/question.py)
     prompt = "[y/N] "
+    is_kept = False  # whoever asks keeps it on record, and asks again after a restart
 
     def __init__(self, tool, arguments: dict, rule, seen=None):
         self.tool = tool
@@ -56,7 +57,7 @@ def wait(agent, task, approval, now_ms: int):
     approval.due_ms = now_ms + approval.timeout_s * 1000
     task.approval = approval
     agent.waiting.append(task)
-    if approval.form:  # the question of a call that runs already
+    if approval.form or approval.is_kept:  # the question of a call that runs already
         return
     if task.once:
         task.once.waits = True
@@ -74,7 +75,7 @@ def forget(agent, task, now_ms: int):
     if task.due_ms is not None:
         task.due_ms += now_ms - approval.since_ms
     task.approval = None
-    if not task.once and not approval.form:
+    if not task.once and not approval.form and not approval.is_kept:
         agent.effects.append((KEEP, 0, GONE, _key(task), None))
 
 

@@ -24,8 +24,6 @@ _NAME = const(0)  # of a row of the remote providers
 _HOST = const(3)
 _PORT = const(4)
 _MODEL = const(6)
-_OF_CHANNELS = """  /channels who may speak to it elsewhere
-  /pair CODE admit who was given this code"""
 
 
 def run(text: str, agent, history) -> list:
@@ -38,8 +36,7 @@ def run(text: str, agent, history) -> list:
     words = text.split()
     name = words[0]
     if name == "/help":
-        texts = [HELP, _OF_CHANNELS] if agent.channels else [HELP]
-        return [text.split("\n") for text in texts]
+        return [HELP.split("\n")] + _of_parts(words, agent)
     if name == "/tools":
         return _tools(agent.image)
     if name == "/skills" or name == "/skill":
@@ -71,11 +68,18 @@ def run(text: str, agent, history) -> list:
             _providers(agent),
         ] + [tell() for tell in agent.conditions]
         return [[line] for line in lines]
-    said = agent.channels.command(words) if agent.channels else None
-    said = said or [
-        "No command %s.%s /help lists them." % (canonical(name, 40), _near(name, agent))
+    return _of_parts(words, agent) or [
+        ["No command %s.%s /help lists them." % (canonical(name, 40), _near(name, agent))]
     ]
-    return [text.split("\n") for text in said]
+
+
+def _of_parts(words: list, agent) -> list:
+    """Return what the parts of a shell answer to a command, /help too."""
+    said = []
+    for command in agent.commands:
+        for text in command(words) or ():
+            said.append(text.split("\n"))
+    return said
 
 
 def _providers(agent) -> str:
@@ -103,8 +107,8 @@ def _near(word: str, agent) -> str:
     differs from it by one typing error, else "".
     """
     names = ["/" + name for name in "help tools skills trace show memory status new quit".split()]
-    if agent.channels:
-        names += ["/channels", "/pair"]
+    for lines in _of_parts(["/help"], agent):
+        names += [line.split()[0] for line in lines]
     if agent.image.size_of(SKILLS):
         from clawlite.core.image.skill import Skill, skills
 

@@ -21,7 +21,19 @@ from clawlite.core.turns.turn import turn
 MAX_WAITING = 32  # lines
 _ANSWERS = ("y", "yes", "n", "no", "")
 # a skill with the name of one of these is begun with /skill NAME
-_COMMANDS = ("/help", "/tools", "/trace", "/show", "/memory", "/status", "/skills", "/new", "/quit")
+_COMMANDS = (
+    "/help",
+    "/tools",
+    "/trace",
+    "/show",
+    "/memory",
+    "/status",
+    "/skills",
+    "/rules",
+    "/readings",
+    "/new",
+    "/quit",
+)
 _RENEW = "/new"
 # codes of ``Denied``, the first and the last: its class is not in a board's memory
 _DENIED_FROM, _DENIED_TO = -32013, -32010

@@ -125,12 +125,12 @@ def _after(step: list, message, slots: dict, missing: list):
         elif condition[0] == FAILED:
             if failed:
                 return following
-        elif not failed and _holds(condition, slots, missing):
+        elif not failed and holds(condition, slots, missing):
             return following
     return None
 
 
-def _holds(condition: list, slots: dict, missing: list) -> bool:
+def holds(condition: list, slots: dict, missing: list) -> bool:
     """Return whether *condition* holds.  None does that compares a value which is missing, not even
     with ``!=``: a rule must not act on what nothing has measured.
     """

@@ -17,6 +17,7 @@ from clawlite.core.image.pins import PULL_DOWN, PULL_UP
 from clawlite.core.mcp.tool_definitions import SCHEMAS
 from clawlite.core.mcp.tool_provider import is_provided
 from clawlite.core.net.service_call import MAX_RESULT, TIMEOUT_MS
+from clawlite.core.rules import table as rule_table
 from clawlite.core.turns.builtin import HANDLERS
 from clawlite.host.channels import channels
 from clawlite.host.compiler import schemas
@@ -31,6 +32,7 @@ from clawlite.host.providers.reflexes import compile_reflex
 from clawlite.host.providers.remotes import BACKOFF, MAX_ATTEMPTS
 from clawlite.host.providers.replays import compile_replay
 from clawlite.host.providers.rule_calls import find_callables
+from clawlite.host.rules import rules as own_rules
 from clawlite.host.schema.automata import PatternError, compile_pattern
 from clawlite.host.schema.compile import SchemaError, compile_schema
 from clawlite.host.services import context as service_context
@@ -143,6 +145,7 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         layout.SWARM: swarms.section(manifest),
         layout.SERVICES: services.section(manifest),
         layout.STOPPED_WITH: _stopped_with(manifest),
+        rule_table.SECTION: own_rules.section(manifest, list(zip(names, tools))),
     }
     sections[layout.AUTOMATA] = table(pool.tables)
     manifest.raise_problems()
@@ -206,6 +209,8 @@ def requires(manifest) -> list[str]:
         )
         if manifest.settings.gateway.obeys_stop_of:
             needed.add("stop-of-swarm")
+    if own_rules.is_declared(manifest):
+        needed.add(own_rules.ABILITY)
     if manifest.tools:
         needed.add("tools")
     if any(tool.function for tool in manifest.tools):
@@ -431,7 +436,7 @@ def _compiled(manifest, name: str, compiler, tools):
         return None
     compiled, problems = compiler(text, getattr(manifest.settings, name + "_file"), tools)
     manifest.problems.found.extend(problems)
-    return compiled
+    return compiled or None
 
 
 _PULLS = {"up": PULL_UP, "down": PULL_DOWN}

@@ -34,6 +34,9 @@ _INSTEAD = {
     "tool-providers": "write them as plain functions of tools.py",
     "mcp": 'let a gateway call it: mode = "mediated" under [mcp.NAME], and [gateway]',
 }
+_NEEDS = {
+    "rules": "it has readings, or rules that begin by themselves, which %s cannot run yet",
+}
 _ABILITIES = set(typing.get_args(Ability)) - {"http", "https", "process"}
 
 
@@ -246,7 +249,8 @@ def _abilities(manifest, board: Profile, known: list, problems: Problems) -> Non
                 problems.add(
                     place,
                     path,
-                    f"this needs {ability}, which {board.name} does not have",
+                    _NEEDS.get(ability, f"this needs {ability}, which %s does not have")
+                    % board.name,
                     hint=hint,
                 )
 
@@ -277,6 +281,8 @@ def _place_of_ability(manifest, ability: str) -> tuple:
             return service.place, ("mode",)
     if ability == "gateway":
         return manifest.settings.place, ("gateway",)
+    if ability == "rules":
+        return manifest.settings.place, ("reflex",)
     if ability == "stop-of-swarm":
         return manifest.settings.place, ("gateway", "obeys_stop_of")
     if ability == "lan":

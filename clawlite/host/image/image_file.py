@@ -13,6 +13,7 @@ from clawlite.core.image.header import FORMAT, MAGIC
 from clawlite.core.image.image import AUTOMATA, PROSE, PROVIDERS, RECORDS, RULES, WIRE
 from clawlite.core.image.image_signature import sign
 from clawlite.core.mcp.tool_definitions import SCHEMAS
+from clawlite.core.rules import table as rule_table
 
 # sections that hold bytes of their own layout; the others are one CBOR item
 RAW = (RECORDS, RULES, AUTOMATA, PROSE, PROVIDERS, WIRE)
@@ -45,6 +46,7 @@ SECTION_NAMES = {
     layout.SERVICES: "services",
     layout.STOPPED_WITH: "swarm whose stop holds",
     SCHEMAS: "schemas for MCP clients",
+    rule_table.SECTION: "readings and rules",
 }
 
 

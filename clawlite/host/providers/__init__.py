@@ -2,5 +2,5 @@
 turns (CKP 5.2).
 
 Imports: base, documents, image, models, policy, schema.
-Used by: compiler, fit, manifest, mcp, memory, projects, telemetry, tools.
+Used by: compiler, fit, manifest, mcp, memory, projects, rules, telemetry, tools.
 """

@@ -38,11 +38,14 @@ TYPES = {"int": INT, "number": NUMBER, "word": WORD, "text": TEXT}
 MAX_RULES, MAX_TOKENS, MAX_OPEN, MAX_DEPTH = 256, 32, 3, 8
 RULE_KEYS = ("when", "say", "call", "arguments", "then")
 STEP_KEYS = ("if", "say", "call", "arguments", "then")
+TRIGGERS = {"at", "every", "cron", "pin", "on"}
+_OF_TRIGGERED = {"name", "if", "at_most", "least_pause", "missed"}  # fields of such rules alone
+_MEANT = {f"did you mean {quoted(key)}?" for key in TRIGGERS}
 
 _TOKEN = re.compile(r"\{[^}]*\}|\[[^\]]*\]|\S+")
 _SLOT = re.compile(r"\{([a-z_][a-z0-9_]*)(?::([a-z]+))?\}\Z")
-_PART = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
-_CONDITION = re.compile(r"([a-z_][a-z0-9_]*)\s*(<=|>=|==|!=|<|>)\s*(.+)\Z")
+PART = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+CONDITION = re.compile(r"([a-z_][a-z0-9_]*)\s*(<=|>=|==|!=|<|>)\s*(.+)\Z")
 
 
 def compile_reflex(text: str, file: str, tools: dict) -> tuple[list, list[Problem]]:
@@ -76,11 +79,12 @@ class _Compiler:
             self.problems.append(not_toml(e, self.text, self.file))
             return [], self.problems
         for key in data:
-            if key != "rule":
+            if key not in ("rule", "reading"):
                 self.report(
                     (key,),
                     "unknown field",
-                    hint=did_you_mean(key, ["rule"]) or "reflex rules are [[rule]] tables",
+                    hint=did_you_mean(key, ["rule", "reading"])
+                    or "reflex rules are [[rule]] tables",
                 )
         rules = data.get("rule", [])
         if (
@@ -88,7 +92,7 @@ class _Compiler:
             or not rules
             or not all(isinstance(rule, dict) for rule in rules)
         ):
-            if "rule" in data or not _misspelt(data, "rule", ("rule",)):
+            if "rule" in data or not (_misspelt(data, "rule", ("rule",)) or "reading" in data):
                 self.report(
                     ("rule",),
                     "",
@@ -100,6 +104,8 @@ class _Compiler:
             self.report(("rule",), "", f"at most {MAX_RULES} rules", str(len(rules)))
         compiled = []
         for self.rule, rule in enumerate(rules[:MAX_RULES]):
+            if is_triggered(rule):
+                continue
             self.slots = []
             compiled.append(
                 [
@@ -225,7 +231,7 @@ class _Compiler:
             ]
             for index, branch in enumerate(then)
         ]
-        return [_parts(say), call, self.arguments(path, step, call), branches]
+        return [text_parts(say), call, self.arguments(path, step, call), branches]
 
     def placeholders(self, path: tuple, say, arguments, known, depth: int):
         """Report a name in braces that has no value: neither a slot nor, after a call, a field of
@@ -237,7 +243,7 @@ class _Compiler:
         if isinstance(arguments, dict):
             texts += [(path + ("arguments", name), text) for name, text in arguments.items()]
         for place, text in texts:
-            for name in _PART.findall(text) if isinstance(text, str) else ():
+            for name in PART.findall(text) if isinstance(text, str) else ():
                 if name not in known and depth:
                     self.unknown(place, name, known)
                 elif name not in known:
@@ -265,11 +271,11 @@ class _Compiler:
         pairs = []
         for name in sorted(arguments):
             value = arguments[name]
-            slot = _PART.fullmatch(value) if isinstance(value, str) else None
+            slot = PART.fullmatch(value) if isinstance(value, str) else None
             if not slot and (
                 not isinstance(value, (str, int, float, bool))
                 or isinstance(value, str)
-                and _PART.search(value)
+                and PART.search(value)
             ):
                 self.report(
                     path + ("arguments", name),
@@ -290,9 +296,9 @@ class _Compiler:
             return None
         if text == "failed":
             return [FAILED]
-        parts = _CONDITION.match(text) if isinstance(text, str) else None
+        parts = CONDITION.match(text) if isinstance(text, str) else None
         name, operator, wanted = parts.groups() if parts else (None, None, None)
-        value = _constant(wanted.strip()) if parts else None
+        value = constant(wanted.strip()) if parts else None
         if (
             value is None
             or operator not in OPERATORS
@@ -311,7 +317,7 @@ class _Compiler:
         return [name, operator, value]
 
 
-def _constant(text: str):
+def constant(text: str):
     """Return the value of a TOML number, boolean or quoted string, or None."""
     try:
         value = read_toml("v = " + text)["v"]
@@ -320,15 +326,28 @@ def _constant(text: str):
     return value if isinstance(value, (str, int, float, bool)) else None
 
 
-def _parts(say):
+def text_parts(say):
     """Return ["It is ", ["percent"], " %."] for ``It is {percent} %.``; None for no text."""
     if say is None:
         return None
     parts, at = [], 0
-    for slot in _PART.finditer(say):
+    for slot in PART.finditer(say):
         parts += [say[at : slot.start()], list(slot.groups())]
         at = slot.end()
     return [part for part in parts + [say[at:]] if part]
+
+
+def is_triggered(rule: dict) -> bool:
+    """Return whether *rule* begins by itself, and not with what a person writes: triggers.py
+    compiles it.
+    """
+    if "when" in rule:
+        return not TRIGGERS.isdisjoint(rule)
+    return not TRIGGERS.isdisjoint(rule) or any(
+        key in _OF_TRIGGERED or did_you_mean(key, [*TRIGGERS, *RULE_KEYS]) in _MEANT
+        for key in rule
+        if key not in RULE_KEYS
+    )
 
 
 def _misspelt(table: dict, name: str, keys: tuple) -> bool:

@@ -395,19 +395,21 @@ class Channel:
         wait in this channel are put again, below it.
         """
         for task in self.agent.waiting if any(word in text for word in _ANSWERS) else ():
-            channel, _, job = self.channels.runs.get(task.number, (None, None, None))
-            if channel is self:
-                self._put_question(task, job)
+            if self.channels.is_asked_in(task.number, self):
+                self.put_question(task, self.channels.runs[task.number][2])
 
     # -- approvals
 
     def announce(self, task, job: tuple):
         """Tell the admins, and the sender of the message, that *task* waits for an approval."""
-        self._put_question(task, job)
+        self.put_question(task, job)
         if job[_ROLE] is not None and job[_ROLE] != ADMIN:
             self._source.reply(job[_TO], "This waits for approval.", False)
 
-    def _put_question(self, task, job: tuple):
+    def put_question(self, task, job):
+        """Put the approval of *task* to the admins; *job*: of the message that it began with, or
+        None.
+        """
         from clawlite.core.policy.approval import question
 
         how = task.approval.form.how if task.approval.form else ""
@@ -436,8 +438,8 @@ class Channel:
             return False
         number = words[_NUMBER] if len(words) > _NUMBER else ""
         is_number = number.isascii() and number.isdigit() and len(number) < 12
-        run = self.channels.runs.get(int(number)) if is_number else None
-        task = self.agent.tasks.get(int(number)) if run and run[0] is self else None
+        is_asked = is_number and self.channels.is_asked_in(int(number), self)
+        task = self.agent.tasks.get(int(number)) if is_asked else None
         if role != ADMIN:
             lines = ["Only an admin approves."]
         elif task is None or task.approval is None:
@@ -459,7 +461,9 @@ class Channel:
         numbers = [
             "%d" % number
             for number in sorted(runs)
-            if runs[number][0] is self and number in tasks and tasks[number].approval
+            if self.channels.is_asked_in(number, self)
+            and number in tasks
+            and tasks[number].approval
         ]
         return " Waiting: %s." % ", ".join(numbers) if numbers else ""
 

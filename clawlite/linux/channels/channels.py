@@ -31,6 +31,11 @@ from clawlite.linux.files.process_lock import ProcessLock
 from clawlite.linux.io import signals, stdio
 from clawlite.linux.memory.memory import wall_ms
 
+_HELP = [
+    """  /channels who may speak to it elsewhere
+  /pair CODE admit who was given this code"""
+]
+
 
 def channels_of(agent, tells: bool):
     """Return the ``Channels`` of a shell's *agent*, with the clocks, the folder and the wake pipe
@@ -83,11 +88,13 @@ class Channels:
         self._consoles = [channel for channel in self.all if channel.kind == CLI]
         self._lock, self._is_ours, self._try_ms = ProcessLock(folder), False, 0
         self.owner = ""  # the process that runs the channels when this one does not
-        self.runs = {}  # number of a task -> (channel, key, job)
+        # number of a task -> (channel, key, job); of a rule's run: (None, None, None)
+        self.runs = {}
         self.is_draining = False
         self.lasts = len(self._consoles) < len(self.all)
         self._announced = {}  # id of an approval that waits -> its channel, and the approval
         agent.channels = self
+        agent.commands += (self.command,)
 
     def poll(self):
         """Receive messages, and begin the turns that are due."""
@@ -158,12 +165,38 @@ class Channels:
             known = announced.pop(id(task.approval), None)
             if known is None:
                 channel, _, job = self.runs[task.number]
-                channel.announce(task, job)
+                if channel is None:
+                    self._announce_to_all(task)
+                else:
+                    channel.announce(task, job)
                 known = channel, task.approval
             self._announced[id(task.approval)] = known
         for channel, approval in announced.values():
             if approval.form and not approval.form.is_decided:
-                channel.tell_admins(escape_ends(approval.form.withdrawn))
+                (channel or self).tell_admins(escape_ends(approval.form.withdrawn))
+
+    def _announce_to_all(self, task):
+        """Tell the admins of every channel that *task*, the run of a rule, waits."""
+        for channel in self.all:
+            if channel.kind != CLI:
+                channel.put_question(task, None)
+
+    def add_run(self, number: int):
+        """Put the approvals of the task *number*, which no channel has begun, to all admins."""
+        self.runs[number] = None, None, None
+
+    def end_run(self, number: int):
+        self.runs.pop(number, None)
+
+    def tell_admins(self, text: str):
+        """Send *text* to the admins of every channel."""
+        for channel in self.all:
+            if channel.kind != CLI:
+                channel.tell_admins(text)
+
+    def is_asked_in(self, number: int, channel) -> bool:
+        """Return whether the admins of *channel* answer the approvals of the task *number*."""
+        return number in self.runs and self.runs[number][0] in (channel, None)
 
     def can_ask(self, task) -> bool:
         """Return whether the channel of *task* has an admin who can be asked.
@@ -172,7 +205,8 @@ class Channels:
         """
         if task is None:
             return any(channel.access.admins() for channel in self.all)
-        return task in self.runs and bool(self.runs[task][0].access.admins())
+        channel = self.runs[task][0] if task in self.runs else None
+        return channel is not None and bool(channel.access.admins())
 
     def deadline(self):
         """Return the monotonic time at which ``poll`` has something to do, or None."""
@@ -256,6 +290,8 @@ class Channels:
 
     def command(self, words: list):
         """Return the output lines of the console commands /channels and /pair, None for another."""
+        if words[0] == "/help":
+            return _HELP
         if words[0] == "/channels":
             return [channel.status_lines() for channel in self.all]
         if words[0] != "/pair":

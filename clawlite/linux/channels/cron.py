@@ -18,12 +18,12 @@ deadlines.
 """
 
 from collections import deque
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 from clawlite.core.base.errors import ClawError
+from clawlite.core.rules.schedule import Schedule
 from clawlite.linux.channels.delivery import Delivery
 from clawlite.linux.channels.inbox import Item
-from clawlite.linux.channels.schedule import Schedule
 
 SKIP, ONCE, ALL = range(3)
 LATE_S = 60  # a run that is late by this much was missed
@@ -34,6 +34,7 @@ AGAIN_MS = 5000  # after runs could not be put on record
 YEAR_S = 366 * 86400
 BELIEVED_MS = 86400000
 _MOST_COUNTED = 1000
+_NONE, _SECOND = timedelta(0), timedelta(seconds=1)
 
 
 class Cron:
@@ -50,7 +51,7 @@ class Cron:
         self._text, masks, zone, self._missed, self._says, *gives_up = own
         self._zone = zone_of(zone)
         self._zone_name = zone
-        self._schedule = Schedule(masks, self._zone)
+        self._schedule = Schedule(masks, offset_in(self._zone))
         self._kept = Delivery(channel, self._begin, self._answer, gives_up == [True])
         self._is_first = True  # the next poll is the first one
         self._again_ms = None
@@ -253,6 +254,15 @@ def zone_of(name: str):
             "this machine does not know the time zone %s" % name,
             "install its time zones (package tzdata), or use UTC",
         ) from None
+
+
+def offset_in(zone):
+    """Return the function for ``Schedule`` of *zone*, a ``tzinfo``."""
+
+    def offset(at_s: int) -> int:
+        return (datetime.fromtimestamp(at_s, zone).utcoffset() or _NONE) // _SECOND
+
+    return offset
 
 
 Source = Cron  # the class that channel.py loads for this kind of channel

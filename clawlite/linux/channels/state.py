@@ -22,10 +22,11 @@ class State:
 
     folder  of the agent's channels, or None: nothing is kept
     name    of the channel (kebab-case: no separator is in it)
+    what    its name in messages
     """
 
-    def __init__(self, folder, name: str):
-        self._folder = folder
+    def __init__(self, folder, name: str, what: str = "the channel state"):
+        self._folder, self._what = folder, what
         self._path = folder and os.path.join(folder, name + ".json")
         self.data = self._read() if folder else {}
 
@@ -46,13 +47,13 @@ class State:
             kept = aside(self._path)
             os.replace(self._path, kept)
             print_to_stderr(
-                "the channel state %s was damaged and starts empty; the damaged file is kept as %s"
-                % (self._path, kept)
+                "%s %s was damaged and starts empty; the damaged file is kept as %s"
+                % (self._what, self._path, kept)
             )
         except OSError as e:
             print_to_stderr(
-                "the channel state %s is damaged, and cannot be set aside: %s"
-                % (self._path, e.strerror)
+                "%s %s is damaged, and cannot be set aside: %s"
+                % (self._what, self._path, e.strerror)
             )
         return {}
 

@@ -171,6 +171,12 @@ class PinHandlers(Handlers):
         super().close()
         self._told(self._board.off)  # the pins stay requested: the agent may recover from ERROR
 
+    def read_pin(self, name: str) -> int:
+        """Return the value of a pin, for readings and rules.  Raises ``SandboxDenied``,
+        ``OSError``.
+        """
+        return self._board.read(name)
+
     def _made_safe(self, outcome: tuple) -> tuple:
         """Switch all outputs off, and return *outcome*, a failure, which then also names the
         outputs that could not be switched off."""

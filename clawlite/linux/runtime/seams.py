@@ -132,6 +132,12 @@ class Condition(Protocol):
     def __call__(self) -> str: ...
 
 
+class Command(Protocol):
+    """Returns the lines that answer a console command, None for a command of others."""
+
+    def __call__(self, words: list) -> list | None: ...
+
+
 class AgentSeams(Protocol):
     """What a shell hands to an agent: core/agent/agent.py says what each of them means."""
 
@@ -152,3 +158,4 @@ class AgentSeams(Protocol):
     adopt: Adopt | None
     channels: Any  # linux/channels/channels.py, ``Channels``, or None
     conditions: tuple[Condition, ...]
+    commands: tuple[Command, ...]

@@ -52,6 +52,7 @@ LEAVE_MS = 2000
 DRAIN_MS = 4000
 # reads of an operator's line after a signal, at most, for the input that came before it
 _LAST_READS = 64
+_RULES = 27  # the section of core/rules/table.py
 
 
 class Shell:
@@ -287,6 +288,12 @@ class Shell:
             self.stop_gate = member.gate
             groups.append(member.methods)
             self.persistence.shared = share_stores(member, self.persistence.remember_here)
+        if self.agent.image.size_of(_RULES):
+            from clawlite.linux.rules.commands import commands_of
+            from clawlite.linux.rules.rules import rules_of
+
+            rules = self.add_member(rules_of(self.agent, self.handlers))
+            groups.append(commands_of(rules))
         groups.append(TaskGroup(self.agent, self.add_member))
         # other kinds of sessions ignore these fields
         self.session.groups, self.session.turns = groups, groups[-1].has

@@ -8,8 +8,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from clawlite.core.rules.schedule import Schedule
 from clawlite.host.channels.cron_fields import MAX_TEXT, parse
-from clawlite.linux.channels.schedule import Schedule
+from clawlite.linux.channels.cron import offset_in
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -21,7 +22,7 @@ def seconds(text: str, zone=timezone.utc, fold: int = 0) -> int:
 def times(schedule: str, start: str, count: int, zone=timezone.utc) -> list:
     found, at = [], seconds(start, zone)
     for _ in range(count):
-        at = Schedule(parse(schedule), zone).after(at)
+        at = Schedule(parse(schedule), offset_in(zone)).after(at)
         found.append(datetime.fromtimestamp(at, zone).strftime("%m-%d %H:%M"))
     return found
 
@@ -99,7 +100,7 @@ def test_autumn_runs_once_what_comes_twice():
     at = seconds("2026-10-25T01:59", BERLIN)
     found = []
     for _ in range(4):
-        at = Schedule(parse("*/30 * * * *"), BERLIN).after(at)
+        at = Schedule(parse("*/30 * * * *"), offset_in(BERLIN)).after(at)
         found.append(at)
     assert [late - early for early, late in zip(found, found[1:])] == [1800] * 3
 
@@ -135,7 +136,7 @@ def test_against_looking_at_every_minute():
         ][:20]
         found, at = [], start
         while len(found) < len(expected):
-            at = Schedule(masks).after(at)
+            at = Schedule(masks, offset_in(timezone.utc)).after(at)
             found.append(at)
         assert found == expected, text
 
@@ -152,7 +153,9 @@ def _matches(masks: list, at: datetime) -> bool:
 
 def test_a_schedule_that_never_comes_ends_the_search():
     assert (
-        Schedule([1, 1, 1 << 30, 1 << 2, 0x7F, False, False]).after(seconds("2026-01-01T00:00"))
+        Schedule([1, 1, 1 << 30, 1 << 2, 0x7F, False, False], offset_in(timezone.utc)).after(
+            seconds("2026-01-01T00:00")
+        )
         is None
     )
     assert timedelta(days=366 * 8) > timedelta(days=2921)

@@ -1,0 +1,149 @@
+"""When a schedule comes next, in a time zone (CKP 0.2.0, 5.3 ``trigger.schedule``).  Cron channels
+and rules share it.
+
+1. Times are epoch seconds of whole minutes.
+2. A local time that the clocks skip in spring runs at the first minute after the gap.
+3. A local time that comes twice in autumn runs once, the first time.  A schedule whose hour is
+   ``*`` runs both times.
+"""
+
+from clawlite.core.base.dialect import const
+
+# days until a schedule comes, at most: eight years, for 29 February around 2100
+_DAYS = const(2930)
+_DAY = const(86400)
+_FROM = const(0)  # of a change of the clocks
+_OFFSET = const(1)
+# no zone moves its clocks twice within this time, nor by more
+_FOLD_S = const(10800)
+
+
+class Zone:
+    """A time zone of an image: changes of the clocks.
+
+    changes  [[from: epoch s, offset: s east of UTC], ...], the earliest first; the first offset
+             also holds before it, the last one for ever
+    """
+
+    def __init__(self, changes: list):
+        self._changes = changes
+
+    def offset(self, at_s: int) -> int:
+        """Return the seconds that local time is ahead of UTC at *at_s*."""
+        found = self._changes[0][_OFFSET]
+        for change in self._changes:
+            if change[_FROM] > at_s:
+                break
+            found = change[_OFFSET]
+        return found
+
+
+class Schedule:
+    """One schedule.
+
+    masks   [minutes, hours, days, months, weekdays, either day, any hour] of
+            host/channels/cron_fields.py
+    offset  function(epoch s) -> seconds that local time is ahead of UTC
+    """
+
+    def __init__(self, masks: list, offset):
+        (
+            self._minutes,
+            self._hours,
+            self._days,
+            self._months,
+            self._weekdays,
+            self._either,
+            self._any_hour,
+        ) = masks
+        self._offset = offset
+
+    def after(self, at_s: int):
+        """Return the first time of the schedule after *at_s*, None when it does not come within
+        eight years.
+        """
+        at = at_s - at_s % 60 + 60
+        for _ in range(_DAYS + 48):
+            offset = self._offset(at)
+            minute = (at + offset) // 60
+            if self._skips(at, offset):
+                return at
+            if not self._is_day(minute // 1440):
+                at = self._day_after(minute // 1440, offset)
+                if at is None:
+                    return None
+            elif not self._hours >> minute // 60 % 24 & 1 or (
+                not self._any_hour and self._is_second(at, offset)
+            ):
+                at += 60 * (60 - minute % 60)
+            else:
+                left = self._minutes >> minute % 60
+                if left & 1:
+                    return at
+                ahead = 1
+                while left >> ahead and not left >> ahead & 1:
+                    ahead += 1
+                at += 60 * (ahead if left else 60 - minute % 60)
+        return None
+
+    def _is_day(self, day: int) -> bool:
+        """Return whether the schedule has *day*, counted from 1970-01-01."""
+        _, month, date = date_of(day)
+        if not self._months >> month & 1:
+            return False
+        in_month, in_week = self._days >> date & 1, self._weekdays >> (day + 4) % 7 & 1
+        return bool(in_month or in_week if self._either else in_month and in_week)
+
+    def _day_after(self, day: int, offset: int):
+        """Return the time at which the next day of the schedule begins, or None.
+
+        offset  of the present time
+        """
+        for _ in range(_DAYS):
+            day += 1
+            if self._is_day(day):
+                later = self._offset(day * _DAY - offset)
+                at = day * _DAY - (offset if offset > later else later)
+                # where the clocks skip midnight, the day begins after the gap
+                while (at + self._offset(at)) // _DAY < day:
+                    at += 60
+                return at
+        return None
+
+    def _is_second(self, at: int, offset: int) -> bool:
+        """Return whether the local time of *at* has been before: the clocks went back."""
+        before = self._offset(at - _FOLD_S)
+        return before > offset and self._offset(at - before + offset) == before
+
+    def _skips(self, at: int, offset: int) -> bool:
+        """Return whether the clocks go forward at *at* and skip a time of this schedule.  Always
+        False for a schedule whose hour is ``*``: it misses nothing.
+        """
+        before = self._offset(at - 60)
+        if self._any_hour or before >= offset:
+            return False
+        for minute in range((at + before) // 60, (at + offset) // 60):
+            if (
+                self._is_day(minute // 1440)
+                and self._hours >> minute // 60 % 24 & 1
+                and self._minutes >> minute % 60 & 1
+            ):
+                return True
+        return False
+
+
+def date_of(day: int) -> tuple:
+    """Return (year, month, day of the month) of *day*, counted from 1970-01-01.
+
+    Source  the civil-from-days algorithm of H. Hinnant, years counted from March.
+    """
+    day += 719468
+    era, day_of_era = day // 146097, day % 146097
+    year_of_era = (
+        day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096
+    ) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    month = (5 * day_of_year + 2) // 153
+    date = day_of_year - (153 * month + 2) // 5 + 1
+    month += 3 if month < 10 else -9
+    return year_of_era + era * 400 + (month <= 2), month, date

@@ -1,0 +1,128 @@
+"""The samples of readings: ``readings.db`` in the agent's state folder, SQLite.
+
+    sample   reading, at_s, value         as it was read, for ``keep``
+    hourly   reading, hour_s, least, mean, most, count      of numbers, for ``keep_hourly``
+
+Samples wait in memory and are written together, at most once in ``WRITE_S``: each commit wears a
+card.  What a power cut takes is the last of them.  A file that cannot be written is reported once,
+and rules go on with what is in memory.
+"""
+
+import os
+from typing import Any
+
+from clawlite.linux.files.files import own_file, print_to_stderr
+
+FILE = "readings.db"
+WRITE_S = 30
+MOST_WAITING = 10000
+_HOUR = 3600
+_TABLES = """
+CREATE TABLE IF NOT EXISTS sample(
+    reading TEXT NOT NULL, at_s INTEGER NOT NULL, value, PRIMARY KEY(reading, at_s)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS hourly(
+    reading TEXT NOT NULL, hour_s INTEGER NOT NULL, least REAL, mean REAL, most REAL,
+    count INTEGER, PRIMARY KEY(reading, hour_s)) WITHOUT ROWID;
+"""
+
+
+class Samples:
+    """The samples of one agent.
+
+    folder  its state folder, or None: nothing is kept
+    keeps   {reading: (seconds for samples, seconds for hours)}
+    """
+
+    def __init__(self, folder, keeps: dict):
+        self._path = os.path.join(folder, FILE) if folder else ""
+        self._folder, self._keeps = folder, keeps
+        self._connection: Any = None
+        self._waiting = []
+        self._thinned_s = self._written_s = 0
+        self._has_reported = False
+
+    def add(self, name: str, at_s: int, value):
+        """Take a sample."""
+        if isinstance(value, bool):
+            value = int(value)
+        self._waiting.append((name, at_s, value))
+        del self._waiting[:-MOST_WAITING]
+
+    def latest(self) -> dict:
+        """Return {reading: (at_s, value)} of what an earlier process has kept."""
+        if not self._path or not os.path.exists(self._path):
+            return {}
+        rows = self._run(
+            lambda db: db.execute("SELECT reading, max(at_s), value FROM sample GROUP BY reading")
+        )
+        return {name: (at_s, value) for name, at_s, value in rows or ()}
+
+    def since(self, from_s: int) -> list:
+        """Return [(at_s, reading, value), ...] from *from_s* on, the earliest first."""
+        rows = self._run(
+            lambda db: db.execute(
+                "SELECT at_s, reading, value FROM sample WHERE at_s >= ? ORDER BY at_s, reading",
+                (from_s,),
+            )
+        )
+        kept = [(at_s, name, value) for name, at_s, value in self._waiting if at_s >= from_s]
+        return sorted(list(rows or ()) + kept, key=lambda row: row[:2])
+
+    def write(self, now_s: int, at_once: bool = False):
+        """Write what waits, when it has waited for long enough, and thin out what is old."""
+        is_early = 0 <= now_s - self._written_s < WRITE_S
+        if not self._waiting or not self._path or is_early and not at_once:
+            return
+        self._written_s = now_s
+        rows, hour_s = self._waiting, now_s - now_s % _HOUR
+
+        def change(db):
+            db.executemany("INSERT OR REPLACE INTO sample VALUES(?, ?, ?)", rows)
+            if hour_s != self._thinned_s:
+                self._thin(db, now_s, hour_s)
+            db.commit()
+            return ()
+
+        if self._run(change) is not None:
+            self._waiting, self._thinned_s = [], hour_s
+
+    def _thin(self, db, now_s: int, hour_s: int):
+        for name, (keep_s, hourly_s) in self._keeps.items():
+            first_s = (now_s - keep_s) // _HOUR * _HOUR  # hours are whole, or gone
+            if hourly_s:
+                db.execute(
+                    "INSERT OR REPLACE INTO hourly SELECT reading, at_s - at_s % 3600, "
+                    "min(value), avg(value), max(value), count(*) FROM sample "
+                    "WHERE reading = ? AND at_s >= ? AND at_s < ? "
+                    "AND typeof(value) IN ('integer', 'real') GROUP BY at_s / 3600",
+                    (name, first_s, hour_s),
+                )
+            db.execute("DELETE FROM sample WHERE reading = ? AND at_s < ?", (name, first_s))
+            db.execute(
+                "DELETE FROM hourly WHERE reading = ? AND hour_s < ?", (name, now_s - hourly_s)
+            )
+
+    def _run(self, work):
+        """Return the rows of *work(connection)*, None when that failed."""
+        import sqlite3
+
+        try:
+            if self._connection is None:
+                os.makedirs(self._folder, 0o700, exist_ok=True)
+                own_file(self._path)
+                self._connection = sqlite3.connect(self._path, timeout=1)
+                self._connection.execute("PRAGMA journal_mode=WAL")
+                self._connection.execute("PRAGMA synchronous=NORMAL")
+                self._connection.executescript(_TABLES)
+            return list(work(self._connection))
+        except (sqlite3.Error, OSError) as e:
+            self.close()
+            if not self._has_reported:
+                self._has_reported = True
+                print_to_stderr("the readings %s cannot be kept: %s" % (self._path, e))
+            return None
+
+    def close(self):
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()

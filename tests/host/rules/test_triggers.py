@@ -1,0 +1,309 @@
+"""Readings, and rules that begin by themselves, as a reflex file has them: what is compiled, and
+one clear message for each mistake.
+"""
+
+import datetime
+import json
+import re
+import zoneinfo
+
+import pytest
+
+from clawlite.core.rules import table
+from clawlite.core.rules.schedule import Zone
+from clawlite.host.base.problems import ManifestErrors
+from clawlite.host.boards import boards, profile
+from clawlite.host.compiler import compiler
+from clawlite.host.fit import board_fit
+from clawlite.host.manifest import lint_warnings, manifest
+from clawlite.host.rules import zone_changes
+from clawlite.linux.files.files import image_of
+
+TOOLS = """
+def read_soil(board) -> dict:
+    \"\"\"Read the soil.\"\"\"
+    return {"percent": 20, "dry": True}
+
+
+def water(seconds: int, board) -> str:
+    \"\"\"Water.\"\"\"
+    return "done"
+"""
+PINS = """
+[[pins]]
+name = "door"
+pin = 4
+kind = "input"
+[[pins]]
+name = "pump"
+pin = 5
+kind = "output"
+[[pins]]
+name = "probe"
+pin = 26
+kind = "adc"
+"""
+READING = '[[reading]]\nname = "soil"\ntool = "read-soil"\nfield = "percent"\nevery = "60s"\n'
+RULE = '[[rule]]\nname = "r"\ncall = "water"\narguments = { seconds = 3 }\n'
+
+
+def load(folder, rules: str, settings: str = "", autonomy: str = "autonomous", approval=None):
+    folder.mkdir(exist_ok=True)
+
+    def tool(name, properties, **more):
+        schema = {
+            "type": "object",
+            "properties": properties,
+            "required": list(properties),
+            "additionalProperties": False,
+        }
+        return {"inline": {"name": name, "description": "x", "input_schema": schema, **more}}
+
+    ask = {"id": "a", "action": "allow", "scope": "all"}
+    if approval:
+        ask.update(action="require-approval", approval=approval)
+    spec = {
+        "identity": {"inline": {"name": "t", "personality": "x", "autonomy": autonomy}},
+        "providers": [
+            {
+                "inline": {
+                    "protocol": "custom",
+                    "endpoint": "builtin:reflex",
+                    "model": "r",
+                    "auth": {"type": "none"},
+                }
+            }
+        ],
+        "channels": [
+            {
+                "inline": {
+                    "name": "console",
+                    "type": "cli",
+                    "transport": "stdio",
+                    "auth": {"secret_ref": "C"},
+                }
+            }
+        ],
+        "tools": [
+            tool("read-soil", {}, annotations={"readOnlyHint": True}),
+            tool("water", {"seconds": {"type": "integer", "maximum": 60}}),
+        ],
+        "sandbox": {"inline": {"level": "none"}},
+        "policies": [{"inline": {"rules": [ask]}}],
+    }
+    (folder / "claw.yaml").write_text(
+        json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "ruled"}, "spec": spec})
+    )
+    (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n' + settings + PINS)
+    (folder / "reflex.toml").write_text(rules)
+    (folder / "tools.py").write_text(TOOLS)
+    return manifest.load(folder)
+
+
+def section(tmp_path, rules: str, settings: str = "") -> list:
+    data = compiler.build(load(tmp_path, rules, settings)).data
+    image = image_of(data, "test")
+    assert "rules" in image.requires
+    return image.section(table.SECTION)
+
+
+def test_a_reading_and_each_kind_of_rule(tmp_path):
+    written = (
+        READING
+        + 'keep = "2d"\nkeep_hourly = "30d"\n[[reading]]\nname = "probe"\npin = "probe"\n'
+        + 'every = "1s"\n'
+        + RULE
+        + 'at = ["07:00", "19:30"]\nif = ["soil < 30", "age(soil) < 10m", "between 22:00-06:00"]\n'
+        + 'at_most = "2/day"\nleast_pause = "1h"\nmissed = "skip"\n'
+        + 'then = [{ if = "failed", say = "no" }, { say = "{soil}: {result}", to = "admins" }]\n'
+        + RULE.replace('"r"', '"c"')
+        + 'cron = "*/5 * * * *"\n'
+        + RULE.replace('"r"', '"e"')
+        + 'every = "90s"\n'
+        + RULE.replace('"r"', '"p"')
+        + 'pin = "door"\nedge = "rise"\ndebounce = "20ms"\n'
+        + RULE.replace('"r"', '"o"')
+        + 'on = "soil"\nbelow = 30\nagain_above = 35\nfor = "5m"\n'
+    )
+    readings, rules, clock = section(tmp_path, written)
+    assert readings == [
+        ["soil", "read-soil", None, "percent", 60000, 172800, 2592000],
+        ["probe", None, "probe", None, 1000, 86400, 0],
+    ]
+    at = rules[0]
+    assert [one[:2] for one in at[table.TRIGGER][1]] == [[1, 1 << 7], [1 << 30, 1 << 19]]
+    assert at[table.IF] == [["soil", "<", 30], [1, "soil", "<", 600], [2, 1320, 360]]
+    assert at[table.CALL : table.THEN] == ["water", [["seconds", 3]], [2, 86400], 3600, 0]
+    assert at[table.THEN] == [
+        [[3], [["no"], ""]],
+        [None, [[["soil"], ": ", ["result"]], "admins"]],
+    ]
+    assert [rule[table.TRIGGER] for rule in rules[2:]] == [
+        [table.EVERY, 90000],
+        [table.ON_PIN, "door", 2, 20],
+        [table.ON_READING, "soil", True, 30, 35, 300000],
+    ]
+    assert clock == ["UTC", [[0, 0]], "", None]
+
+
+def test_an_image_without_them_has_no_section_and_needs_nothing(tmp_path):
+    built = compiler.build(load(tmp_path, '[[rule]]\nwhen = "hello"\nsay = "hi"\n'))
+    image = image_of(built.data, "test")
+    assert table.SECTION not in image.sections() and "rules" not in image.requires
+
+
+@pytest.mark.parametrize(
+    "written, place, said",
+    [
+        (READING + RULE + 'every = "1m"\nif = "soill < 3"\n', "rule[0].if", "no reading"),
+        (READING + RULE + 'every = "1m"\nif = "soill < 3"\n', "rule[0].if", 'did you mean "soil"?'),
+        (RULE + 'every = "1m"\nat = "07:00"\n', "rule[0]", "begins in one way"),
+        (RULE + 'when = "x"\nat = "07:00"\n', "rule[0]", "when and at"),
+        (RULE + 'evry = "1m"\n', "rule[0].evry", 'did you mean "every"?'),
+        (RULE + 'every = "1 fortnight"\n', "rule[0].every", "a time such as"),
+        (RULE + 'every = "0s"\n', "rule[0].every", "from 1s"),
+        (RULE + "every = 60\n", "rule[0].every", "found 60"),
+        (RULE + 'at = "7:00"\n', "rule[0].at", 'such as "07:00"'),
+        (RULE + 'at = "24:00"\n', "rule[0].at", 'found "24:00"'),
+        (RULE + "at = 07:00:00\n", "rule[0].at", "in quotes"),
+        (RULE + "at = []\n", "rule[0].at", "found a list"),
+        (RULE + 'cron = "0 0 30 2 *"\n', "rule[0].cron", "would never run"),
+        (RULE + 'pin = "window"\n', "rule[0].pin", "no pin"),
+        (RULE + 'pin = "pump"\n', "rule[0].pin", "fire itself"),
+        (RULE + 'pin = "probe"\n', "rule[0].pin", "no edges"),
+        (RULE + 'pin = "door"\nedge = "up"\n', "rule[0].edge", '"fall", "rise" or "both"'),
+        (RULE + 'on = "soil"\nbelow = 3\n', "rule[0].on", "no reading"),
+        (READING + RULE + 'on = "soil"\n', "rule[0]", "below or above"),
+        (READING + RULE + 'on = "soil"\nbelow = 1\nabove = 2\n', "rule[0]", "two rules"),
+        (READING + RULE + 'on = "soil"\nbelow = "1"\n', "rule[0].below", "a number"),
+        (
+            READING + RULE + 'on = "soil"\nbelow = 30\nagain_above = 20\n',
+            "rule[0].again_above",
+            "from 30",
+        ),
+        (
+            READING + RULE + 'on = "soil"\nbelow = 30\nagain_below = 20\n',
+            "rule[0].again_below",
+            "goes with above",
+        ),
+        (RULE + 'every = "1m"\nat_most = "2/fortnight"\n', "rule[0].at_most", '"2/day"'),
+        (RULE + 'every = "1m"\nat_most = "0/day"\n', "rule[0].at_most", '"2/day"'),
+        (RULE + 'every = "1m"\nmissed = "once"\n', "rule[0].missed", "unknown field"),
+        (RULE + 'at = "07:00"\nmissed = "never"\n', "rule[0].missed", '"skip", "once" or "all"'),
+        (RULE + 'every = "1m"\nif = "between 6-7"\n', "rule[0].if", "between 06:00-10:00"),
+        (RULE + 'every = "1m"\nif = "age(x) < 10"\n', "rule[0].if", "age(soil) < 10m"),
+        (READING + RULE + 'every = "1m"\nif = [3]\n', "rule[0].if[0]", "found 3"),
+        (
+            RULE + 'every = "1m"\nthen = [{ say = "x", call = "water" }]\n',
+            "rule[0].then[0].call",
+            "",
+        ),
+        (
+            RULE + 'every = "1m"\nthen = [{ say = "x", to = "bob" }]\n',
+            "rule[0].then[0].to",
+            "admins",
+        ),
+        (RULE + 'every = "1m"\nthen = [{ say = "{percnt}" }]\n', "rule[0].then[0].say", "no field"),
+        (
+            READING + RULE + 'every = "1m"\nthen = [{ if = "soil < 3", say = "x" }]\n',
+            "rule[0].then[0].if",
+            "if of the rule itself",
+        ),
+        ('[[rule]]\nname = "r"\nevery = "1m"\n', "rule[0]", "calls a tool"),
+        (RULE.replace('"water"', '"watr"') + 'every = "1m"\n', "rule[0].call", '"water"?'),
+        (
+            RULE.replace("seconds = 3", "seconds = 300") + 'every = "1m"\n',
+            "rule[0].arguments.seconds",
+            "refuses it",
+        ),
+        (RULE.replace("seconds = 3", "") + 'every = "1m"\n', "rule[0].arguments", '"seconds"'),
+        (RULE.replace('name = "r"', "") + 'every = "1m"\n', "rule[0].name", "found none"),
+        (RULE + 'every = "1m"\n' + RULE + 'every = "1m"\n', "rule[1].name", "another rule"),
+        (READING + READING, "reading[1].name", "another reading"),
+        (READING.replace("read-soil", "water"), "reading[0].tool", "side effects"),
+        (READING.replace("percent", "percnt"), "reading[0].field", '"percent"?'),
+        (READING.replace('field = "percent"\n', ""), "reading[0]", "several fields"),
+        (READING.replace('every = "60s"\n', ""), "reading[0]", "how often"),
+        (READING + 'pin = "door"\n', "reading[0]", "found both"),
+        (READING + 'evey = "door"\n', "reading[0].evey", "unknown field"),
+        (
+            READING.replace('"soil"', '"percent"')
+            + RULE.replace("water", "read-soil").replace("seconds = 3", "")
+            + 'every = "1m"\n',
+            "rule[0]",
+            "is a reading and also a field",
+        ),
+        (
+            '[[rule]]\nname = "r"\ncall = "water"\n',
+            "rule[0]",
+            "one of when, at, every, cron, pin, on",
+        ),
+    ],
+)
+def test_one_message_for_each_mistake(tmp_path, written, place, said):
+    with pytest.raises(ManifestErrors) as raised:
+        compiler.build(load(tmp_path, written))
+    found = [
+        p for p in raised.value.problems if said in p.text() and ": " + place + ":" in p.text()
+    ]
+    assert found, raised.value.lines
+    problem = found[0]
+    assert problem.file.endswith("reflex.toml") and problem.line
+    assert not re.search(r"\bNone\b", problem.text())
+    assert len(raised.value.problems) <= 2, raised.value.lines
+
+
+def test_a_board_refuses_them_with_the_place_of_the_file(tmp_path):
+    pico = profile.read(boards.files()["pico"])
+    problems = board_fit.board_problems(load(tmp_path, READING), pico)
+    assert any("clawlite.toml" in p.file and "by themselves" in p.text() for p in problems), (
+        problems
+    )
+
+
+def test_a_supervised_agent_is_told_that_each_run_asks(tmp_path):
+    loaded = load(tmp_path, READING + RULE + 'every = "1m"\n', autonomy="supervised")
+    compiler.build(loaded)
+    said = [one["message"] for one in lint_warnings.find(loaded)["warnings"]]
+    assert any("asked before each run of r" in text for text in said), said
+
+
+def test_an_observer_is_told_that_none_runs(tmp_path):
+    loaded = load(tmp_path, RULE + 'every = "1m"\n', autonomy="observer")
+    compiler.build(loaded)
+    said = [one["message"] for one in lint_warnings.find(loaded)["warnings"]]
+    assert any("none of its rules" in text for text in said), said
+
+
+def test_allow_on_timeout_is_told_to_hold_for_no_rule(tmp_path):
+    approval = {"timeout_seconds": 5, "default_if_timeout": "allow"}
+    loaded = load(tmp_path, RULE + 'every = "1m"\n', approval=approval)
+    compiler.build(loaded)
+    said = [one["message"] for one in lint_warnings.find(loaded)["warnings"]]
+    assert any("never lets a call of a rule through" in text for text in said), said
+
+
+@pytest.mark.parametrize(
+    "name", ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "UTC"]
+)
+def test_compiled_changes_are_those_of_the_zone(name):
+    zone = Zone(zone_changes.changes_of(name, 2026))
+    own = zoneinfo.ZoneInfo(name)
+    start = int(datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc).timestamp())
+    for at in range(start, start + 10 * 365 * 86400, 1800 * 7):
+        offset = datetime.datetime.fromtimestamp(at, own).utcoffset()
+        assert zone.offset(at) == offset.total_seconds(), at
+    edges = [change[0] for change in zone_changes.changes_of(name, 2026)[1:]]
+    for at in edges:
+        assert zone.offset(at) != zone.offset(at - 1)
+
+
+def test_the_image_names_zone_and_version(tmp_path):
+    clock = section(tmp_path, READING, 'time_zone = "Europe/Berlin"\n')[table.CLOCK]
+    assert clock[0] == "Europe/Berlin" and len(clock[1]) == 21
+    assert clock[2] == zone_changes.tzdata_version() != ""
+
+
+def test_the_year_of_a_build_can_be_set(monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    assert zone_changes.first_year() == 2023

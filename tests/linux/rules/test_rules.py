@@ -1,0 +1,340 @@
+"""Rules that begin by themselves on Linux: each act goes through the one pipeline, questions and
+cut runs survive a restart, and nothing runs twice.
+"""
+
+import json
+
+import pytest
+from rules_world import ALLOW, ASK, READING, RULE, World
+
+from clawlite.core.base.errors import ClawError
+
+
+def test_a_rule_acts_through_the_pipeline_with_its_name_as_the_caller(tmp_path):
+    world = World(
+        tmp_path,
+        READING + RULE + 'every = "5m"\nif = "soil < 30"\n'
+        'then = [{ say = "Watered at {soil}: {result}", to = "admins" }]\n',
+    )
+    world.move(301)
+    assert world.acted == [("water", {"seconds": 3}, world.now_s() - 1)]
+    calls = [one for one in world.events("tool.call") if one["tool"] == "water"]
+    assert [(one["caller"], one["status"], one["rule_id"]) for one in calls] == [
+        ("rule/r", "ok", "all")
+    ]
+    assert world.events("rule.run")[0]["values"] == {"soil": 20}
+    assert world.told == ["[rule r] Watered at 20: done"]
+
+
+def test_a_condition_that_does_not_hold_calls_nothing(tmp_path):
+    world = World(tmp_path, READING + RULE + 'every = "5m"\nif = "soil < 10"\n')
+    world.move(3600)
+    assert world.acted == [] and len(world.events("rule.skipped")) == 1
+
+
+def test_arguments_may_be_the_value_of_a_reading(tmp_path):
+    rule = RULE.replace("seconds = 3", 'seconds = "{soil}"') + 'every = "5m"\n'
+    world = World(tmp_path, READING + rule)
+    world.move(301)
+    assert world.acted[0][1] == {"seconds": 20}
+    world.soil = 99  # the schema refuses it now: CKP 5.4, arguments are checked
+    world.move(301)
+    assert len(world.acted) == 1
+    assert world.events("rule.run")[-1]["status"] == "error"
+
+
+def test_a_policy_that_denies_refuses_the_run_and_people_are_told(tmp_path):
+    """CKP 5.8: what no rule allows is denied, whoever calls."""
+    deny = [{"id": "no", "action": "deny", "scope": "tool", "match": {"name": "water"}}, *ALLOW]
+    world = World(tmp_path, RULE + 'every = "5m"\n', deny)
+    world.move(301)
+    assert world.acted == []
+    assert world.events("rule.run")[0]["status"] == "refused"
+    assert "rule no blocks water" in world.told[0]
+
+
+def test_a_supervised_agent_asks_for_each_run_with_side_effects(tmp_path):
+    """CKP 5.1: supervised."""
+    rules = (
+        RULE
+        + 'every = "5m"\n'
+        + RULE.replace('"r"', '"look"').replace('"water"', '"read-soil"').replace("seconds = 3", "")
+        + 'every = "5m"\n'
+    )
+    world = World(tmp_path, rules, autonomy="supervised")
+    world.move(301)
+    assert world.acted == [] and len(world.agent.waiting) == 1
+    assert [one["rule"] for one in world.events("rule.run")] == ["look"]
+    world.answer(True)
+    assert len(world.acted) == 1
+    world.move(301)
+    assert len(world.acted) == 1 and len(world.agent.waiting) == 1
+
+
+def test_an_observer_runs_none(tmp_path):
+    """CKP 5.1: observer."""
+    world = World(tmp_path, READING + RULE + 'every = "5m"\n', autonomy="observer")
+    world.move(3600)
+    assert world.acted == []
+    assert {one["status"] for one in world.events("rule.run")} == {"refused"}
+
+
+def test_nobody_who_answers_never_lets_a_rule_through(tmp_path):
+    """CKP 5.8, ``default_if_timeout``: our rules are held to deny."""
+    policy = [dict(ASK[0], approval={"timeout_seconds": 60, "default_if_timeout": "allow"}), *ALLOW]
+    world = World(tmp_path, RULE + 'every = "5m"\n', policy)
+    world.move(301)
+    assert len(world.agent.waiting) == 1 and not world.agent.waiting[0].approval.allow
+    world.move(61)
+    assert world.acted == []
+    assert world.events("rule.run")[0]["status"] == "expired"
+    assert world.events("tool.call")[-1]["status"] == "refused"
+
+
+def test_a_question_waits_over_restarts_with_the_time_that_is_left(tmp_path):
+    world = World(tmp_path, RULE + 'at = "08:01"\n', ASK)
+    world.move(61)
+    assert world.agent.waiting[0].approval.timeout_s == 600
+    world.reset(200)
+    approval = world.agent.waiting[0].approval
+    assert 395 <= approval.timeout_s <= 400 and approval.asker == "rule/r"
+    world.reset(100)
+    assert 290 <= world.agent.waiting[0].approval.timeout_s <= 300
+    assert world.kept == []  # the journal of calls does not say that it was not run
+    world.answer(True)
+    assert [one[0] for one in world.acted] == ["water"]
+    world.reset(1)
+    world.move(60)
+    assert len(world.acted) == 1 and world.agent.waiting == []
+
+
+def test_a_question_that_ran_out_while_the_agent_was_off_is_told(tmp_path):
+    world = World(tmp_path, RULE + 'at = "08:01"\n', ASK)
+    world.move(61)
+    world.reset(700)
+    assert world.agent.waiting == [] and world.acted == []
+    assert "nobody approved it within 600 s" in world.told[-1]
+
+
+def test_an_image_that_changed_voids_the_question(tmp_path):
+    world = World(tmp_path, RULE + 'at = "08:01"\n', ASK)
+    world.move(61)
+    world.rebuild(RULE.replace("3", "4") + 'at = "08:01"\n', ASK)
+    assert world.agent.waiting == [] and "question is void" in world.told[-1]
+    world.move(600)
+    assert world.acted == []
+
+
+def test_a_rule_that_left_the_image_voids_its_question(tmp_path):
+    world = World(tmp_path, RULE + 'at = "08:01"\n', ASK)
+    world.move(61)
+    world.rebuild(RULE.replace('"r"', '"other"') + 'at = "09:00"\n', ASK)
+    assert "what it asked is void" in world.told[-1]
+
+
+def test_the_condition_is_looked_at_again_when_the_answer_comes(tmp_path):
+    world = World(tmp_path, READING + RULE + 'at = "08:01"\nif = "soil < 30"\n', ASK)
+    world.move(61)
+    world.soil = 80
+    world.move(120)
+    world.answer(True)
+    assert world.acted == []
+    assert "by now soil < 30 does not hold" in world.told[-1]
+    assert world.events("tool.call")[-1]["status"] == "refused"
+
+
+def test_a_denied_question_runs_nothing(tmp_path):
+    world = World(tmp_path, RULE + 'at = "08:01"\n', ASK)
+    world.move(61)
+    world.answer(False)
+    world.reset(10)
+    assert world.acted == [] and world.agent.waiting == []
+    assert world.events("rule.run")[0]["status"] == "denied"
+
+
+def test_a_question_lets_other_rules_run_and_waits_its_turn(tmp_path):
+    rules = (
+        RULE
+        + 'at = "08:01"\n'
+        + RULE.replace('"r"', '"s"').replace('"water"', '"repeatable"')
+        + 'every = "2m"\n'
+    )
+    world = World(tmp_path, rules, ASK)
+    world.move(121)
+    assert [one[0] for one in world.acted] == ["repeatable"]
+    world.hold = True
+    world.move(120)
+    world.answer(True)  # another run is under way
+    world.move(5)
+    assert [one[0] for one in world.acted] == ["repeatable"] * 2
+    world.hold = False
+    world.finish()
+    world.move(1)
+    assert [one[0] for one in world.acted][-1] == "water"
+
+
+def test_a_run_that_was_cut_is_told_and_not_repeated(tmp_path):
+    world = World(tmp_path, RULE + 'at = "08:01"\n', hold=True)
+    world.move(61)
+    assert len(world.acted) == 1
+    for _ in range(3):
+        world.reset(5)
+        world.move(30)
+    assert len(world.acted) == 1
+    assert len([text for text in world.told if "is not known" in text]) == 1
+    assert world.events("rule.run")[0]["status"] == "cut"
+
+
+def test_a_run_that_was_cut_is_repeated_when_its_tool_may_run_twice(tmp_path):
+    world = World(tmp_path, RULE.replace("water", "repeatable") + 'at = "08:01"\n', hold=True)
+    world.move(61)
+    world.hold = False
+    world.reset(5)
+    world.move(30)
+    world.reset(5)
+    world.move(30)
+    assert [one[0] for one in world.acted] == ["repeatable"] * 2
+
+
+def test_nothing_runs_whose_beginning_cannot_be_put_on_record(tmp_path, monkeypatch):
+    world = World(tmp_path, RULE + 'every = "5m"\n')
+    from clawlite.linux.channels.state import State
+
+    monkeypatch.setattr(State, "mend", "make room", raising=False)
+    monkeypatch.setattr(State, "save", lambda *_: "rules.json cannot be written: disk full")
+    world.move(301)
+    assert world.acted == [] and any("disk full" in text for text in world.told)
+    monkeypatch.undo()
+    world.move(301)
+    assert len(world.acted) == 1
+
+
+def test_a_failed_call_is_told(tmp_path):
+    world = World(
+        tmp_path,
+        RULE
+        + 'every = "5m"\nthen = [{ say = "well" }, { if = "failed", say = "ill: {result}" }]\n',
+        hold=True,
+    )
+    world.move(301)
+    world.finish(True)
+    assert world.told == ["[rule r] ill: water failed: broken"]
+    assert world.events("rule.run")[0]["status"] == "error"
+
+
+def test_readings_are_logged_when_their_state_changes_alone(tmp_path):
+    world = World(tmp_path, READING)
+    world.move(600)
+    assert len(world.events("tool.call")) == 1
+    world.soil = ClawError("no wire")
+    world.move(600)
+    world.soil = 30
+    world.move(600)
+    assert [one["status"] for one in world.events("tool.call")] == ["ok", "error", "ok"]
+    assert len(world.events("reading.failed")) == len(world.events("reading.back")) == 1
+    assert {one["caller"] for one in world.events("tool.call")} == {"reading/soil"}
+
+
+def test_each_call_of_a_reading_is_logged_where_a_policy_says_audit_only(tmp_path):
+    """CKP 5.8, ``audit-only``."""
+    policy = [{"id": "all", "action": "audit-only", "scope": "all"}]
+    world = World(tmp_path, READING, policy)
+    world.move(600)
+    assert len(world.events("tool.call")) == 11
+
+
+def test_a_reading_asks_nobody(tmp_path):
+    policy = [{"id": "ask", "action": "require-approval", "scope": "all"}]
+    world = World(tmp_path, READING, policy)
+    world.move(600)
+    assert world.agent.waiting == []
+    refused = [one for one in world.events("tool.call") if one["status"] == "refused"]
+    assert len(refused) == 1
+    assert "a reading asks nobody" in world.events("reading.failed")[0]["reason"]
+
+
+def test_a_pin_begins_a_rule(tmp_path):
+    world = World(tmp_path, RULE + 'pin = "door"\nedge = "rise"\n')
+    world.pins["door"] = 1
+    world.move(1, 10)
+    assert len(world.acted) == 1
+    world.pins["door"] = 0
+    world.move(1, 10)
+    assert len(world.acted) == 1
+
+
+def test_samples_last_and_are_thinned_to_hours(tmp_path):
+    world = World(tmp_path, READING + 'keep = "1h"\nkeep_hourly = "1d"\n')
+    world.move(3 * 3600, 10000)
+    world.rules.close()
+    world.reset(60)
+    reading = world.rules.engine.readings[0]
+    assert reading.value == 20 and reading.at_ms is not None
+    rows = world.rules.samples.since(0)
+    assert 55 <= len(rows) <= 125 and {row[1] for row in rows} == {"soil"}
+    import sqlite3
+
+    with sqlite3.connect(tmp_path / "state" / "readings.db") as db:
+        hours = db.execute("SELECT least, mean, most, count FROM hourly").fetchall()
+    assert (20.0, 20.0, 20.0, 60) in hours
+
+
+def test_commands_list_switch_and_explain(tmp_path):
+    world = World(tmp_path, READING + RULE + 'at = "09:00"\nif = "soil < 10"\n')
+    run = world.commands.command
+    assert run(["/help"])[0].startswith("  /rules")
+    assert run(["/tools"]) is None
+    assert run(["/rules"]) == ["r                    by the clock (1 schedule): water(seconds=3)"]
+    assert "2027-01-15T09:00:00+00:00" in run(["/rules", "next"])[0]
+    assert run(["/rules", "last"])[0].endswith("not yet")
+    assert "soil < 10 does not hold: it is 20" in " ".join(run(["/rules", "why", "r"]))
+    assert "does not hold" in " ".join(run(["/rules", "why", "not", "r"]))
+    assert run(["/rules", "off", "x"])[0].startswith("There is no rule x")
+    assert run(["/rules", "off", "r"], False) == ["Only an admin switches rules."]
+    assert run(["/rules", "off", "r"]) == ["Rule r is off."]
+    world.reset(1)
+    assert "switched it off" in " ".join(world.commands.command(["/rules", "why", "r"]))
+    assert world.commands.command(["/readings"])[0].startswith("soil                 20")
+
+
+def test_switching_a_rule_off_withdraws_its_question(tmp_path):
+    world = World(tmp_path, RULE + 'at = "08:01"\n', ASK)
+    world.move(61)
+    world.commands.command(["/rules", "off", "r"])
+    world.settle()
+    assert world.agent.waiting == []
+    world.reset(5)
+    assert world.agent.waiting == []
+
+
+def test_methods_of_an_operator(tmp_path):
+    world = World(tmp_path, READING + RULE + 'at = "08:01"\n', ASK)
+    world.move(61)
+    begin = world.commands.begin
+    listed = begin("claw.rule.list", {})
+    assert listed["is_clock_set"] and listed["rules"][0]["waits"]
+    assert begin("claw.reading.list", {})["readings"][0]["value"] == 20
+    assert "approve" in begin("claw.rule.why", {"name": "r"})["text"]
+    for params in ({"name": "r"}, {"name": "x", "is_approved": True}, {}):
+        with pytest.raises(ClawError) as raised:
+            begin("claw.rule.answer", params)
+        assert raised.value.code == -32602
+    assert begin("claw.rule.answer", {"name": "r", "is_approved": True})["is_approved"]
+    world.settle()
+    assert len(world.acted) == 1
+    with pytest.raises(ClawError):
+        begin("claw.rule.answer", {"name": "r", "is_approved": True})
+    begin("claw.rule.switch", {"name": "r", "is_on": False})
+    assert not begin("claw.rule.list", {})["rules"][0]["is_on"]
+    json.dumps(begin("claw.rule.list", {}))
+
+
+def test_a_damaged_state_is_set_aside_and_rules_go_on(tmp_path, capfd):
+    world = World(tmp_path, RULE + 'every = "5m"\n')
+    world.move(301)
+    path = tmp_path / "state" / "rules" / "rules.json"
+    path.write_text("{no json")
+    world.reset(1)
+    world.move(301)
+    assert len(world.acted) == 2
+    assert "the state of rules" in capfd.readouterr().err

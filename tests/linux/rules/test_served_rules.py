@@ -1,0 +1,99 @@
+"""An agent with rules in a real process: an operator's methods, the console, and a process that is
+killed while a question waits.
+"""
+
+import signal
+from pathlib import Path
+
+import pytest
+from agents import Agent, clawlite, eventually, linux
+from ckp.test_methods import line
+from rules_world import ALLOW, ASK, READING, RULE, project
+
+from clawlite.linux.rules import commands
+
+PAGE = Path(__file__).parents[3] / "docs/methods.md"
+UNKNOWN, PARAMS, DENIED = -32601, -32602, -32011
+
+
+def built(tmp_path, rules: str, policy=None):
+    project(tmp_path / "project", rules, policy)
+    made = clawlite("build", "-o", "claw.cbor", cwd=tmp_path / "project")
+    assert made.returncode == 0, made
+    return tmp_path / "project" / "claw.cbor"
+
+
+def test_the_page_has_each_method():
+    rows = [row.split() for row in commands.ROWS.split("\n")[1:-1]]
+    table = PAGE.read_text().split("|---|---|---|---|---|---|\n")[2].split("\n\n")[0]
+    assert table == "\n".join(map(line, rows))
+
+
+def code(agent, method: str, params) -> int:
+    answer = agent.call(method, params)
+    return answer["error"]["code"] if "error" in answer else 0
+
+
+def test_methods_of_a_session(tmp_path):
+    image = built(tmp_path, READING + RULE + 'every = "1s"\n', ASK)
+    with Agent(linux("serve", image, "--stdio"), tmp_path).initialize() as agent:
+        listed = eventually(
+            lambda: (
+                rules := agent.call("claw.rule.list")["result"]["rules"],
+                rules[0]["waits"] and rules,
+            )[1]
+        )
+        assert listed[0]["begins"] == "every 1s" and listed[0]["call"] == "water(seconds=3)"
+        assert agent.call("claw.reading.list")["result"]["readings"][0]["value"] == 20
+        for method in ("why", "switch", "answer"):
+            assert code(agent, "claw.rule." + method, {}) == PARAMS
+            assert code(agent, "claw.rule." + method, {"name": "x"}) == PARAMS
+        assert code(agent, "claw.rule.switch", {"name": "r", "is_on": 1}) == PARAMS
+        good = {"name": "r", "is_approved": True, "reason": "good"}
+        assert code(agent, "claw.rule.answer", good) == 0
+        eventually(lambda: agent.call("claw.rule.list")["result"]["rules"][0]["last"])
+        assert code(agent, "claw.rule.switch", {"name": "r", "is_on": False}) == 0
+        assert code(agent, "claw.rule.answer", good) == DENIED
+        assert "switched it off" in agent.call("claw.rule.why", {"name": "r"})["result"]["text"]
+
+
+def test_without_rules_the_methods_are_unknown_and_nothing_of_them_is_loaded(tmp_path):
+    image = built(tmp_path, '[[rule]]\nwhen = "hello"\nsay = "hi"\n')
+    with Agent(linux("serve", image, "--stdio"), tmp_path).initialize() as agent:
+        assert code(agent, "claw.rule.list", {}) == UNKNOWN
+    said = clawlite(
+        "serve", str(image), "--stdio", cwd=tmp_path, stdin=b"", PYTHONPROFILEIMPORTTIME="1"
+    )
+    text = said.stderr
+    assert "clawlite.linux.runtime.shell" in text and "clawlite.core.rules" not in text
+    assert "clawlite.linux.rules" not in text
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_question_outlives_its_process(tmp_path, how):
+    image = built(tmp_path, RULE + 'every = "1s"\nat_most = "1/week"\n', ASK)
+    with Agent(linux("run", image), tmp_path) as agent:
+        agent.expect("Approve water(seconds=3)?")
+        agent.signal(how)
+        agent.wait()
+    with Agent(linux("run", image), tmp_path, terminal=True) as agent:
+        agent.expect("Approve water(seconds=3)?")
+        agent.line("/rules")
+        agent.expect("waits for a person")
+        agent.end()  # Ctrl-D: whoever leaves denies nothing
+        agent.wait()
+    with Agent(linux("run", image), tmp_path) as agent:
+        agent.expect("Approve water(seconds=3)?")
+        agent.line("y")
+        agent.line("/rules last")
+        eventually(lambda: (agent.line("/rules last"), agent.text())[1].count(" ok"))
+        agent.signal(signal.SIGTERM)
+        agent.wait()
+
+
+def test_an_operators_agent_runs_rules_until_its_input_ends(tmp_path):
+    image = built(tmp_path, RULE + 'every = "1s"\n', ALLOW)
+    with Agent(linux("serve", image, "--stdio"), tmp_path).initialize() as agent:
+        eventually(lambda: agent.call("claw.rule.list")["result"]["rules"][0]["last"])
+        agent.end()
+        assert agent.wait() == 0

@@ -1,0 +1,207 @@
+"""An agent with readings and rules and without a shell: its image is real, and its clock, its tools
+and its pins are the test's.
+"""
+
+import json
+
+from clawlite.core.agent.agent import Agent
+from clawlite.core.base import effect as E
+from clawlite.core.base.errors import ClawError
+from clawlite.core.rules.engine import Times
+from clawlite.host.compiler import compiler
+from clawlite.host.manifest import manifest
+from clawlite.linux.files.files import image_of
+from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.rules.commands import commands_of
+from clawlite.linux.rules.rules import Rules
+
+EPOCH_S = 1_800_000_000  # 2027-01-15 08:00 UTC
+ALLOW = [{"id": "all", "action": "allow", "scope": "all"}]
+ASK = [
+    {
+        "id": "ask",
+        "action": "require-approval",
+        "scope": "tool",
+        "match": {"name": "water"},
+        "approval": {"timeout_seconds": 600},
+    },
+    *ALLOW,
+]
+READING = '[[reading]]\nname = "soil"\ntool = "read-soil"\nfield = "percent"\nevery = "60s"\n'
+RULE = '[[rule]]\nname = "r"\ncall = "water"\narguments = { seconds = 3 }\n'
+TOOLS = """
+def read_soil() -> dict:
+    \"\"\"Read the soil.\"\"\"
+    return {"percent": 20}
+
+
+def water(seconds: int) -> str:
+    \"\"\"Water.\"\"\"
+    return "done"
+
+
+def repeatable(seconds: int) -> str:
+    \"\"\"Water, perhaps twice.\"\"\"
+    return "done"
+"""
+PINS = '[[pins]]\nname = "door"\npin = 4\nkind = "input"\n'
+
+
+def project(
+    folder, rules: str, policy=None, autonomy: str = "autonomous", settings: str = "", **more
+):
+    """Write and load an agent with the reflex file *rules*; *more*: of its spec."""
+    folder.mkdir(exist_ok=True, parents=True)
+
+    def tool(name, properties, **fields):
+        schema = {"type": "object", "properties": properties, "required": list(properties)}
+        return {"inline": {"name": name, "description": "x", "input_schema": schema, **fields}}
+
+    seconds = {"seconds": {"type": "integer", "maximum": 60}}
+    spec = {
+        "identity": {"inline": {"name": "t", "personality": "x", "autonomy": autonomy}},
+        "providers": [
+            {
+                "inline": {
+                    "protocol": "custom",
+                    "endpoint": "builtin:reflex",
+                    "model": "r",
+                    "auth": {"type": "none"},
+                }
+            }
+        ],
+        "channels": [
+            {
+                "inline": {
+                    "name": "console",
+                    "type": "cli",
+                    "transport": "stdio",
+                    "auth": {"secret_ref": "C"},
+                }
+            }
+        ],
+        "tools": [
+            tool("read-soil", {}, annotations={"readOnlyHint": True}),
+            tool("water", seconds),
+            tool("repeatable", seconds, annotations={"idempotentHint": True}),
+        ],
+        "sandbox": {"inline": {"level": "none"}},
+        "policies": [{"inline": {"rules": policy or ALLOW}}],
+        **more,
+    }
+    (folder / "claw.yaml").write_text(
+        json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "ruled"}, "spec": spec})
+    )
+    (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n' + settings + PINS)
+    (folder / "reflex.toml").write_text(rules)
+    (folder / "tools.py").write_text(TOOLS)
+    return manifest.load(folder)
+
+
+class World:
+    """One agent.
+
+    acted   [(tool, arguments, wall s), ...] of tools with side effects
+    told, logged   what people and the log are told
+    soil    what the reading answers, or an exception
+    hold    True: tools with side effects begin and do not end, until ``finish``
+    """
+
+    def __init__(self, folder, rules: str, policy=None, hold: bool = False, **more):
+        self.folder, self.hold = folder, hold
+        self.data = compiler.build(project(folder / "project", rules, policy, **more)).data
+        self.ms, self.wall_s = 10000, EPOCH_S
+        self.acted, self.told, self.logged, self.held = [], [], [], []
+        self.soil, self.pins, self.kept = 20, {"door": 0}, []
+        self.agent = self.rules = None
+        self.start()
+
+    def start(self):
+        """Begin a process; the one before is cut off."""
+        if self.rules:
+            self.rules._lock.release()
+            self.rules.samples.close()
+        self.held = []
+        self.agent = Agent(image_of(self.data, "test"), self.ms)
+        self.agent.codecs = (loads, dumps)
+        self.rules = Rules(
+            self.agent, lambda: self.ms, self.times, str(self.folder / "state"), self.pins.get
+        )
+        self.commands = commands_of(self.rules)
+        self.agent.start(self.ms)
+        self.poll()
+
+    def rebuild(self, rules: str, policy=None, **more):
+        """Build the agent anew, and begin a process with it."""
+        self.data = compiler.build(project(self.folder / "project", rules, policy, **more)).data
+        self.start()
+
+    def reset(self, off_s: int = 0):
+        """Cut the power; the clock goes on for *off_s*."""
+        self.wall_s += self.ms // 1000 + off_s
+        self.ms = 10000
+        self.wall_s -= 10
+        self.start()
+
+    def times(self) -> Times:
+        return Times(self.ms, self.now_s())
+
+    def now_s(self) -> int:
+        return self.wall_s - 10 + self.ms // 1000
+
+    def poll(self):
+        self.rules.poll()
+        self.settle()
+
+    def settle(self):
+        effect = self.agent.next_effect()
+        while effect:
+            self._carry_out(*effect)
+            effect = self.agent.next_effect()
+
+    def _carry_out(self, kind, *rest):
+        if kind == E.RUN:
+            task, tool, arguments, _ = rest
+            if tool.name == "read-soil":
+                wrong = isinstance(self.soil, Exception)
+                self.agent.done(
+                    task,
+                    (False, self.soil) if wrong else (True, {"percent": self.soil}),
+                    self.ms,
+                )
+                return
+            self.acted.append((tool.name, arguments, self.now_s()))
+            self.held.append(task)
+            if not self.hold:
+                self.finish()
+        elif kind == E.KEEP:
+            self.kept.append(rest)
+            self.agent.done(rest[0], (True, []), self.ms)
+        elif kind == E.LOG:
+            self.logged.append(rest[0])
+        elif kind in (E.TELL, E.SAY):
+            self.told.append(rest[0])
+
+    def finish(self, failed: bool = False):
+        """Let the oldest tool under way end."""
+        outcome = (False, ClawError("broken")) if failed else (True, "done")
+        self.agent.done(self.held.pop(0), outcome, self.ms)
+        self.settle()
+
+    def move(self, seconds: int, step_ms: int = 1000):
+        """Let *seconds* pass."""
+        until = self.ms + seconds * 1000
+        while self.ms < until:
+            self.ms = min(until, self.ms + step_ms)
+            self.agent.tick(self.ms)
+            self.settle()
+            self.poll()
+
+    def answer(self, approved: bool):
+        """Answer the question that waits first."""
+        self.agent.answer(self.agent.waiting[0], approved, "", self.ms)
+        self.settle()
+        self.poll()
+
+    def events(self, name: str) -> list:
+        return [event for event in self.logged if event["event"] == name]
