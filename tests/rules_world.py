@@ -5,11 +5,14 @@ and its pins are the test's.
 import json
 
 from clawlite.core.agent.agent import Agent
+from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ClawError
+from clawlite.core.image.image import CHANNELS
 from clawlite.core.rules.engine import Times
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
+from clawlite.linux.channels.channels import Channels
 from clawlite.linux.files.files import image_of
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.rules.commands import commands_of
@@ -122,11 +125,22 @@ class World:
             self.rules._lock.release()
             self.rules.samples.close()
         self.held = []
-        self.agent = Agent(image_of(self.data, "test"), self.ms)
+        self.agent = Agent(Setup(image_of(self.data, "test")), self.ms)
         self.agent.codecs = (loads, dumps)
         self.rules = Rules(
             self.agent, lambda: self.ms, self.times, str(self.folder / "state"), self.pins.get
         )
+        self.channels = None
+        if self.agent.image.size_of(CHANNELS):
+            self.channels = Channels(
+                self.agent,
+                lambda: self.ms,
+                lambda: self.now_s() * 1000,
+                lambda count: bytes(range(count)),
+                None,
+                None,
+                True,
+            )
         self.commands = commands_of(self.rules)
         self.agent.start(self.ms)
         self.poll()
@@ -150,8 +164,13 @@ class World:
         return self.wall_s - 10 + self.ms // 1000
 
     def poll(self):
+        if self.channels:
+            self.channels.poll()
         self.rules.poll()
         self.settle()
+        if self.channels:
+            self.channels.announce_changes()
+            self.settle()
 
     def settle(self):
         effect = self.agent.next_effect()

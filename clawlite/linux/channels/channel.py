@@ -182,7 +182,7 @@ class Channel:
 
     def judged(self, actor: str, text: str, to) -> tuple:
         """Return (role, "") for a message that may begin a turn, else (None, why).  *why* is "" for
-        an answer to an approval: it was handled here.
+        an answer to an approval and for a command: it was handled here.
         """
         if len(actor) > MAX_ACTOR:
             return None, "stranger"
@@ -196,7 +196,12 @@ class Channel:
             self._spoke[actor] = None
             if len(self._spoke) > MAX_SPOKE:
                 del self._spoke[next(iter(self._spoke))]
-        return verdict.role, ""
+        lines = self.channels.answer_command(text.split(), verdict.role)
+        if lines is None:
+            return verdict.role, ""
+        said, guard = join_lines(lines), self.agent.setup.guard
+        self._source.reply(to, guard.text(said) if guard else said)
+        return None, ""
 
     def offer(
         self, role: int, actor: str, text: str, to, talk: str = "", is_kept: bool = False

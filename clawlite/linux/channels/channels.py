@@ -92,6 +92,7 @@ class Channels:
         self.runs = {}
         self.is_draining = False
         self.lasts = len(self._consoles) < len(self.all)
+        self._commands = []  # of the console, that people of channels may use too
         self._announced = {}  # id of an approval that waits -> its channel, and the approval
         agent.channels = self
         agent.commands += (self.command,)
@@ -180,6 +181,18 @@ class Channels:
         for channel in self.all:
             if channel.kind != CLI:
                 channel.put_question(task, None)
+
+    def add_command(self, command):
+        """Let people of all channels use *command(words, is_admin)*, a command of the console."""
+        self._commands.append(command)
+
+    def answer_command(self, words: list, role: int):
+        """Return the lines that answer a command of somebody with *role*, None for another text."""
+        for command in self._commands if words and words[0] != "/help" else ():
+            lines = command(words, role == ADMIN)
+            if lines is not None:
+                return lines
+        return None
 
     def add_run(self, number: int):
         """Put the approvals of the task *number*, which no channel has begun, to all admins."""

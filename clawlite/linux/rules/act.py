@@ -35,14 +35,14 @@ class Obstacle(Denied):
     code = -32011
 
 
-def read(image, record: list, state: dict):
+def read(setup, record: list, state: dict):
     """Read once; a generator of effects that returns the value, None for none.
 
     record  of the reading in the image
     state   {"status": how the last call ended}, changed here
     Raises ``ClawError``.
     """
-    work = call(image, record[table.TOOL], {}, "reading/" + record[table.NAME])
+    work = call(setup, record[table.TOOL], {}, "reading/" + record[table.NAME])
     value = error = None
     while True:
         try:
@@ -60,7 +60,7 @@ def read(image, record: list, state: dict):
             )
             if state.get("status") != "refused":
                 state["status"] = "refused"
-                yield (LOG, _refusal(image, record, error))
+                yield (LOG, _refusal(setup.image, record, error))
             raise error
         if effect[KIND] == LOG and not _is_news(effect[EVENT], state):
             continue
@@ -115,8 +115,8 @@ class Act:
     left_s     seconds that a question of an earlier process has left, or None
     """
 
-    def __init__(self, image, run, arguments: dict, obstacle, suspend, resume, begin, left_s=None):
-        self._image, self._run, self._arguments = image, run, arguments
+    def __init__(self, setup, run, arguments: dict, obstacle, suspend, resume, begin, left_s=None):
+        self._setup, self._run, self._arguments = setup, run, arguments
         self._obstacle, self._suspend, self._begin = obstacle, suspend, begin
         self._resume = resume
         self._left_s = left_s
@@ -172,7 +172,7 @@ class Act:
 
     def _call(self):
         rule = self._run.rule
-        return call(self._image, rule[table.CALL], self._arguments, "rule/" + rule[table.NAME])
+        return call(self._setup, rule[table.CALL], self._arguments, "rule/" + rule[table.NAME])
 
     def _ask(self, effect: tuple):
         approval = effect[APPROVAL]

@@ -26,6 +26,8 @@ def commands_of(rules):
     """Return the ``RuleCommands`` of *rules*, which the console of its agent asks from now on."""
     made = RuleCommands(rules)
     rules.agent.commands += (made.command,)
+    if rules.agent.channels:
+        rules.agent.channels.add_command(made.command)
     return made
 
 

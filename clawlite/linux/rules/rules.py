@@ -215,7 +215,7 @@ class Rules:
 
     def tell(self, text: str, to_admins: bool = False):
         """Show *text* at the console, and send it to the admins of all channels."""
-        guard = self.agent.image.guard
+        guard = self.agent.setup.guard
         text = guard.text(text) if guard else text
         self.agent.effects.append((TELL, escape_ends(text)))
         if to_admins and self.agent.channels:
@@ -247,7 +247,7 @@ class Rules:
             except (ClawError, OSError) as e:
                 self._sample(number, None, e)
             return
-        work = read(self.agent.image, record, self.statuses[number])
+        work = read(self.agent.setup, record, self.statuses[number])
         task = []
 
         def ended(value, error, now_ms):
@@ -337,7 +337,7 @@ class Rules:
         if left_s is None:
             self.engine.active = run
         act = Act(
-            agent.image,
+            agent.setup,
             run,
             arguments,
             self._obstacle,

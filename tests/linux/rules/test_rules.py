@@ -5,9 +5,11 @@ cut runs survive a restart, and nothing runs twice.
 import json
 
 import pytest
+from channel_world import Source
 from rules_world import ALLOW, ASK, READING, RULE, World
 
 from clawlite.core.base.errors import ClawError
+from clawlite.linux.channels import channel
 
 
 def test_a_rule_acts_through_the_pipeline_with_its_name_as_the_caller(tmp_path):
@@ -338,3 +340,66 @@ def test_a_damaged_state_is_set_aside_and_rules_go_on(tmp_path, capfd):
     world.move(301)
     assert len(world.acted) == 2
     assert "the state of rules" in capfd.readouterr().err
+
+
+PEOPLE = [
+    {
+        "inline": {
+            "name": "bot",
+            "type": "telegram",
+            "transport": "polling",
+            "auth": {"secret_ref": "BOT"},
+            "access_control": {
+                "mode": "role-based",
+                "roles": [
+                    {"id": "1", "role": "viewer"},
+                    {"id": "2", "role": "user"},
+                    {"id": "3", "role": "admin"},
+                ],
+            },
+        }
+    }
+]
+
+
+def peopled(tmp_path, monkeypatch, rules: str, policy=None):
+    monkeypatch.setattr(channel, "source_of", lambda kind: Source)
+    world = World(tmp_path, rules, policy, channels=PEOPLE)
+    source = world.channels.all[0]._source
+
+    def say(actor: str, text: str) -> list:
+        before = len(source.sent)
+        source.channel.message(actor, text, actor)
+        world.settle()
+        world.poll()
+        return source.sent[before:]
+
+    return world, source, say
+
+
+def test_admins_of_channels_are_asked_and_told(tmp_path, monkeypatch):
+    written = RULE + 'at = "08:01"\nthen = [{ say = "Watered", to = "admins" }]\n'
+    world, source, say = peopled(tmp_path, monkeypatch, written, ASK)
+    world.move(61)
+    [(to, text, _)] = source.sent
+    number = world.agent.waiting[0].number
+    assert to == "3" and "Approve water(seconds=3)?" in text and "/approve %d" % number in text
+    assert say("2", "/approve %d" % number)[0][1] == "Only an admin approves."
+    assert world.acted == []
+    said = [text for _, text, _ in say("3", "/approve %d" % number)]
+    world.move(1)
+    assert "Approved." in said and len(world.acted) == 1
+    assert ("3", "[rule r] Watered") in [one[:2] for one in source.sent]
+
+
+def test_people_of_channels_see_rules_and_admins_switch_them(tmp_path, monkeypatch):
+    world, source, say = peopled(tmp_path, monkeypatch, READING + RULE + 'at = "09:00"\n')
+    for actor in ("1", "2", "3"):
+        assert "by the clock" in say(actor, "/rules")[0][1]
+        assert "soil" in say(actor, "/readings")[0][1]
+    assert say("2", "/rules off r")[0][1] == "Only an admin switches rules."
+    assert say("3", "/rules off r")[0][1] == "Rule r is off."
+    assert "by the clock" not in " ".join(text for _, text, _ in say("9", "/rules"))  # a stranger
+    assert [one for one in say("3", "/pair X") if "paired" in one[1]] == []
+    world.move(3700, 10000)
+    assert world.acted == []
