@@ -158,6 +158,16 @@ TABLE = (
         "reset for that.",
         "[CALL] " + MANIFEST, "linux.admin.trace:show", PORT, _DIR, _JSON,
         gives=("board",), code=1),
+    Verb("rehearse", LOOK,
+        "Play the rules of an agent against recorded readings, in simulated time. It shows what "
+        "would have run, when, and what policy decides. Nothing acts, and what an act would have "
+        "changed is not simulated. Questions are answered as the log has it.",
+        MANIFEST, "linux.admin.rehearse:show",
+        Option("--since", "TIME", "how long ago it begins: 12h, 2d", "2d"),
+        Option("--readings", "FILE",
+            'samples in place of this machine\'s, lines of {"at", "reading", "value"}'),
+        Option("--answer", "WORD", "what a person answers each question", None, ("yes", "no")),
+        _JSON, code=1),
     Verb("audit", LOOK,
         "Show what is on record of an agent. Each call, what decided and what came of it. A board "
         "is reset for it.",

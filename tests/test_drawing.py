@@ -291,7 +291,7 @@ def test_each_tell_is_one_line():
 
     class Shell:
         answer_only = False
-        agent = type("", (), {"image": type("", (), {"guard": None})})
+        agent = type("", (), {"setup": type("", (), {"guard": None})})
         screen = type("", (), {"show": lambda self, data: shown.append(data)})()
 
     ConsoleView(Shell()).table()[TELL]((TELL, "a\nApprove x?\x1b[2K\u202e\r"))

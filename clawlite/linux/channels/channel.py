@@ -199,8 +199,9 @@ class Channel:
         lines = self.channels.answer_command(text.split(), verdict.role)
         if lines is None:
             return verdict.role, ""
-        said, guard = join_lines(lines), self.agent.setup.guard
-        self._source.reply(to, guard.text(said) if guard else said)
+        guard = self.agent.setup.guard
+        lines = [guard.text(line) for line in lines] if guard else lines
+        self._source.reply(to, join_lines(lines))
         return None, ""
 
     def offer(

@@ -2,5 +2,5 @@
 each act is a tool call through the one pipeline.
 
 Imports: channels, files, io.
-Used by: runtime.
+Used by: admin, runtime.
 """

@@ -48,9 +48,13 @@ class Samples:
         self._waiting.append((name, at_s, value))
         del self._waiting[:-MOST_WAITING]
 
+    def exists(self) -> bool:
+        """Return whether an earlier process has kept samples."""
+        return bool(self._path) and os.path.exists(self._path)
+
     def latest(self) -> dict:
         """Return {reading: (at_s, value)} of what an earlier process has kept."""
-        if not self._path or not os.path.exists(self._path):
+        if not self.exists():
             return {}
         rows = self._run(
             lambda db: db.execute("SELECT reading, max(at_s), value FROM sample GROUP BY reading")

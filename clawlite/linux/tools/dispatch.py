@@ -141,6 +141,10 @@ class Dispatcher:
         if profile.level != NONE and IS_LINUX:
             self._sandbox().prepare()
 
+    def read_pin(self, name: str) -> int:
+        """Return the value of a pin, for readings and rules of an agent that has pins."""
+        return self._handlers.read_pin(name)
+
     @property
     def is_busy(self) -> bool:
         """Whether anything is running."""

@@ -1,0 +1,188 @@
+"""A rehearsal: the rules of an image are played against recorded readings, in simulated time,
+through the real engine and the one pipeline.  Nothing acts: what a call would have changed is not
+simulated, and neither are edges of pins, which nobody records.
+
+A person's answer comes from the record, when the same tool was approved or denied within the time
+of the question; else nobody answers, unless the rehearsal is told what to answer.
+"""
+
+from clawlite.core.agent.agent import Agent
+from clawlite.core.agent.agent_setup import Setup
+from clawlite.core.base import effect as E
+from clawlite.core.base.errors import ClawError
+from clawlite.core.policy.ledger import CALLS, ENTRY_AMOUNT, ENTRY_KEY, Ledger, add
+from clawlite.core.rules import table
+from clawlite.core.rules.engine import Times
+from clawlite.linux.rules.rules import Rules
+
+NOT_RUN = "(not run: this is a rehearsal)"
+_FRESH_S = 90  # a sample holds for two periods of its reading, and at least for so long
+MAX_STEPS = 5000000
+
+
+class _Player(Rules):
+    """``Rules`` whose readings come from the record."""
+
+    def __init__(self, agent, now_ms, times, value_of):
+        super().__init__(agent, now_ms, times, None, None)
+        self._value_of, self._begun = value_of, []
+
+    def _read(self, number: int):
+        self._begun.append(number)
+
+    def end_reads(self):
+        """End the readings that have begun: a tool takes some time, too."""
+        begun, self._begun = self._begun, []
+        for number in begun:
+            value = self._value_of(number)
+            wrong = ClawError("nothing on record", "play a time that has samples")
+            self._sample(number, value, wrong if value is None else None)
+
+
+class Rehearsal:
+    """One rehearsal.
+
+    image    ``image.Image``
+    samples  [(at_s, reading, value), ...], the earliest first
+    from_s, to_s   the time that is played
+    answers  [(at_s, tool, is approved), ...] of people, the earliest first
+    answer   True or False: what a person answers at once, whatever is on record; or None
+    ``runs``: [{at, rule, tool, arguments, action, rule_id, status, values}, ...] afterwards;
+    ``skipped``: {rule: {reason: count}}; ``said``: [(at_s, text), ...]
+    """
+
+    def __init__(self, image, samples: list, from_s: int, to_s: int, answers=(), answer=None):
+        self._samples = {}
+        for at_s, name, value in samples:
+            self._samples.setdefault(name, []).append((at_s, value))
+        self._places = dict.fromkeys(self._samples, 0)
+        self._from_s, self._to_s = from_s, to_s
+        self._answers, self._answer = list(answers), answer
+        self._ms, self._spent = 1000, {}
+        self.runs, self.skipped, self.said, self._calls = [], {}, [], {}
+        self._agent = Agent(Setup(image), self._ms)
+        self._ledger = Ledger(lambda: (self._ms, self._now_s()), lambda: self._spent)
+        setattr(self._agent, "meter", self._ledger)
+        self._records = image.section(table.SECTION)[table.READINGS]
+        self._rules = _Player(self._agent, lambda: self._ms, self._times, self._value_of)
+
+    def play(self):
+        """Play all of it."""
+        agent, end_ms = self._agent, 1000 + (self._to_s - self._from_s) * 1000
+        agent.start(self._ms)
+        for _ in range(MAX_STEPS):
+            self._rules.poll()
+            self._settle()
+            self._rules.end_reads()
+            due = [at for at in (self._rules.deadline(), agent.deadline()) if at is not None]
+            due += [at for at in (self._answer_ms(task) for task in agent.waiting) if at]
+            self._ms = max(self._ms + 1, min([*due, end_ms]))
+            if self._ms >= end_ms:
+                return
+            agent.tick(self._ms)
+            for task in list(agent.waiting):
+                self._answer_question(task)
+            self._settle()
+        raise ClawError("the rehearsal has too many steps", "play less of it: --since 1d")
+
+    def _now_s(self) -> int:
+        return self._from_s + (self._ms - 1000) // 1000
+
+    def _times(self) -> Times:
+        return Times(self._ms, self._now_s())
+
+    def _value_of(self, number: int):
+        """Return what the reading had on record at this time, None for nothing."""
+        record = self._records[number]
+        name, now_s = record[table.NAME], self._now_s()
+        kept, place = self._samples.get(name, ()), self._places.get(name, 0)
+        while place + 1 < len(kept) and kept[place + 1][0] <= now_s:
+            place += 1
+        self._places[name] = place
+        fresh_s = max(_FRESH_S, 2 * record[table.EVERY_MS] // 1000)
+        if not kept or not now_s - fresh_s <= kept[place][0] <= now_s:
+            return None
+        return kept[place][1]
+
+    # -- people
+
+    def _recorded(self, task):
+        """Return the recorded answer to the question of *task*, or None."""
+        since_s = self._from_s + (task.approval.since_ms - 1000) // 1000
+        for answer in self._answers:
+            if answer[1] == task.approval.tool.name and (
+                since_s <= answer[0] <= since_s + task.approval.timeout_s
+            ):
+                return answer
+        return None
+
+    def _answer_ms(self, task):
+        if self._answer is not None:
+            return self._ms
+        found = self._recorded(task)
+        return found and 1000 + (found[0] - self._from_s) * 1000
+
+    def _answer_question(self, task):
+        if task.approval is None:
+            return
+        if self._answer is not None:
+            self._agent.answer(task, self._answer, "", self._ms)
+            return
+        found = self._recorded(task)
+        if found and found[0] <= self._now_s():
+            self._answers.remove(found)
+            self._agent.answer(task, found[2], "a person said no", self._ms)
+
+    # -- effects
+
+    def _settle(self):
+        effect = self._agent.next_effect()
+        while effect:
+            self._carry_out(*effect)
+            effect = self._agent.next_effect()
+
+    def _carry_out(self, kind: int, *rest):
+        agent = self._agent
+        if kind == E.RUN:
+            agent.done(rest[0], (True, NOT_RUN), self._ms)
+        elif kind == E.RESOLVE:
+            agent.done(rest[0], (True, rest[1]), self._ms)
+        elif kind == E.STORE:
+            agent.done(rest[0], (True, self._store(rest[1])), self._ms)
+        elif kind == E.KEEP:
+            agent.done(rest[0], (True, []), self._ms)
+        elif kind == E.TELL:
+            self.said.append((self._now_s(), rest[0]))
+        elif kind == E.LOG:
+            self._note(rest[0])
+
+    def _store(self, entries: list):
+        if not entries:
+            return self._ledger.today()
+        if entries[0][ENTRY_KEY] == CALLS:
+            entries = self._ledger.call(entries[0][ENTRY_AMOUNT])
+        return add(self._spent, entries)
+
+    def _note(self, event: dict):
+        what = event["event"]
+        if what == "tool.call":
+            self._calls[event["caller"]] = event
+        elif what == "rule.run":
+            made = self._calls.pop("rule/" + event["rule"], {})
+            self.runs.append(
+                {
+                    "at": self._now_s(),
+                    "rule": event["rule"],
+                    "tool": made.get("tool"),
+                    "arguments": made.get("arguments"),
+                    "action": made.get("action"),
+                    "rule_id": made.get("rule_id"),
+                    "approval": made.get("approval"),
+                    "status": event["status"],
+                    "reason": event.get("reason", ""),
+                    "values": event["values"],
+                }
+            )
+        elif what in ("rule.skipped", "rule.missed", "rule.off"):
+            reasons = self.skipped.setdefault(event["rule"], {})
+            reasons[event["reason"]] = reasons.get(event["reason"], 0) + 1

@@ -1,0 +1,107 @@
+"""A rehearsal says what happened, and nothing acts in it."""
+
+import json
+
+import pytest
+from agents import clawlite
+from rules_world import ALLOW, ASK, EPOCH_S, READING, RULE, World, project
+
+from clawlite.linux.admin.rehearse import NOTHING_ACTS
+from clawlite.linux.files.files import image_of
+from clawlite.linux.rules.rehearsal import Rehearsal
+
+WEEK = 7 * 86400
+RULES = (
+    READING.replace("60s", "10m")
+    + 'keep = "14d"\n'
+    + RULE
+    + 'at = ["07:00", "19:00"]\nif = ["soil < 30", "age(soil) < 30m"]\nat_most = "1/day"\n'
+    + RULE.replace('"r"', '"wet"')
+    + 'on = "soil"\nabove = 60\nagain_below = 40\nfor = "1h"\n'
+    + RULE.replace('"r"', '"night"')
+    + 'cron = "30 2 * * MON"\n'
+)
+
+
+def played(world, answers=(), answer=None) -> Rehearsal:
+    samples = world.rules.samples.since(0)
+    one = Rehearsal(image_of(world.data, "test"), samples, EPOCH_S, world.now_s(), answers, answer)
+    one.play()
+    return one
+
+
+def week(world):
+    for hour in range(7 * 24):
+        world.soil = 20 + (hour * 37 % 97) * (hour % 30 > 12)
+        world.move(3600, 60000)
+
+
+def test_a_rehearsal_of_a_week_is_what_happened(tmp_path):
+    world = World(tmp_path, RULES)
+    week(world)
+    happened = [(one["rule"], one.get("at"), one["values"]) for one in world.events("rule.run")]
+    assert len(happened) > 8 and {one[0] for one in happened} == {"r", "wet", "night"}
+    one = played(world)
+    assert [(run["rule"], run["values"]) for run in one.runs] == [
+        (name, values) for name, _, values in happened
+    ]
+    acted = [at for _, _, at in world.acted]
+    assert all(abs(a - run["at"]) <= 60 for a, run in zip(acted, one.runs))
+    assert {run["rule_id"] for run in one.runs} == {"all"}
+
+
+def test_people_answer_as_it_is_on_record(tmp_path):
+    world = World(tmp_path, RULE + 'at = "09:00"\n', ASK)
+    world.move(3601)
+    asked_s = world.now_s()
+    assert [run["status"] for run in played(world).runs] == []  # it still waits
+    world.move(700)
+    assert [run["status"] for run in played(world).runs] == ["expired"]
+    said = [(asked_s + 60, "water", True)]
+    [run] = played(world, said).runs
+    assert (run["status"], run["approval"]) == ("ok", "approved")
+    assert abs(run["at"] - asked_s - 60) <= 1
+    assert [run["status"] for run in played(world, [(asked_s, "water", False)]).runs] == ["denied"]
+    assert [run["status"] for run in played(world, answer=True).runs] == ["ok"]
+    assert world.acted == []
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_the_command_plays_a_file(tmp_path, as_json):
+    project(tmp_path / "p", READING + RULE + 'on = "soil"\nbelow = 30\n', ALLOW)
+    assert clawlite("build", "-o", "claw.cbor", cwd=tmp_path / "p").returncode == 0
+    lines = [
+        {"at": "2026-02-20T%02d:%02d:00Z" % (hour, minute), "reading": "soil", "value": 60 - hour}
+        for hour in range(24)
+        for minute in range(0, 60, 2)
+    ] + [
+        {"at": "2026-02-21T%02d:00:00Z" % hour, "reading": "soil", "value": 10}
+        for hour in range(24)
+    ]
+    (tmp_path / "p/s.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    words = ["rehearse", "--readings", "s.jsonl", "--since", "2d"] + ["--json"] * as_json
+    said = clawlite(*words, cwd=tmp_path / "p")
+    assert said.returncode == 0, said
+    if as_json:
+        [run] = json.loads(said.stdout)["runs"]
+        assert run["at"].startswith("2026-02-21T00:00") and run["rule"] == "r"
+    else:
+        assert "r: water(seconds=3) would run (rule all); soil=10" in said.stdout
+        assert said.stdout.rstrip().endswith(NOTHING_ACTS)
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["--since", "soon"], "12h or 2d"),
+        (["--readings", "none.jsonl"], "none.jsonl"),
+        (["--readings", "bad.jsonl"], "bad.jsonl:1"),
+        (["--answer", "perhaps"], "yes"),
+    ],
+)
+def test_what_cannot_be_played(tmp_path, words, said):
+    project(tmp_path / "p", READING + RULE + 'every = "1h"\n', ALLOW)
+    assert clawlite("build", "-o", "claw.cbor", cwd=tmp_path / "p").returncode == 0
+    (tmp_path / "p/bad.jsonl").write_text('{"at": true, "reading": "soil", "value": 1}\n')
+    found = clawlite("rehearse", *words, cwd=tmp_path / "p")
+    assert found.returncode in (1, 2) and said in found.stderr, found
