@@ -19,7 +19,7 @@
 """
 
 from clawlite.core.base.effect import SLEEP, TELL
-from clawlite.core.base.errors import ClawError, ProviderError, QuotaExceeded
+from clawlite.core.base.errors import ClawError, ProviderError, QuotaExceeded, TransientError
 from clawlite.core.image.memories import VECTOR, ask
 from clawlite.core.net.exchange import exchange, head, without
 from clawlite.core.providers.provider import KEY_HEADER, NONE, Provider
@@ -28,6 +28,8 @@ MAX_TEXTS = 64  # of one request to the provider
 # requests to a part that has all its vectors, until it is looked at again
 EVERY = 64
 MAX_CHARACTERS = 8000  # of a text that is sent: models read some 8,000 tokens
+_SILENT = "it said nothing"  # in the message of an error: no byte came in time (exchange.py)
+_REPORT = "the provider reported: "  # in that of one that stands in an answer (failure.py)
 _SHORT = 64  # characters of a text that is not shortened any more
 _PROBE = "a"  # a text that every model takes
 _NAMED = 3  # texts that a notice names
@@ -160,6 +162,7 @@ class Embedder(Provider):
         """
         found, sent = [None] * len(texts), list(texts)
         waiting, largest, is_divided = [(0, len(texts))], 0, False
+        error = ProviderError("its answer has something else for this text")
         while waiting:
             first, last = waiting.pop()
             try:
@@ -169,6 +172,8 @@ class Embedder(Provider):
                 continue
             except ProviderError as e:
                 if not _is_refusal(e):
+                    if _SILENT in e.message:  # so many take it too long; fewer may not
+                        self.most_texts = max(1, (last - first) // 2)
                     raise
                 error = e
             if not self._has_worked:  # it refuses this text, or every one
@@ -271,7 +276,8 @@ class Embedder(Provider):
 def _is_refusal(error) -> bool:
     """Return whether the server refuses what the request holds."""
     said = error.message.lower()
-    return error.status in (400, 413, 422) or (
+    is_report = _REPORT in said and not isinstance(error, TransientError)  # inside an answer
+    return (error.status in (400, 413, 422) or not error.status and is_report) or (
         error.status == 500 and any([words in said for words in _LENGTHS])
     )
 
@@ -283,8 +289,11 @@ def _named(text: str) -> str:
 
 
 def _vectors_of(answer: dict, count: int, size: int) -> list:
-    """Return the vectors of *answer* in the order of their texts.  Raises ``ProviderError``."""
+    """Return the vectors of *answer* in the order of their texts, None where it has something else
+    for one of several texts (llama.cpp: numbers that are null).  Raises ``ProviderError``.
+    """
     data, found = answer.get("data"), [None] * count
+    places = set()
     for place, one in enumerate(data if isinstance(data, list) else ()):
         index = one.get("index", place) if isinstance(one, dict) else None
         vector = one.get("embedding") if index is not None else None
@@ -293,24 +302,25 @@ def _vectors_of(answer: dict, count: int, size: int) -> list:
                 "its answer holds no embeddings",
                 "check endpoint and model of the embeddings in clawlite.toml",
             )
-        if len(vector) != size:
+        places.add(index)
+        if vector and len(vector) != size:
             raise ProviderError(
                 "its vectors have %d numbers, and the store says dimensions: %d"
                 % (len(vector), size),
                 "name the model's own number",
             )
-        if any(
+        is_one = any(vector) and not any(
             [type(number) not in (int, float) or not -1e18 < number < 1e18 for number in vector]
-        ) or not any(vector):
-            raise ProviderError(
-                "its answer holds something that is not a vector",
-                "check endpoint and model of the embeddings in clawlite.toml",
-            )
-        found[index] = vector
-    if None in found:
+        )
+        found[index] = vector if is_one else None
+    if len(places) < count:
         raise ProviderError(
-            "its answer holds %d vectors, and %d were asked for"
-            % (count - found.count(None), count),
+            "its answer holds %d vectors, and %d were asked for" % (len(places), count),
+            "check endpoint and model of the embeddings in clawlite.toml",
+        )
+    if not any(found):
+        raise ProviderError(
+            "its answer holds something that is not a vector",
             "check endpoint and model of the embeddings in clawlite.toml",
         )
     return found

@@ -59,7 +59,7 @@ def words(text: str, is_query: bool = False) -> list:
     """
     if text.isascii():
         return text.encode().translate(_PLAIN).decode().split()
-    plain = normalize("NFKD", text.lower())
+    plain = normalize("NFKD", text.lower()).lower()  # the parts of one letter may be large: №, ㎒
     # composed again: Hangul syllables are letters, and their parts are none
     plain = normalize("NFC", "".join([c for c in plain if not combining(c) or c in _VOICED]))
     if _is_spaced(plain):

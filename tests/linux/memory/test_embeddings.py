@@ -17,7 +17,7 @@ from run_core_micropython import ROOT
 from clawlite.core.base.errors import ClawError, ProviderError
 from clawlite.core.image.memories import SEMANTIC, VECTOR
 from clawlite.linux.memory import search as memory_search
-from clawlite.linux.memory.embeddings import _vectors_of
+from clawlite.linux.memory.embeddings import Embedder, _vectors_of
 
 KEY = "sk-canary-5511aa"
 # what this model knows of words
@@ -335,10 +335,11 @@ def test_a_secret_that_is_missing_is_said(tmp_path):
         ({"data": [{"index": True, "embedding": [1, 2, 3]}]}, "no embeddings"),
         ({"data": ["x"]}, "no embeddings"),
         ({"data": [{"embedding": "AAAA"}]}, "no embeddings"),
-        ({"data": [{"embedding": [1, 2, None]}]}, "is not a vector"),
-        ({"data": [{"embedding": [0, 0, 0]}]}, "is not a vector"),
-        ({"data": [{"embedding": [1, 2, float("inf")]}]}, "is not a vector"),
-        ({"data": [{"embedding": [1, 2, True]}]}, "is not a vector"),
+        ({"data": [{"embedding": [1, 2, None]}] * 2}, "is not a vector"),
+        ({"data": [{"embedding": [0, 0, 0]}] * 2}, "is not a vector"),
+        ({"data": [{"embedding": [1, 2, float("inf")]}] * 2}, "is not a vector"),
+        ({"data": [{"embedding": [1, 2, True]}] * 2}, "is not a vector"),
+        ({"data": [{"embedding": []}] * 2}, "is not a vector"),
     ],
 )
 def test_an_answer_that_is_none_is_refused(answer, said):
@@ -514,6 +515,65 @@ def test_one_text_that_is_refused_costs_its_neighbours_nothing(tmp_path, status,
         before = len(server.requests)
         assert "notice" not in put_all(asked, 2, "cat")["result"]
         assert len(server.requests) - before <= 2
+
+
+@pytest.mark.parametrize("odd", [[None] * 3, [0, 0, 0], []])
+def test_one_text_without_a_vector_in_an_answer_costs_its_neighbours_nothing(tmp_path, odd):
+    """llama.cpp has null for a number that is none, and other servers zeros."""
+
+    def step(request):
+        answer = embed(request)
+        for one in answer["body"]["data"]:
+            if request.body["input"][one["index"]] == "odd":
+                one["embedding"] = odd
+        return answer
+
+    with Server(step) as server, agent(tmp_path, server) as asked:
+        notice = put_all(asked, 1, "pump", "odd", "lamp")["result"]["notice"]
+        assert 'no vector is made of "odd": its answer has something else' in notice
+        assert contents(asked.search("irrigation"))[:1] == ["pump"]
+        assert contents(asked.search("light"))[:1] == ["lamp"]
+        assert contents(asked.search("odd"))[:1] == ["odd"]
+
+
+def test_a_refusal_inside_of_an_answer_is_one(tmp_path):
+    def step(request):
+        if "odd" in request.body["input"]:
+            return {"body": {"error": {"message": "too many tokens", "type": "x", "code": None}}}
+        return embed(request)
+
+    with Server(step) as server, agent(tmp_path, server) as asked:
+        notice = put_all(asked, 1, "pump", "odd", "lamp")["result"]["notice"]
+        assert 'no vector is made of "odd"' in notice and "too many tokens" in notice
+        assert contents(asked.search("irrigation"))[:1] == ["pump"]
+
+
+def test_a_batch_that_takes_too_long_is_smaller_the_next_time():
+    class Silent(Embedder):
+        def __init__(self):
+            self.asked = []
+
+        def embed(self, texts, size, meter):
+            self.asked.append(len(texts))
+            if len(texts) > 10:
+                raise ProviderError("provider p: it said nothing for 60 s (tried 1 of 3)")
+            return [[1.0]] * len(texts)
+            yield
+
+    one, texts = Silent(), ["text"] * 40
+    for _ in range(2):
+        with pytest.raises(ProviderError):
+            outcome(one.embed_each(texts[: one.most_texts], 1, None, []))
+    assert outcome(one.embed_each(texts[: one.most_texts], 1, None, [])) == [[1.0]] * 10
+    assert one.asked == [40, 20, 10]
+
+
+def outcome(generator):
+    """Return what a generator without effects returns."""
+    try:
+        next(generator)
+    except StopIteration as e:
+        return e.value
 
 
 def test_batches_fit_the_server(tmp_path):
