@@ -11,6 +11,7 @@ from clawlite.linux.audit.chain import Head, beginning, digest, link
 from clawlite.linux.audit.files import SEGMENT, SET_S, removed
 from clawlite.linux.files import sqlite_log
 from clawlite.linux.files.files import tell_replaced
+from clawlite.linux.files.marks import COUNTED, Mark, closed
 from clawlite.linux.files.regular_file import open_regular
 from clawlite.scan.auditline import LOST_HEAD, head_of
 
@@ -20,6 +21,8 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS records (n INTEGER PRIMARY KEY, at INTEGER NOT NULL, line BLOB "
     "NOT NULL);"
     "CREATE TABLE IF NOT EXISTS head (one INTEGER PRIMARY KEY CHECK (one = 1), text BLOB NOT NULL);"
+    # the number by which a start sees how far the file has come (files/marks.py)
+    "CREATE VIEW IF NOT EXISTS written AS SELECT coalesce(max(n), 0) AS number FROM records;"
 )
 
 
@@ -33,6 +36,7 @@ class SQLiteStore:
         self._db = self._status = None
         self._path = os.path.join(folder, "audit.db")
         self._day = None  # when what is too old last went
+        self._mark, self._last = Mark(self._path), 0
 
     def append(self, make, now_s: int):
         try:
@@ -64,6 +68,8 @@ class SQLiteStore:
                 self._forget(head, now_s)
             db.execute("INSERT OR REPLACE INTO head VALUES (1, ?)", (head.text().encode(),))
             db.execute("COMMIT")
+            self._last = head.last
+            self._mark.note((head.last, COUNTED, 0), False)
         except BaseException:
             self.removed = ""  # nothing was
             if db.in_transaction:
@@ -167,6 +173,9 @@ class SQLiteStore:
         if self._db is not None:
             self._db.close()
             self._db = None
+            if self._last:
+                self._mark.note((self._last, COUNTED, closed(self._path)), False)
+        self._mark.close()
 
 
 def read(folder: str, newest: int = 0) -> tuple:

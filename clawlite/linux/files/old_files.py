@@ -20,6 +20,7 @@ _FILES = (
         "calls that it had may run a second time, and approvals that it had are gone",
     ),
     ("audit.jsonl", "the audit", "records that it had are not in it"),
+    ("audit.db", "the audit", "records that it had are not in it"),
     ("memory.db", "the memory", "what was stored since is not in it"),
     ("memory.journal", "the memory's journal", "what was stored last is not in it"),
     ("conversation.jsonl", "the conversation", "what was said since is not in it"),

@@ -8,6 +8,7 @@ import shutil
 import pytest
 from disk_stores import (
     Audit,
+    AuditSQLite,
     Calls,
     ChannelState,
     Remembered,
@@ -31,6 +32,7 @@ class RememberedUnsynced(Remembered):
 # a store -> the file of it that is told
 FILES = {
     Audit: "audit.jsonl",
+    AuditSQLite: "audit.db",
     Calls: "calls.journal",
     Taken: "i.queue",
     ChannelState: "channels/c.json",
