@@ -61,13 +61,16 @@ def verify(lines, head, agent: str, anchor: tuple = None) -> dict:
         first = n if first is None else first
         last, hash = n if n is not None else expected, digest(data)
         expected, prev = last + 1, hash
+        # also where more records follow: the head may be an older one
+        if head and n == head.last and hash != head.hash:
+            problems.append("record %d was changed: the head has another hash" % n)
         if LOST_HEAD.encode() in data and _tells_lost_head(data):
             lost.append(last)
         if anchor and n == anchor[0]:
             seen = True
             if hash != anchor[1]:
                 problems.append("record %d differs from the one that was noted" % n)
-    problems += _end(head, count, last, hash, start)
+    problems += _end(head, last)
     problems += [
         "the head was lost before record %d was written, so records may be missing before it; "
         "once you know why, this settles it: --anchor %d:%s" % (n, last, hash)
@@ -108,7 +111,7 @@ def _broken(n: int, before: str, expected: int, prev: str) -> str:
     return "record %d does not follow from the record before it: one of the two was changed" % n
 
 
-def _end(head, count: int, last: int, hash, start: Head) -> list:
+def _end(head, last: int) -> list:
     if head is None:
         return ["the head is missing, so it is unknown whether records are missing at the end"]
     if head.last > last:
@@ -116,6 +119,4 @@ def _end(head, count: int, last: int, hash, start: Head) -> list:
             "the end is missing: the last record was %d, the last one here is %d"
             % (head.last, last)
         ]
-    if count and head.last == last and head.hash != hash:
-        return ["record %d was changed: the head has another hash" % last]
     return []

@@ -155,6 +155,20 @@ def test_what_is_not_found_without_a_note_and_is_with_one():
     )
 
 
+def test_an_older_head_finds_what_was_written_anew_before_it():
+    """More records than the head knows are no fault (the writer was killed before it); others
+    below it are.
+    """
+    lines, _ = _chain(9)
+    older = Head(1, beginning("a").prev, 5, digest(lines[4]))
+    assert verify(iter(lines), older, "a")["ok"]
+    head, forged = beginning("a"), []
+    for number in range(9):
+        forged.append(line(head, {"event": "e", "k": -number}, str)[:-1])
+    (problem,) = verify(iter(forged), older, "a")["problems"]
+    assert problem == "record 5 was changed: the head has another hash"
+
+
 def test_without_a_head_the_end_cannot_be_told():
     lines, _ = _chain(3)
     assert verify(lines, None, "a")["problems"] == [
