@@ -36,6 +36,22 @@ MAX_OUT = 1000
 AGAIN_MS = 5000  # pause after a write to disk failed
 FOREVER_S = 0xFFFFFFFF  # a session that does not expire (MQTT 5, 3.1.2.11.2)
 LEAVE_S = 1.0
+# A broker that does not take a reply may end the connection, and gets it again on the next one.  So
+# the oldest reply is given up once connections have ended this often before one had arrived: one
+# that ended for what was sent counts as three.
+MOST_ENDED, FAULT = 5, 3
+FAULTS = (  # reasons to disconnect (MQTT 5, 3.14.2.1), as paho names them
+    "Malformed packet",
+    "Protocol error",
+    "Not authorized",
+    "Topic name invalid",
+    "Packet too large",
+    "Payload format invalid",
+    "Retain not supported",
+    "QoS not supported",
+)
+HEAD = 64  # bytes of a packet beside topic, correlation and payload, at most
+CUT = "\n[cut: the broker takes no more]"
 MAX_ACTOR = 128  # characters of an id that the log has
 # no retained messages: what was published before the subscription is no event (MQTT 5, 3.8.3.1)
 NEVER_RETAINED = 2
@@ -105,6 +121,8 @@ class Mqtt:
         # (packet id, "" or why it was refused) of each reply that the broker answered; packet id ->
         # the Item that a reply under way belongs to
         self._arrived, self._open = deque(), {}
+        self._most = 0  # bytes of a packet that the broker takes, where it says so
+        self._ended = 0  # connections in a row, as ``MOST_ENDED`` counts them
         self._is_up = self._is_known = self._told = self._closed = False
         self._left = threading.Event()
         self._again_ms = None
@@ -160,6 +178,7 @@ class Mqtt:
             self._event("refused", str(reason))
             return
         self._connection += 1
+        self._most = getattr(properties, "MaximumPacketSize", 0)
         self._left.clear()
         if flags.session_present:
             self._come.clear()  # they were not acknowledged, so the broker sends them again
@@ -172,6 +191,14 @@ class Mqtt:
         )
 
     def _disconnected(self, client, data, flags, reason, properties):
+        if self._is_up and client._out_messages:
+            self._ended += FAULT if str(reason) in FAULTS else 1
+            if self._ended >= MOST_ENDED:
+                self._ended = 0
+                packet = next(iter(client._out_messages))
+                with client._out_message_mutex:
+                    client._out_messages.pop(packet, None)
+                self._arrived.append((packet, "the connection ends each time: %s" % reason))
         self._is_up = False
         self._left.set()
         self._event("down", str(reason))
@@ -204,6 +231,7 @@ class Mqtt:
             self._event("dropped")
 
     def _published(self, client, data, mid, reason, properties):
+        self._ended = 0
         self._arrived.append((mid, str(reason) if reason.is_failure else ""))
         self._wake()
 
@@ -312,10 +340,15 @@ class Mqtt:
         properties = self._properties()
         if correlation:
             properties.CorrelationData = correlation
+        topic, payload = self._reply.replace("+", actor), text.encode("utf-8", "replace")
+        room = self._most - HEAD - len(topic.encode("utf-8", "replace")) - len(correlation)
+        if self._most and len(payload) > room:
+            payload = payload[: max(0, room - len(CUT))].decode("utf-8", "ignore").encode()
+            payload += CUT.encode()
         try:
             info = self._client.publish(
-                self._reply.replace("+", actor),
-                text.encode("utf-8", "replace"),
+                topic,
+                payload,
                 self._qos,
                 False,
                 properties,

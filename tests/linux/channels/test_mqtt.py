@@ -820,3 +820,49 @@ def test_an_idle_connection_wakes_only_for_its_keepalive(line, tmp_path, monkeyp
     jobs.peer.tell("t/jobs", "echo still there")
     jobs.until_said(2)
     assert mqtt.KEEPALIVE_S >= 90  # three wakes in it are two a minute
+
+
+def test_a_reply_is_cut_to_what_the_broker_takes(line, tmp_path):
+    broker = Broker(tmp_path / "broker", "allow_anonymous true", "max_packet_size 2000")
+    jobs = line(JOBS, broker=broker)
+    jobs.peer.tell("t/jobs", "echo " + "é" * 940, b"id")
+    jobs.until_said(1)
+    source = jobs.world.source("jobs")
+    (item,) = source._kept.take([(0, "", "", "echo " + "é" * 3000, b"id")])
+    source._begin(item)
+    jobs.until_said(2)
+    whole, cut = jobs.said()
+    assert whole == "You said: " + "é" * 940
+    assert cut.endswith("é\n[cut: the broker takes no more]") and 1850 < len(cut.encode()) < 2000
+    assert not jobs.world.events("channel.trouble")
+
+
+def test_a_reply_for_which_the_broker_ends_the_connection_blocks_nothing(line, tmp_path):
+    """It would be sent again on each next one.  mosquitto has a limit that it does not tell, and
+    paho takes its reason for a wrong one.
+    """
+    broker = Broker(tmp_path / "broker", "allow_anonymous true", "message_size_limit 1900")
+    jobs = line(JOBS, broker=broker)
+    source = jobs.world.source("jobs")
+    source._client.reconnect_delay_set(1, 1)
+    (item,) = source._kept.take([(0, "", "", "echo " + "y" * 3000, b"")])
+    source._begin(item)
+    jobs.world.until(lambda: jobs.world.events("channel.dropped"))
+    jobs.peer.tell("t/jobs", "echo again")
+    jobs.until_said(1)
+    assert jobs.said() == ["You said: again"]
+    jobs.world.until(lambda: not source._kept.inbox.waiting)
+    (dropped,) = jobs.world.events("channel.dropped")
+    assert "the connection ends each time: " in dropped["reason"]
+
+
+def test_a_network_that_comes_and_goes_takes_no_reply(line, monkeypatch):
+    jobs = line(JOBS)
+    source = jobs.world.source("jobs")
+    source._client.reconnect_delay_set(1, 1)
+    for number in range(2 * mqtt.MOST_ENDED):
+        jobs.peer.tell("t/jobs", "echo %d" % number)
+        jobs.until_said(number + 1)
+        source._client.socket().shutdown(socket.SHUT_RDWR)
+        jobs.world.until(lambda n=number: len(jobs.world.events("channel.connected")) > n + 1)
+    assert not jobs.world.events("channel.dropped") and len(jobs.said()) == 2 * mqtt.MOST_ENDED
