@@ -1048,13 +1048,22 @@ class TooLong(ClawError):
     """The bus takes nothing of this size, now or later."""
 
 
-def check_size(size: int):
-    """Raises ``TooLong`` for a task, a report or a broadcast of *size* bytes."""
+def check_size(size: int, most: int | None = None):
+    """Raises ``TooLong`` for a task, a report or a broadcast of *size* bytes.
+
+    most  bytes that the engine takes, None where it takes ``MAX_ENTRY``
+    """
+    if size <= min(MAX_ENTRY, most or MAX_ENTRY):
+        return
     if size > MAX_ENTRY:
         raise TooLong(
             "a task or a report of a swarm has at most %d bytes, got %d" % (MAX_ENTRY, size),
             "put long texts into a file, and send its path",
         )
+    raise TooLong(
+        "the swarm's engine takes a task or a report of at most %s bytes, got %d" % (most, size),
+        "let it take more (max_payload of NATS), or put long texts into a file, and send its path",
+    )
 
 
 class Taken:

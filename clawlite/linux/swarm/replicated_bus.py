@@ -783,7 +783,7 @@ class ReplicatedBus:
         """Return the next entry.  Raises ``TooLong``."""
         entry = [VERSION, self.process, self._number + 1, self._identity, name, values]
         data = dumps(entry).encode()
-        check_size(len(data))
+        check_size(len(data), self._engine and self._engine.most_bytes)
         return data
 
     # -- reading

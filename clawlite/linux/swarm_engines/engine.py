@@ -63,11 +63,13 @@ class Engine(ABC):
     process   id of this process, by which others ask whether it is alive (``there``)
     identity  of this process' agent; "" for a command that only reads
 
+    most_bytes  of an entry, once the engine has said how many it takes; None: any number
     A subclass has ``_run``, which connects, reads for ever and calls ``_put`` with what comes; it
     runs in a thread of the engine and may raise what its package raises.
     """
 
     name = ""
+    most_bytes: int | None = None
 
     def __init__(self, place: tuple, swarm: str, process: str, identity: str):
         self.place, self.swarm, self.process, self.identity = place, swarm, process, identity

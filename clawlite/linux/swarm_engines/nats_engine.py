@@ -19,6 +19,7 @@ from clawlite.linux.swarm_engines.engine import (
     ENTRY,
     NAMES,
     NATS,
+    NOTE,
     OPERATOR,
     OTHER_LOG,
     REMOVE,
@@ -39,6 +40,11 @@ PING_S = 15  # of the connection: two without an answer end it
 # JSInsufficientResourcesErr, JSStorageResourcesExceededErr, JSAccountResourcesExceededErr,
 # JSStreamStoreFailedF (a limit of the stream): server/errors.json of nats-server
 _FULL = (10023, 10047, 10002, 10077)
+CHUNK = 131072  # bytes of a snapshot that are sent at once
+_TOO_LONG = (
+    "an entry of %d bytes cannot be sent: the engine takes %d - let it take more (max_payload), and "
+    "restart this agent"
+)
 _NO_TLS = (
     "it does not offer TLS, so it was told no password",
     "give it a certificate (tls of its configuration), or write nats:// in [swarm] address",
@@ -187,6 +193,7 @@ class NATSEngine(Engine):
         except self._package.errors.NoServersError as e:
             raise (last or [e])[-1] from None
         tasks = []
+        self.most_bytes = client.max_payload
         try:
             await client.subscribe(self._here + self.process, cb=_here)
             subscription = await self._begin(client.jetstream())
@@ -323,7 +330,10 @@ class NATSEngine(Engine):
                 await getattr(self, "_" + kind)(client, *given)
                 continue
             sender, data, of = given
-            if of == number:
+            if of == number and len(data) > client.max_payload:
+                # of before the engine had said so: sent, it would end each connection
+                self._put(NOTE, _TOO_LONG % (len(data), client.max_payload))
+            elif of == number:
                 (await js.publish_async(self._log + sender, data)).add_done_callback(self._kept)
 
     def _kept(self, future):
@@ -345,7 +355,9 @@ class NATSEngine(Engine):
     async def _save(self, client, position: str, data: bytes):
         js = client.jetstream()
         store = await js.create_object_store(self._stream)
-        meta = self._package.js.api.ObjectMeta(description=position)
+        api = self._package.js.api
+        options = api.ObjectMetaOptions(max_chunk_size=min(CHUNK, client.max_payload))
+        meta = api.ObjectMeta(description=position, options=options)
         await store.put(_STATE, data, meta=meta)
         if self._cut:
             await js.purge_stream(self._stream, seq=self._cut + 1)

@@ -319,3 +319,29 @@ def test_an_end_that_the_package_does_not_tell_is_noticed(tmp_path, monkeypatch,
         made.close()
         server.kill()
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_an_entry_that_is_too_long_for_the_server_blocks_nothing(tmp_path, monkeypatch):
+    """It was sent on each new connection, which ended for it, and nothing else went on."""
+    more = "max_payload: 16384\n"
+    monkeypatch.setitem(SERVERS, "nats", type("NATS", (SERVERS["nats"],), {"more": more}))
+    monkeypatch.setattr(replicated_bus, "SNAPSHOT_EACH", 20)
+    world = World("nats", tmp_path)
+    try:
+        lead, hand = world.bus("lead", 0), world.bus("hand")
+        with pytest.raises(ClawError, match="takes a task or a report of at most 16384 bytes") as e:
+            lead.put(task(description="x" * 20000))
+        assert "max_payload" in e.value.hint
+        monkeypatch.setattr(replicated_bus, "check_size", lambda *_: None)
+        lead.broadcast("lead", "x" * 20000)
+        world.until(lambda: any("an entry of 20" in one for one in world.refused))
+        for number in range(3):  # with snapshots, which are longer than an entry
+            assert world.done(lead.put(task(number)))
+            for _ in range(10):
+                lead.broadcast("lead", "y" * 5000)
+            world.until(lambda: len(lead._waiting) == 1)
+        world.until(lambda: lead._engine._cut)  # the last snapshot was taken
+        late = world.bus("other", is_patient=True)
+        assert late.state(IDS[2]) == "waiting" and not lead._was_down
+    finally:
+        world.close()
