@@ -42,8 +42,8 @@ PING_S = 15  # of the connection: two without an answer end it
 _FULL = (10023, 10047, 10002, 10077)
 CHUNK = 131072  # bytes of a snapshot that are sent at once
 _TOO_LONG = (
-    "an entry of %d bytes cannot be sent: the engine takes %d - let it take more (max_payload), and "
-    "restart this agent"
+    "an entry of %d bytes cannot be sent: the engine takes %d - let it take more (max_payload), "
+    "and restart this agent"
 )
 _NO_TLS = (
     "it does not offer TLS, so it was told no password",

@@ -328,7 +328,7 @@ def test_an_entry_that_is_too_long_for_the_server_blocks_nothing(tmp_path, monke
     monkeypatch.setattr(replicated_bus, "SNAPSHOT_EACH", 20)
     world = World("nats", tmp_path)
     try:
-        lead, hand = world.bus("lead", 0), world.bus("hand")
+        lead, _hand = world.bus("lead", 0), world.bus("hand")
         with pytest.raises(ClawError, match="takes a task or a report of at most 16384 bytes") as e:
             lead.put(task(description="x" * 20000))
         assert "max_payload" in e.value.hint
