@@ -6,8 +6,9 @@ record of truth.
    and retention.  A record may be sent twice; ``n`` shows that.
 2. Only records that the head covers are sent, so a record that the store undid on a full disk never
    leaves.
-3. A failed batch is tried again after 1, 2, 4 ... 60 s, in order.  Only one process of an agent
-   sends, under a lock on ``audit.sent``.
+3. A failed batch is tried again after 1, 2, 4 ... 60 s, in order, and is half as long each time: a
+   receiver may take so many bytes alone.  Only one process of an agent sends, under a lock on
+   ``audit.sent``.
 4. Each copy comes with the hash of its line, which is an anchor for ``clawlite audit verify``.
 """
 
@@ -40,6 +41,7 @@ class Sender:
         self._folder, self._deliver = folder, deliver
         self._worker = Worker(self._work)
         self._stopping = False
+        self._most = MOST  # records of the next batch
         self._fd = self._file = None
         self._passed = set()  # paths of files that hold nothing more to be sent
         self.sent = self._hash = None
@@ -68,6 +70,7 @@ class Sender:
                     pause = 0
                 except Exception:  # whatever it is, it is the receiver's, not the agent's
                     self._let_go()  # what was read is read again
+                    self._most = max(1, self._most // 2)
                     pause, since = min(pause * 2 or FIRST_S, LONGEST_S), time.monotonic()
                 if self._stopping:
                     return
@@ -86,6 +89,7 @@ class Sender:
             if not batch:
                 return
             self._deliver(batch)
+            self._most = min(2 * self._most, MOST)
             self._mark(*batch[-1][:2])
 
     def _is_ours(self) -> bool:
@@ -121,7 +125,7 @@ class Sender:
             self._mark(0, "-")
             self._let_go()
         found, size = [], 0
-        while len(found) < MOST and size < MOST_BYTES:
+        while len(found) < self._most and size < MOST_BYTES:
             if self._file is None and not self._open():
                 break
             text = self._file.readline()

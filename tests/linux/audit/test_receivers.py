@@ -118,6 +118,25 @@ def test_a_failure_is_tried_again_in_order(tmp_path, monkeypatch):
     sender.close()
 
 
+def test_a_receiver_that_takes_few_at_once_gets_them_all(tmp_path, monkeypatch):
+    """Web servers refuse a body that is too long (413), 100 KB of it by default in some."""
+    monkeypatch.setattr(forwarding, "FIRST_S", 0.001)
+    monkeypatch.setattr(forwarding, "LONGEST_S", 0.001)
+    receiver = Receiver()
+
+    def deliver(batch):
+        if len(batch) > 7:
+            raise OSError("413")
+        receiver(batch)
+
+    _store(tmp_path, 120)
+    sender = forwarding.Sender(str(tmp_path), deliver)
+    sender.ring()
+    eventually(lambda: len(receiver.numbers) == 120)
+    sender.close()
+    assert receiver.numbers == list(range(1, 121))
+
+
 def test_over_segments_and_while_one_is_begun(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "SEGMENT", 600)
     receiver = Receiver()
