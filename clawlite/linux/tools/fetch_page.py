@@ -119,7 +119,8 @@ def result_text(fetch, size) -> str:
 
 def text(headers: dict, body, is_cut: bool = False) -> str:
     """Return *body* as text: by its byte order mark, else by the charset of the Content-Type, else
-    by that of its XML declaration or ``<meta>``, else as UTF-8, else (of text/...) as windows-1252.
+    (also when that is none) by that of its XML declaration or ``<meta>``, else as UTF-8, else (of
+    text/...) as windows-1252.
 
     is_cut  its last character may be incomplete, and is dropped then
     Raises ``ClawError``.  Source  HTML standard, 13.2.3.2
@@ -130,8 +131,7 @@ def text(headers: dict, body, is_cut: bool = False) -> str:
         charset = next((name for mark, name in _BYTE_ORDER_MARKS if body.startswith(mark)), "")
     if not charset and named:
         charset = _codec(named)
-        if not charset:
-            raise ClawError("the answer's text is in %.40r, which is not supported" % named)
+    is_unknown = named and not charset
     charset = charset or _own_charset(kind, bytes(body[:_PRESCAN]))
     if b"\0" in body and not charset.startswith("utf-16"):
         raise _binary(kind, len(body))
@@ -142,6 +142,8 @@ def text(headers: dict, body, is_cut: bool = False) -> str:
     except UnicodeDecodeError as e:
         if is_cut and e.start >= len(body) - 3:
             return body[: e.start].decode("utf-8-sig")
+    if is_unknown and not charset:
+        raise ClawError("the answer's text is in %.40r, which is not supported" % named)
     if not charset and not kind.startswith("text/"):
         raise _binary(kind, len(body))
     return body.decode("utf-8-sig" if charset else "windows-1252", "replace")
@@ -153,6 +155,7 @@ def _codec(charset: str) -> str:
     """
     from codecs import lookup
 
+    charset = charset.replace("iso8859", "iso-8859")
     name = _MEANT.get(charset, charset if charset.startswith(_CHARSETS) else "")
     try:
         return name and lookup(name).name

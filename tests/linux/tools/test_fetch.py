@@ -140,6 +140,9 @@ def test_charsets(loop):
         (b"caf\xe9", "text/html", "caf\u00e9"),
         (b"\xef\xbb\xbfx", "application/json", "x"),
         (b"a\xffb", "text/plain; charset=utf-8", "a\ufffdb"),
+        ("\u0434".encode(), "text/html; charset=utf8mb4", "\u0434"),
+        (b"<meta charset=koi8-r>\xc4", "text/html; charset=none", "<meta charset=koi8-r>\u0434"),
+        (b"\xa4", "text/plain; charset=iso8859-15", "\u20ac"),
         ("\u20ac".encode("utf-16"), 'text/plain; charset="UTF-16"', "\u20ac"),
         (b"<svg/>", "image/svg+xml", "<svg/>"),
         ("\u20ac".encode(), "", "\u20ac"),
@@ -228,8 +231,8 @@ def test_what_is_no_text(loop):
         (b"a\0b", "text/plain", "(text/plain, 3 bytes)"),
         (b"\xff\xfe\xfd", "application/pdf", "(application/pdf, 3 bytes)"),
         (b"\xff", "", "(of no stated type, 1 bytes)"),
-        (b"x", "text/plain; charset=idna", "in 'idna', which is not supported"),
-        (b"x", "text/plain; charset=gbx", "not supported"),
+        (b"\xe9", "text/plain; charset=idna", "in 'idna', which is not supported"),
+        (b"\xe9", "text/plain; charset=gbx", "not supported"),
     ):
         with serving(site(page(body, kind))) as port:
             assert words in loop.error("http://127.0.0.1:%d/" % port)
