@@ -2,6 +2,7 @@
 
 from clawlite.core.image.features import API_NUMBERS
 from clawlite.host.proxy.dialect import (
+    OWNER,
     Call,
     answer_error,
     event_bytes,
@@ -132,7 +133,8 @@ class Anthropic:
             }
             for call, result in zip(calls, results)
         ]
-        return [{"role": "assistant", "content": blocks}, {"role": "user", "content": told}]
+        wrote = {"role": "assistant", "content": blocks, OWNER: answer[OWNER]}
+        return [wrote, {"role": "user", "content": told}]
 
     def said(self, answer: dict) -> str:
         return text_of(self._blocks(answer))

@@ -27,9 +27,12 @@ import secrets
 from typing import NamedTuple
 
 from clawlite.core.base.errors import ClawError, ProviderError
+from clawlite.core.providers.opaque import FIELDS as OPAQUE
 
+OWNER = "clawlite_owner"  # of an answer and of a hidden message: ``Provider.key`` of who wrote it
 MOST_COUNTED = 1 << 30  # tokens of one answer: a provider that says more is not believed
 MAX_CALLS = 16  # of one answer, as in an agent's own turns
+_THOUGHTS = ("thinking", "redacted_thinking")  # blocks with a signature of their server
 PIECE = 256  # characters of one event of a stream that is made here
 
 
@@ -86,6 +89,35 @@ def text_of(content) -> str:
         for part in content
         if isinstance(part, dict) and isinstance(part.get("text"), str)
     )
+
+
+def for_reader(messages, reader: str):
+    """Return the messages of a request as the provider with the key *reader* gets them: without the
+    names of their owners, and hidden ones of another without what only that one understands.
+    """
+    if not isinstance(messages, list):
+        return messages
+    return [
+        _without_opaque(one, one.get(OWNER) != reader)
+        if isinstance(one, dict) and OWNER in one
+        else one
+        for one in messages
+    ]
+
+
+def _without_opaque(message: dict, is_others: bool) -> dict:
+    made = {key: value for key, value in message.items() if key != OWNER}
+    if not is_others:
+        return made
+    made = {key: value for key, value in made.items() if key not in OPAQUE}
+    if isinstance(made.get("content"), list):
+        made["content"] = [one for one in made["content"] if one.get("type") not in _THOUGHTS]
+    if made.get("tool_calls"):
+        made["tool_calls"] = [
+            {key: value for key, value in call.items() if key not in OPAQUE}
+            for call in made["tool_calls"]
+        ]
+    return made
 
 
 def json_text(value) -> str:

@@ -5,6 +5,7 @@ from clawlite.core.image.features import API_NUMBERS
 from clawlite.core.providers.opaque import FIELDS as OPAQUE
 from clawlite.host.proxy.amounts import amount
 from clawlite.host.proxy.dialect import (
+    OWNER,
     Call,
     Refused,
     answer_error,
@@ -143,7 +144,7 @@ class OpenAI:
 
     def with_round(self, answer: dict, calls: list, results: list) -> list:
         message = self.message(answer)
-        hidden = {"role": "assistant"}
+        hidden = {"role": "assistant", OWNER: answer[OWNER]}
         hidden.update({key: message[key] for key in _KEPT if message.get(key) is not None})
         hidden.setdefault("content", None)
         hidden["tool_calls"] = [

@@ -20,7 +20,7 @@ from clawlite.host.base.problems import client_sentence, error_sentence
 from clawlite.host.proxy.amounts import amount, check_charges
 from clawlite.host.proxy.anthropic import Anthropic
 from clawlite.host.proxy.continuity import Continuity
-from clawlite.host.proxy.dialect import Refused, json_text
+from clawlite.host.proxy.dialect import OWNER, Refused, json_text
 from clawlite.host.proxy.door import Door, Unread, body_of
 from clawlite.host.proxy.mediation import Managed, Mediation
 from clawlite.host.proxy.openai import OpenAI
@@ -375,6 +375,7 @@ class Proxy:
             self._continuity.pending_rounds(*talk),
         )
         answer = await mediation.run(turn.in_context({**turn.body, "messages": restored}))
+        del answer[OWNER]
         turn.said = dialect.said(answer)[:MAX_SAID]
         answer = dialect.shown(answer, turn.body, mediation.usage)
         # before it is written: a runner that has read all of it may go, or ask on, at once
@@ -408,9 +409,10 @@ class Proxy:
         await self._spend(turn, read_tokens, written)
         self._release(turn)
         runner = turn.runner
-        return with_text_calls(
+        found = with_text_calls(
             turn.dialect, answer, turn.providers[0], runner.image, runner.managed.tools
         )
+        return {**found, OWNER: turn.providers[0].key}
 
     async def _ask(self, turn: "Turn", raw, body: dict, take):
         outgoing = Outgoing(

@@ -26,7 +26,7 @@ from clawlite.core.providers.misfit import advise
 from clawlite.core.providers.provider import OAUTH2
 from clawlite.host.base.problems import network_reason
 from clawlite.host.proxy.amounts import amount
-from clawlite.host.proxy.dialect import json_text
+from clawlite.host.proxy.dialect import for_reader, json_text
 
 MAX_ANSWER = 8 << 20  # bytes of an answer that is read here
 MAX_REFUSAL = 65536  # bytes of one that is no answer
@@ -101,6 +101,7 @@ class Outgoing:
         if self.raw is not None and allowed is None and self.body["model"] == provider.model:
             return self.raw
         body = {**self.body, "model": provider.model}
+        body["messages"] = for_reader(body.get("messages"), provider.key)
         name = provider.codec.change("max_tokens")
         if allowed is not None and name != "":
             body[name or "max_tokens"] = allowed

@@ -20,6 +20,7 @@ from proxies import Desk, Proxied, run
 from clawlite.core.base.errors import ClawError, QuotaExceeded
 from clawlite.host.proxy import door
 from clawlite.host.proxy.anthropic import Anthropic
+from clawlite.host.proxy.dialect import OWNER, for_reader
 from clawlite.host.proxy.openai import OpenAI
 from clawlite.host.proxy.tally import Tally
 from clawlite.host.proxy.upstream import Outgoing, RunnerMeter, Upstream
@@ -381,6 +382,53 @@ def test_the_next_provider_of_the_chain_serves_all_rounds(tmp_path):
     script = [calls(("desk__market", {})), say("By the second.")]
     with Server([FAULTS["failed"]]) as first, Server(script) as second:
         asyncio.run(inside(first, second))
+
+
+def test_another_provider_gets_hidden_rounds_without_what_only_the_first_understands(tmp_path):
+    """Signatures of thoughts and the like: others refuse such fields."""
+    signed = {"extra_content": {"google": {"thought_signature": "c2lnbmVk"}}}
+
+    call = {"id": "c1", "type": "function", **signed}
+    call["function"] = {"name": "desk__market", "arguments": "{}"}
+    made = {"role": "assistant", "content": None, "reasoning_content": "hm", "tool_calls": [call]}
+    round_ = {"body": {"choices": [{"message": made, "finish_reason": "tool_calls"}]}}
+
+    def opaque(request) -> str:
+        sent = json.dumps(request.body)
+        assert "clawlite_owner" not in sent
+        return " ".join(name for name in ("extra_content", "reasoning_content") if name in sent)
+
+    async def inside(first, second):
+        two_providers(tmp_path / "garden", first.endpoint, second.endpoint)
+        async with Proxied(tmp_path / "garden", desk=Desk()) as it:
+            body = json.loads(json.dumps(asked(model="one")))
+            for said in ("By the first.", "By the second.", "Again."):
+                status, _, answer = await it.post(CHAT, body)
+                assert status == 200 and said.encode() in answer, answer
+                assert b"clawlite_owner" not in answer
+                body["messages"] += [
+                    {"role": "assistant", "content": said},
+                    {"role": "user", "content": "More?"},
+                ]
+            assert it.desk.calls == [("desk.market", {})]
+        assert [opaque(request) for request in second.requests] == [""]
+        assert "desk__market" in json.dumps(second.requests[0].body["messages"])
+        assert opaque(first.requests[-1]) == "extra_content reasoning_content"
+
+    script = [round_, say("By the first."), FAULTS["forbidden"], say("Again.")]
+    with Server(script) as first, Server([say("By the second.")]) as second:
+        asyncio.run(inside(first, second))
+
+
+def test_a_signed_thought_is_for_its_own_server_alone():
+    thought = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+    use = {"type": "tool_use", "id": "t1", "name": "desk__market", "input": {}}
+    hidden = {"role": "assistant", "content": [thought, use], OWNER: "k1"}
+    own = {"role": "user", "content": "Hi."}
+    plain = {"role": "assistant", "content": [thought, use]}
+    assert for_reader([own, hidden], "k1") == [own, plain]
+    assert for_reader([own, hidden], "k2") == [own, {"role": "assistant", "content": [use]}]
+    assert for_reader([own, plain], "k2") == [own, plain]  # a runner's own, or of before
 
 
 def test_hidden_rounds_reach_a_limit_of_tokens(tmp_path):
