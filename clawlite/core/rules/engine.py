@@ -26,7 +26,7 @@ from clawlite.core.base.dialect import const
 from clawlite.core.providers.reflex import is_number
 from clawlite.core.rules import table
 from clawlite.core.rules.conditions import find_false
-from clawlite.core.rules.schedule import Schedule, Zone
+from clawlite.core.rules.schedule import Schedule, Sun, Zone
 
 LATE_S = 60  # a run that is late by this much was missed
 MOST_MADE_UP = 100
@@ -123,6 +123,9 @@ class Engine:
                 rule.schedules = [
                     Schedule(masks, self.zone.offset) for masks in rule.trigger[table.WHAT]
                 ]
+            elif rule.kind == table.ON_SUN:
+                weeks = section[table.CLOCK][table.SUN]
+                rule.schedules = [Sun(weeks, *one) for one in rule.trigger[table.WHAT]]
             elif rule.kind == table.EVERY:
                 rule.due_ms = times.up_ms + self._rest_ms(rule, times)
 

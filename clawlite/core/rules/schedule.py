@@ -12,6 +12,7 @@ from clawlite.core.base.dialect import const
 # days until a schedule comes, at most: eight years, for 29 February around 2100
 _DAYS = const(2930)
 _DAY = const(86400)
+_YEAR = const(370)
 _FROM = const(0)  # of a change of the clocks
 _OFFSET = const(1)
 # no zone moves its clocks twice within this time, nor by more
@@ -130,6 +131,48 @@ class Schedule:
             ):
                 return True
         return False
+
+
+class Sun:
+    """Sunrise, or sunset, at the place of an image, with the methods of ``Schedule``.
+
+    weeks     [[sunrise, sunset] or None, ...] of each week of a year, in minutes after 00:00 UTC of
+              the date there; None where it does not come
+    is_set    0 for sunrise, 1 for sunset
+    offset_s  so much later
+    """
+
+    def __init__(self, weeks: list, is_set: int, offset_s: int):
+        self._weeks, self._is_set, self._offset_s = weeks, is_set, offset_s
+
+    def after(self, at_s: int):
+        """Return the first time after *at_s*, None when it does not come within a year."""
+        day = (at_s - self._offset_s) // _DAY - 2
+        for _ in range(_YEAR):
+            minute = self._minute(day)
+            if minute is not None:
+                at = day * _DAY + minute * 60 + self._offset_s
+                if at > at_s:
+                    return at
+            day += 1
+        return None
+
+    def _minute(self, day: int):
+        """Return the minute of *day*, counted from 1970-01-01, between those of two weeks."""
+        year, _, _ = date_of(day)
+        in_year = day - day_of(year)
+        week, rest = in_year // 7, in_year % 7
+        first, then = self._weeks[week], self._weeks[(week + 1) % len(self._weeks)]
+        if first is None or then is None:
+            return None
+        begin, end = first[self._is_set], then[self._is_set]
+        return begin + (end - begin) * rest // 7
+
+
+def day_of(year: int) -> int:
+    """Return 1 January of *year*, counted in days from 1970-01-01."""
+    year -= 1  # years counted from March: January belongs to the one before
+    return 365 * year + year // 4 - year // 100 + year // 400 + 306 - 719468
 
 
 def date_of(day: int) -> tuple:

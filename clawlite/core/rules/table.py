@@ -9,11 +9,10 @@ NAME, TOOL, PIN, FIELD, EVERY_MS, KEEP_S, HOURLY_S = range(7)
 TRIGGER, IF, CALL, ARGUMENTS, AT_MOST, LEAST_PAUSE_S, MISSED, THEN = range(1, 9)
 # of a trigger: its kind, and what follows
 AT, EVERY, ON_PIN, ON_READING, ON_SUN = range(5)
-KINDS = ("at", "every", "pin", "on", "at")
-KIND, WHAT = range(2)  # WHAT: schedules, ms, the name of a pin or of a reading, the sun
+# WHAT: schedules, ms, the name of a pin or of a reading, [[is it sunset, s later], ...]
+KIND, WHAT = range(2)
 EDGES, DEBOUNCE_MS = 2, 3  # ON_PIN; EDGES: bit 0 to 0, bit 1 to 1
 IS_BELOW, LIMIT, AGAIN, FOR_MS = range(2, 6)  # ON_READING
-OFFSET_S = 2  # ON_SUN
 # conditions: [reading, operator, value], or one of these
 AGE, BETWEEN = 1, 2  # [AGE, reading, operator, s], [BETWEEN, minute, minute]
 SKIP, ONCE, ALL = range(3)  # MISSED

@@ -357,6 +357,8 @@ class File(Strict):
     audit: AuditSettings | None = None
     tenant_id: Name | None = None
     time_zone: Text | None = None
+    # latitude and longitude
+    place: list[float] | None = None
     mcp: dict[str, MCPServer] | None = None
     surfaces: list[Text] | None = None
     services: dict[str, ServiceSettings] | None = None
@@ -369,6 +371,14 @@ class File(Strict):
 
     @staticmethod
     def check_rules(value: dict, report) -> None:
+        place = value.get("place")
+        if place is not None and not _is_on_earth(place):
+            report(
+                ("place",),
+                "",
+                "[latitude, longitude] in degrees, such as [52.5, 13.4], north and east positive",
+                value_text(place),
+            )
         if isinstance(value.get("registries"), dict) and "clawlite" in value["registries"]:
             report(
                 ("registries", "clawlite"),
@@ -376,6 +386,16 @@ class File(Strict):
                 key=True,
                 hint="give yours another name",
             )
+
+
+def _is_on_earth(place) -> bool:
+    return (
+        isinstance(place, list)
+        and len(place) == 2
+        and all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in place)
+        and abs(place[0]) <= 90
+        and abs(place[1]) <= 180
+    )
 
 
 # {section: its Struct} of the channel types; a field of the file for each
@@ -417,6 +437,7 @@ class Settings:
     audit                     AuditSettings
     tenant_id                 what {tenant_id} stands for, or None
     time_zone                 of schedules: an IANA name or None
+    location                  (latitude, longitude) for sunrise and sunset, or None
     mcp                       {name of an MCP server: MCPServer}
     surfaces, services        what the agent may reach, and {name: ServiceSettings}
     tools, tools_defaults, feeds   what it is granted of services; tools: None for the defaults
@@ -460,6 +481,7 @@ class Settings:
     feeds: list = dataclasses.field(default_factory=list)
     tenant_id: str = None
     time_zone: str = None
+    location: tuple = None
     channels: dict = dataclasses.field(
         default_factory=lambda: {section: struct() for section, struct in _OF_CHANNELS.items()}
     )
@@ -547,6 +569,7 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.feeds = file.feeds or []
         settings.tenant_id = file.tenant_id
         settings.time_zone = file.time_zone
+        settings.location = tuple(file.place) if file.place else None
         for section in _OF_CHANNELS:
             settings.channels[section] = getattr(file, section) or settings.channels[section]
     _check_pins(known.get("pins"), place, problems)

@@ -9,6 +9,7 @@ from clawlite.host.providers.reflexes import CONDITION, constant
 UNITS = {"ms": 1, "s": 1000, "m": 60000, "h": 3600000, "d": 86400000, "w": 604800000}
 _DURATION = re.compile(r"([0-9]{1,9})\s*(ms|s|m|h|d|w)")
 _HOUR = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
+_SUN = re.compile(r"(sunrise|sunset)(?:\s*([+-])\s*([0-9a-z]+))?")
 _AGE = re.compile(r"age\(\s*([a-z_][a-z0-9_]*)\s*\)\s*(<=|>=|==|!=|<|>)\s*(.+)")
 _BETWEEN = re.compile(r"between\s+(\S+?)\s*-\s*(\S+)")
 
@@ -31,6 +32,17 @@ def parse_minute(text) -> int | None:
     """Return the minute of the day of "07:30", None for another text."""
     found = _HOUR.fullmatch(text) if isinstance(text, str) else None
     return int(found[1]) * 60 + int(found[2]) if found else None
+
+
+def parse_sun(text) -> list | None:
+    """Return [is it sunset, seconds later] of "sunset-30m", None for another text."""
+    found = _SUN.fullmatch(text) if isinstance(text, str) else None
+    if not found:
+        return None
+    ms = parse_duration(found[3]) if found[3] else 0
+    if ms is None or ms > 12 * UNITS["h"]:
+        return None
+    return [int(found[1] == "sunset"), (-ms if found[2] == "-" else ms) // 1000]
 
 
 def parse_comparison(text) -> list | None:

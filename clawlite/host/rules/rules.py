@@ -4,7 +4,7 @@ warns about them.
 
 from clawlite.core.rules import table
 from clawlite.host.providers.rule_calls import find_callables
-from clawlite.host.rules import triggers, zone_changes
+from clawlite.host.rules import sun_table, triggers, zone_changes
 
 ABILITY = "rules"
 
@@ -28,7 +28,9 @@ def section(manifest, tools: list) -> list | None:
     reads = {
         name for name, tool in tools if (tool.spec.annotations or {}).get("readOnlyHint") is True
     }
-    world = triggers.World(find_callables(tools), reads, triggers.pins_of(settings))
+    world = triggers.World(
+        find_callables(tools), reads, triggers.pins_of(settings), settings.location is not None
+    )
     readings, rules, problems = triggers.compile_triggers(
         settings.reflex_text, settings.reflex_file, world
     )
@@ -37,15 +39,19 @@ def section(manifest, tools: list) -> list | None:
         return None
     if not problems:
         _warn(manifest, rules, reads)
-    return [readings, rules, _clock(settings.time_zone or "UTC")]
+    needs_sun = any(rule[table.TRIGGER][:1] == [table.ON_SUN] for rule in rules)
+    return [readings, rules, _clock(settings, needs_sun)]
 
 
-def _clock(zone: str) -> list:
+def _clock(settings, needs_sun: bool) -> list:
+    zone = settings.time_zone or "UTC"
     try:
         changes = zone_changes.changes_of(zone, zone_changes.first_year())
     except (KeyError, ValueError, OSError):  # the check of time_zone reports it
         changes = [[0, 0]]
-    return [zone, changes, "" if zone == "UTC" else zone_changes.tzdata_version(), None]
+    is_placed = needs_sun and settings.location
+    sun = sun_table.table_of(*settings.location) if is_placed else None
+    return [zone, changes, "" if zone == "UTC" else zone_changes.tzdata_version(), sun]
 
 
 def _warn(manifest, rules: list, reads: set) -> None:
@@ -53,11 +59,20 @@ def _warn(manifest, rules: list, reads: set) -> None:
     autonomy = manifest.identity.spec.autonomy or "supervised"
     acting = [rule for rule in rules if rule[table.CALL] not in reads]
     names = ", ".join(rule[table.NAME] for rule in acting)
+    by_clock = [r[table.NAME] for r in rules if r[table.TRIGGER][0] == table.AT]
+    if by_clock and not manifest.settings.time_zone:
+        noted = (
+            manifest.settings.where("reflex"),
+            f"times of {', '.join(by_clock)} are UTC, because there is no time_zone",
+        )
+        if noted not in manifest.notes:
+            manifest.notes.append(noted)
     if autonomy == "observer" and rules:
         manifest.note(
             manifest.identity,
             ("autonomy",),
-            "this agent only observes: none of its rules that begin by themselves runs",
+            "this agent only observes and runs no tools: none of its rules that begin by "
+            "themselves runs, and no reading with a tool has a value",
         )
     elif autonomy == "supervised" and acting:
         manifest.note(

@@ -34,6 +34,7 @@ from clawlite.host.rules.conditions import (
     parse_condition,
     parse_duration,
     parse_minute,
+    parse_sun,
     reading_of,
     show_duration,
 )
@@ -66,11 +67,13 @@ class World:
     tools  {name that a rule calls it by: ``rule_calls.Callable``}
     reads  names of the tools that only read
     pins   {name: its kind in clawlite.toml}
+    has_place  bool, clawlite.toml says where the agent is
     """
 
     tools: dict
     reads: set
     pins: dict
+    has_place: bool = False
 
 
 def compile_triggers(text: str, file: str, world: World) -> tuple[list, list, list[Problem]]:
@@ -417,12 +420,22 @@ class _Compiler:
 
     def begin_at(self, path: tuple, rule: dict) -> list:
         times = rule["at"] if isinstance(rule["at"], list) else [rule["at"]]
+        suns = [parse_sun(text) for text in times]
+        if None not in suns and 0 < len(times) <= 24:
+            if not self.world.has_place:
+                self.report(
+                    path + ("at",),
+                    "where the sun rises is not known",
+                    hint="add place = [latitude, longitude] to clawlite.toml",
+                )
+            return [table.ON_SUN, suns]
         minutes = [parse_minute(text) for text in times]
         if not times or None in minutes or len(times) > 24:
             self.report(
                 path + ("at",),
                 "",
-                'a time of the day in quotes, such as "07:00", or a list of up to 24',
+                'a time of the day in quotes, such as "07:00" or "sunset-30m", or a list of up to '
+                "24 times of one kind",
                 value_text(times[minutes.index(None)] if None in minutes else rule["at"]),
             )
             return [table.AT, []]

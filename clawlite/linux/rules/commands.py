@@ -243,6 +243,12 @@ def begins(rule) -> str:
     if rule.kind == table.AT:
         masks = trigger[table.WHAT]
         return "by the clock (%d %s)" % (len(masks), "times" if len(masks) > 1 else "schedule")
+    if rule.kind == table.ON_SUN:
+        said = []
+        for is_set, offset_s in trigger[table.WHAT]:
+            later = "%s%s" % ("+" if offset_s > 0 else "-", duration(abs(offset_s) * 1000))
+            said.append(("sunset" if is_set else "sunrise") + (later if offset_s else ""))
+        return "at " + ", ".join(said)
     if rule.kind == table.EVERY:
         return "every %s" % duration(trigger[table.WHAT])
     if rule.kind == table.ON_PIN:

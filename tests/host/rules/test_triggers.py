@@ -4,21 +4,26 @@ one clear message for each mistake.
 
 import datetime
 import json
+import pathlib
 import re
 import zoneinfo
 
+import cddl_verifier
 import pytest
 
 from clawlite.core.rules import table
-from clawlite.core.rules.schedule import Zone
+from clawlite.core.rules.schedule import Sun, Zone, day_of
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards, profile
 from clawlite.host.compiler import compiler
 from clawlite.host.fit import board_fit
 from clawlite.host.manifest import lint_warnings, manifest
-from clawlite.host.rules import zone_changes
+from clawlite.host.rules import sun_table, zone_changes
 from clawlite.linux.files.files import image_of
 
+GRAMMAR = (
+    pathlib.Path(__file__).parents[3] / "clawlite" / "host" / "image" / "image.cddl"
+).read_text()
 TOOLS = """
 def read_soil(board) -> dict:
     \"\"\"Read the soil.\"\"\"
@@ -47,8 +52,14 @@ READING = '[[reading]]\nname = "soil"\ntool = "read-soil"\nfield = "percent"\nev
 RULE = '[[rule]]\nname = "r"\ncall = "water"\narguments = { seconds = 3 }\n'
 
 
+def check(rule: str, data: bytes):
+    """Validate *data* as *rule* of the grammar of images."""
+    result = cddl_verifier.validate(GRAMMAR, data, root_type=rule)
+    assert result.valid, (rule, [str(diagnostic) for diagnostic in result.diagnostics])
+
+
 def load(folder, rules: str, settings: str = "", autonomy: str = "autonomous", approval=None):
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True, parents=True)
 
     def tool(name, properties, **more):
         schema = {
@@ -307,3 +318,79 @@ def test_the_image_names_zone_and_version(tmp_path):
 def test_the_year_of_a_build_can_be_set(monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     assert zone_changes.first_year() == 2023
+
+
+@pytest.mark.parametrize(
+    "place, day, rise, sets",  # as almanacs have them, in UTC
+    [
+        ((52.52, 13.41), "2026-06-21", 2 * 60 + 43, 19 * 60 + 33),
+        ((52.52, 13.41), "2026-12-21", 7 * 60 + 15, 14 * 60 + 54),
+        ((52.52, 13.41), "2026-03-20", 5 * 60 + 9, 17 * 60 + 19),
+        ((0, 0), "2026-03-20", 6 * 60 + 4, 18 * 60 + 10),
+        ((-33.87, 151.21), "2026-01-01", 18 * 60 + 47 - 1440, 9 * 60 + 9),
+    ],
+)
+def test_sunrise_and_sunset_are_those_of_almanacs(place, day, rise, sets):
+    weeks = sun_table.table_of(*place)
+    number = (datetime.date.fromisoformat(day) - datetime.date(2026, 1, 1)).days
+    near = [weeks[number // 7], weeks[(number // 7 + 1) % 53]]
+    for which, expected in ((0, rise), (1, sets)):
+        begin, end = near[0][which], near[1][which]
+        assert abs(begin + (end - begin) * (number % 7) / 7 - expected) <= 3
+
+
+def test_a_rule_begins_at_sunset_each_day_and_never_in_a_polar_summer():
+    start = int(datetime.datetime(2026, 6, 1, tzinfo=datetime.timezone.utc).timestamp())
+    sun = Sun(sun_table.table_of(52.52, 13.41), 1, -1800)
+    at, found = start, []
+    while at is not None and at < start + 20 * 86400:
+        at = sun.after(at)
+        found.append(at)
+    steps = [b - a for a, b in zip(found, found[1:])]
+    assert all(86400 - 120 <= step <= 86400 + 120 for step in steps) and len(found) == 21
+    north = Sun(sun_table.table_of(69.65, 18.96), 0, 0).after(start)
+    assert datetime.datetime.fromtimestamp(north, datetime.timezone.utc).month in (7, 8)
+    for year in (2027, 2028, 2029):  # the last days of a year have their place, too
+        new_year = int(datetime.datetime(year, 1, 1, tzinfo=datetime.timezone.utc).timestamp())
+        assert day_of(year) * 86400 == new_year
+        assert 0 < sun.after(new_year - 86400) - new_year + 86400 < 86400
+
+
+def test_sunset_is_compiled_with_its_place(tmp_path):
+    written = RULE + 'at = ["sunrise", "sunset-30m"]\n'
+    _, rules, clock = section(tmp_path / "a", written, "place = [52.5, 13.4]\n")
+    assert rules[0][table.TRIGGER] == [table.ON_SUN, [[0, 0], [1, -1800]]]
+    assert len(clock[table.SUN]) == 53
+    for text, settings, said in (
+        (written, "", "place = [latitude, longitude]"),
+        (written, "place = [91, 0]\n", "in degrees"),
+        (written, "place = [1]\n", "in degrees"),
+        (written.replace("30m", "30"), "place = [1, 1]\n", "a time of the day"),
+        (written.replace("sunrise", "07:00"), "place = [1, 1]\n", "of one kind"),
+    ):
+        with pytest.raises(ManifestErrors, match=re.escape(said)):
+            compiler.build(load(tmp_path / "b", text, settings))
+
+
+def test_each_section_fits_the_grammar_of_images(tmp_path):
+    written = (
+        READING
+        + RULE
+        + 'at = "sunset"\nif = ["soil < 30", "age(soil) < 10m", "between 22:00-06:00"]\n'
+        + 'then = [{ if = "failed", say = "no" }, { say = "{soil}", to = "admins" }]\n'
+        + RULE.replace('"r"', '"p"')
+        + 'pin = "door"\n'
+        + RULE.replace('"r"', '"o"')
+        + 'on = "soil"\nabove = 30.5\nat_most = "1/week"\n'
+    )
+    data = compiler.build(load(tmp_path, written, 'place = [1, 2]\ntime_zone = "Europe/Rome"\n'))
+    image = image_of(data.data, "test")
+    check("image", data.data)
+    check("triggers", image.part(table.SECTION, 0, image.size_of(table.SECTION)))
+
+
+def test_times_without_a_zone_are_told_to_be_utc(tmp_path):
+    loaded = load(tmp_path, RULE + 'at = "07:00"\n')
+    compiler.build(loaded)
+    said = [one["message"] for one in lint_warnings.find(loaded)["warnings"]]
+    assert any("times of r are UTC" in text for text in said), said
