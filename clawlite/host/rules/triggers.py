@@ -48,6 +48,7 @@ _OF_TRIGGER = {
     "pin": ("edge", "debounce"),
     "on": ("below", "above", "again_above", "again_below", "for"),
 }
+_OF_ANY = tuple({key: 0 for keys in _OF_TRIGGER.values() for key in keys})
 RULE_KEYS = ("name", "if", "call", "arguments", "at_most", "least_pause", "then")
 STEP_KEYS = ("if", "say", "to")
 MISSED = ("skip", "once", "all")
@@ -92,6 +93,7 @@ class _Compiler:
         self.document, self.world = document, world
         self.problems = []
         self.readings = {}  # name -> its table
+        self.knows_readings = True
 
     def run(self) -> tuple[list, list, list]:
         readings = self.tables("reading", MAX_READINGS)
@@ -124,6 +126,7 @@ class _Compiler:
         found = self.document.data.get(key, [])
         if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
             if key == "reading":
+                self.knows_readings = False
                 self.report((key,), "", f"[[{key}]] tables", value_text(found))
             return []
         if len(found) > most:
@@ -215,7 +218,7 @@ class _Compiler:
                 hint=did_you_mean(field, known)
                 or "it returns: " + (", ".join(sorted(known)) or "no fields"),
             )
-        elif field is None and known and not self.means(reading, "field", READING_KEYS):
+        elif "field" not in reading and known and not self.means(reading, "field", READING_KEYS):
             self.report(
                 path,
                 f"{tool} returns several fields",
@@ -256,7 +259,9 @@ class _Compiler:
     def tool(self, path: tuple, name):
         """Return the tool that *name* means, None when there is none."""
         tools = self.world.tools
-        known = name if name in tools else None
+        known = None
+        if isinstance(name, str):
+            known = name if name in tools else None
         if known is None and isinstance(name, str):
             known = name.replace("_", "-") if name.replace("_", "-") in tools else None
         if known is None:
@@ -270,7 +275,7 @@ class _Compiler:
     def pin(self, path: tuple, name, kinds):
         """Check that *name* is a pin, of one of *kinds* where these are given."""
         pins = self.world.pins
-        if name not in pins:
+        if not isinstance(name, str) or name not in pins:
             self.report(
                 path,
                 f"clawlite.toml has no pin {value_text(name)}",
@@ -306,7 +311,8 @@ class _Compiler:
             self.report(
                 path, "nothing says when it begins", "one of " + ", ".join(TRIGGERS), "none"
             )
-        self.keys(path, rule, RULE_KEYS + TRIGGERS + (_OF_TRIGGER.get(kind, ()) if kind else ()))
+        own = _OF_TRIGGER.get(kind, ()) if kind else _OF_ANY
+        self.keys(path, rule, RULE_KEYS + TRIGGERS + own)
         call = self.call(path, rule)
         fields = self.world.tools[call].fields if call else None
         for name in sorted(set(fields or ()) & set(self.readings)):
@@ -363,7 +369,9 @@ class _Compiler:
                     value_text(value),
                 )
             pairs.append([name, [slot[1]] if slot else value])
-        for name, message, hint in self.world.tools[call].refusals(dict(pairs)) if call else ():
+        is_misspelt = self.means(rule, "arguments", RULE_KEYS)
+        refusals = self.world.tools[call].refusals(dict(pairs)) if call else ()
+        for name, message, hint in () if is_misspelt else refusals:
             place = path + ("arguments", name) if name else path + ("arguments",)
             self.report(place, message, hint=hint)
         return pairs
@@ -408,6 +416,8 @@ class _Compiler:
         return condition
 
     def unknown_reading(self, path: tuple, name):
+        if not self.knows_readings:
+            return
         known = ", ".join(self.readings) or "none"
         self.report(
             path,
@@ -466,7 +476,7 @@ class _Compiler:
     def begin_pin(self, path: tuple, rule: dict) -> list:
         self.pin(path + ("pin",), rule["pin"], ("input",))
         edge = rule.get("edge", "both")
-        if edge not in EDGES:
+        if not isinstance(edge, str) or edge not in EDGES:
             self.report(path + ("edge",), "", one_of(EDGES), value_text(edge))
         return [
             table.ON_PIN,
@@ -476,7 +486,7 @@ class _Compiler:
         ]
 
     def begin_on(self, path: tuple, rule: dict) -> list:
-        if rule["on"] not in self.readings:
+        if not isinstance(rule["on"], str) or rule["on"] not in self.readings:
             self.unknown_reading(path + ("on",), rule["on"])
         sides = [key for key in ("below", "above") if key in rule]
         if len(sides) != 1:
@@ -569,7 +579,7 @@ class _Compiler:
                 )
             say = ""
         known = {"result", *(fields or ()), *self.readings}
-        for name in PART.findall(say) if fields is not None else ():
+        for name in PART.findall(say) if fields is not None and self.knows_readings else ():
             if name not in known:
                 self.report(
                     path + ("say",),

@@ -6,10 +6,13 @@ import datetime
 import json
 import pathlib
 import re
+import tomllib
 import zoneinfo
 
 import cddl_verifier
 import pytest
+import tomli_w
+from host.manifest.test_single_mistakes import mistakes
 
 from clawlite.core.rules import table
 from clawlite.core.rules.schedule import Sun, Zone, day_of
@@ -18,7 +21,8 @@ from clawlite.host.boards import boards, profile
 from clawlite.host.compiler import compiler
 from clawlite.host.fit import board_fit
 from clawlite.host.manifest import lint_warnings, manifest
-from clawlite.host.rules import sun_table, zone_changes
+from clawlite.host.providers.rule_calls import Callable
+from clawlite.host.rules import sun_table, triggers, zone_changes
 from clawlite.linux.files.files import image_of
 
 GRAMMAR = (
@@ -394,3 +398,47 @@ def test_times_without_a_zone_are_told_to_be_utc(tmp_path):
     compiler.build(loaded)
     said = [one["message"] for one in lint_warnings.find(loaded)["warnings"]]
     assert any("times of r are UTC" in text for text in said), said
+
+
+ALL = (
+    READING
+    + 'keep = "2d"\nkeep_hourly = "30d"\n'
+    + RULE
+    + 'at = ["07:00", "19:30"]\nmissed = "all"\nat_most = "2/day"\nleast_pause = "1h"\n'
+    + 'if = ["soil < 30", "age(soil) < 10m", "between 22:00-06:00"]\n'
+    + 'then = [{ if = "failed", say = "no" }, { say = "{soil}", to = "admins" }]\n'
+    + RULE.replace('"r"', '"c"')
+    + 'cron = "*/5 * * * *"\n'
+    + RULE.replace('"r"', '"e"')
+    + 'every = "90s"\nif = "soil == 3"\n'
+    + RULE.replace('"r"', '"p"')
+    + 'pin = "door"\nedge = "rise"\ndebounce = "20ms"\n'
+    + RULE.replace('"r"', '"o"')
+    + 'on = "soil"\nbelow = 30\nagain_above = 35\nfor = "5m"\n'
+)
+
+
+def test_a_single_mistake_is_one_problem(tmp_path):
+    """Each key misspelt or left out, and each value another one."""
+    data, several, count = tomllib.loads(ALL), [], 0
+    assert "rule" in data
+    for what, path, wrong in mistakes(data):
+        if path in (("reading",), ("reading", 0, "name")) or len(path) == 1:
+            continue  # rules refer to what would stand there
+        try:
+            compiler.build(load(tmp_path, tomli_w.dumps(wrong)))
+        except ManifestErrors as e:
+            count += 1
+            if len(e.problems) > 1:
+                several.append((what, path, e.lines))
+    assert several == [] and count > 150
+
+
+def test_the_example_of_the_page_is_right():
+    page = (pathlib.Path(__file__).parents[3] / "docs/rules.md").read_text()
+    text = page.partition("```toml\n")[2].partition("```")[0]
+    one = Callable({"type": "object"}, None)
+    tools = {"read-soil": Callable({"type": "object"}, {"percent"}), "water": one, "notify": one}
+    world = triggers.World(tools, {"read-soil"}, {})
+    readings, rules, problems = triggers.compile_triggers(text, "reflex.toml", world)
+    assert problems == [] and len(readings) == 1 and len(rules) == 2
