@@ -54,6 +54,19 @@ def _clock(settings, needs_sun: bool) -> list:
     return [zone, changes, "" if zone == "UTC" else zone_changes.tzdata_version(), sun]
 
 
+def _has_admins(manifest) -> bool:
+    """Return whether a channel beside the console has an admin."""
+    controls = [one.spec.access_control for one in manifest.channels if one.spec.type != "cli"]
+    return any(role.role == "admin" for one in controls if one for role in one.roles or ())
+
+
+def _note_file(manifest, message: str) -> None:
+    """Add a warning at the name of the reflex file."""
+    noted = (manifest.settings.where("reflex"), message)
+    if noted not in manifest.notes:  # a build compiles twice
+        manifest.notes.append(noted)
+
+
 def _warn(manifest, rules: list, reads: set) -> None:
     """Add a warning for each rule that cannot do what its maker may expect."""
     autonomy = manifest.identity.spec.autonomy or "supervised"
@@ -61,12 +74,16 @@ def _warn(manifest, rules: list, reads: set) -> None:
     names = ", ".join(rule[table.NAME] for rule in acting)
     by_clock = [r[table.NAME] for r in rules if r[table.TRIGGER][0] == table.AT]
     if by_clock and not manifest.settings.time_zone:
-        noted = (
-            manifest.settings.where("reflex"),
-            f"times of {', '.join(by_clock)} are UTC, because there is no time_zone",
+        _note_file(
+            manifest, f"times of {', '.join(by_clock)} are UTC, because there is no time_zone"
         )
-        if noted not in manifest.notes:
-            manifest.notes.append(noted)
+    tells = [r[table.NAME] for r in rules if any(one[1][table.TO] for one in r[table.THEN])]
+    if tells and not _has_admins(manifest):
+        _note_file(
+            manifest,
+            f"no channel has admins: what {', '.join(tells)} says to them is shown at the console "
+            "alone",
+        )
     if autonomy == "observer" and rules:
         manifest.note(
             manifest.identity,

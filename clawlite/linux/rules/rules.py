@@ -33,6 +33,7 @@ from clawlite.linux.files.marks import UP
 from clawlite.linux.files.process_lock import ProcessLock
 from clawlite.linux.io import stdio
 from clawlite.linux.rules.act import Act, may_repeat, read
+from clawlite.linux.rules.kept_state import drop_damaged
 from clawlite.linux.rules.samples import Samples
 
 SAVE_MS = 60000
@@ -173,6 +174,14 @@ class Rules:
         """Read what survived, and make the engine."""
         folder, times = self._folder, self.times()
         self._state = State(folder and os.path.join(folder, "rules"), "rules", "the state of rules")
+        damaged = drop_damaged(self._state.data)
+        if damaged:
+            names = ", ".join(sorted({name for name in damaged if name})) or "none by name"
+            self.tell(
+                "a part of %s/rules/rules.json was damaged and is dropped (rules: %s)"
+                % (folder, names),
+                True,
+            )
         self.engine = Engine(self.section, self._state.data, times)
         self._looks_at_pins = bool(self.engine.pins) and self._read_pin is not None
         keeps = {

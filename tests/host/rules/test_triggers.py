@@ -442,3 +442,10 @@ def test_the_example_of_the_page_is_right():
     world = triggers.World(tools, {"read-soil"}, {})
     readings, rules, problems = triggers.compile_triggers(text, "reflex.toml", world)
     assert problems == [] and len(readings) == 1 and len(rules) == 2
+
+
+def test_what_is_for_admins_is_told_to_reach_none(tmp_path):
+    loaded = load(tmp_path, RULE + 'every = "1m"\nthen = [{ say = "x", to = "admins" }]\n')
+    compiler.build(loaded)
+    said = [one["message"] for one in lint_warnings.find(loaded)["warnings"]]
+    assert any("no channel has admins" in text for text in said), said

@@ -3,10 +3,11 @@ cut runs survive a restart, and nothing runs twice.
 """
 
 import json
+import random
 
 import pytest
 from channel_world import Source
-from rules_world import ALLOW, ASK, READING, RULE, World
+from rules_world import ALLOW, ASK, EPOCH_S, READING, RULE, World
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.channels import channel
@@ -403,3 +404,67 @@ def test_people_of_channels_see_rules_and_admins_switch_them(tmp_path, monkeypat
     assert [one for one in say("3", "/pair X") if "paired" in one[1]] == []
     world.move(3700, 10000)
     assert world.acted == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_week_with_resets_loses_no_run_and_repeats_none(tmp_path, seed):
+    """50 resets at random moments, some while a tool runs or a question waits: each time of the
+    schedule ends once, whatever way.
+    """
+    dice = random.Random(seed)
+    policy = ASK if seed % 2 else ALLOW
+    written = READING + RULE + 'cron = "0 */2 * * *"\nmissed = "all"\nif = "soil < 30"\n'
+    world = World(tmp_path, written, policy)
+    for _ in range(50):
+        world.hold = dice.random() < 0.3
+        world.move(dice.randint(1, 150) * 60, 30000)
+        if world.agent.waiting and dice.random() < 0.6:
+            world.answer(dice.random() < 0.7)
+        if world.held and dice.random() < 0.5:
+            world.finish(dice.random() < 0.3)
+        world.reset(dice.choice((2, 30, 600, 7200, 30000)))
+    world.hold = False
+    world.move(2 * 3600, 30000)
+    ended = {}
+    for event in world.events("rule.run"):
+        ended.setdefault(event["at"], []).append(event["status"])
+    assert all(len(statuses) == 1 for statuses in ended.values()), ended
+    left_out = len(world.events("rule.skipped")) + len(world.agent.waiting)
+    expected = [at for at in range(EPOCH_S, world.now_s() + 1) if at % 7200 == 0 and at > EPOCH_S]
+    if policy is ALLOW:
+        assert sorted(ended) == expected
+        acted = [status for statuses in ended.values() for status in statuses]
+        assert len(world.acted) == len(expected) == len(acted)
+        assert {"ok", "cut"} <= set(acted)
+    else:  # a run whose rule has a question is left out, and said to be
+        assert set(ended) <= set(expected) and left_out
+        assert len(world.acted) == sum(
+            status in ("ok", "error", "cut") for one in ended.values() for status in one
+        )
+    calls = [one for one in world.events("tool.call") if one["caller"] == "rule/r"]
+    done = [status for one in ended.values() for status in one if status in ("ok", "error")]
+    ran_out = [one for one in world.events("task.cancelled") if one["tool"] == "water"]
+    ended_calls = [one for one in calls if one["status"] in ("ok", "error")]
+    assert len(ended_calls) + len(ran_out) == len(done)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"rules": []},
+        {"rules": {"r": 3}},
+        {"rules": {"r": {"queue": "x", "count": 3, "asks": [1], "began": "x", "at_s": "y"}}},
+        {"rules": {"r": {"asks": {"a": 1}, "done_s": [], "last": 7, "ran_s": None, "off": []}}},
+        {"rules": {"gone": {"asks": 3, "began": []}}, "wall_s": "soon", "ran_s": []},
+    ],
+)
+def test_a_state_that_somebody_wrote_by_hand_stops_no_rule(tmp_path, damage):
+    world = World(tmp_path, RULE + 'every = "5m"\nat_most = "9/day"\nleast_pause = "1m"\n')
+    world.rules.close()
+    folder = tmp_path / "state" / "rules"
+    (folder / "rules.json").write_text(json.dumps(damage))
+    world.reset(1)
+    world.move(301)
+    assert len(world.acted) == 1
+    assert world.commands.command(["/rules", "last"])
+    assert world.commands.begin("claw.rule.list", {})["rules"][0]["is_on"]

@@ -2,6 +2,7 @@
 killed while a question waits.
 """
 
+import json
 import signal
 from pathlib import Path
 
@@ -97,3 +98,25 @@ def test_an_operators_agent_runs_rules_until_its_input_ends(tmp_path):
         eventually(lambda: agent.call("claw.rule.list")["result"]["rules"][0]["last"])
         agent.end()
         assert agent.wait() == 0
+
+
+def test_each_act_is_in_the_chain_of_the_audit(tmp_path):
+    """CKP 5.8, audit: the caller is the rule; a reading is there when its state changes."""
+    folder = tmp_path / "project"
+    audit = {"log_inputs": True, "log_outputs": True, "log_approvals": True, "destination": "file"}
+    project(
+        folder,
+        READING.replace("60s", "100ms") + RULE + 'every = "1s"\nat_most = "1/week"\n',
+        policies=[{"inline": {"rules": ALLOW, "audit": audit}}],
+    )
+    assert clawlite("build", "-o", "claw.cbor", cwd=folder).returncode == 0
+    with Agent(linux("serve", folder / "claw.cbor", "--stdio"), tmp_path).initialize() as agent:
+        eventually(lambda: agent.call("claw.rule.list")["result"]["rules"][0]["last"])
+        eventually(lambda: agent.call("claw.rule.list")["result"]["rules"][0]["why"])
+        agent.end()
+        assert agent.wait() == 0
+    state = next(tmp_path.rglob("audit.jsonl"))
+    records = [json.loads(text) for text in state.read_text().splitlines()]
+    text = [json.dumps(record) for record in records]
+    assert len([one for one in text if "rule/r" in one and '"ok"' in one]) == 1, text
+    assert len([one for one in text if "reading/soil" in one]) == 1, text
