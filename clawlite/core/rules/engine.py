@@ -533,11 +533,12 @@ class Engine:
         return None
 
     def _leave_out(self, rule, why: str):
-        """Note that a run is left out; the log gets it when the reason is a new one."""
-        if rule.why != why:
-            rule.why = why
+        """Note that a run is left out; the log gets it when the reason is a new one, whatever
+        value it found.
+        """
+        if rule.why.partition(": ")[0] != why.partition(": ")[0]:
             self._tell(rule, "skipped", why)
-        self._keep(1)
+        rule.why = why
 
     def _tell(self, rule, what: str, reason: str):
         self.events.append({"event": "rule." + what, "rule": rule.name, "reason": reason})

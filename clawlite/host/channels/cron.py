@@ -65,6 +65,14 @@ def check(manifest) -> None:
             hint="name a zone of the IANA data base, such as Europe/Berlin",
         )
     names = [channel.name for channel in manifest.channels if channel.spec.type == "cron"]
+    for policy in manifest.policies if names else ():
+        for number, rule in enumerate(policy.spec.rules):
+            if rule.approval and rule.approval.default_if_timeout == "allow":
+                manifest.note(
+                    policy,
+                    ("rules", number, "approval", "default_if_timeout"),
+                    f"what turns of {', '.join(names)} call runs when nobody answers in time",
+                )
     for name in settings.channels["cron"].messages or ():
         if name not in names:
             manifest.problems.add(

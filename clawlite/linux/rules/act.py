@@ -23,6 +23,8 @@ from clawlite.core.base.effect import (
 )
 from clawlite.core.base.errors import ClawError, Denied, PolicyDenied
 from clawlite.core.image.image import HAS_SIDE_EFFECTS, IDEMPOTENT, READ_ONLY, RULE_ID
+from clawlite.core.providers.reflex import NUMBER
+from clawlite.core.providers.reflex import read as read_number
 from clawlite.core.rules import table
 from clawlite.core.turns.tools import call
 
@@ -94,6 +96,9 @@ def _field(result, field):
     value = result.value
     if field is not None:
         value = value.get(field) if isinstance(value, dict) else None
+    if isinstance(value, str):  # many tools answer with text
+        number = read_number(NUMBER, value.strip())
+        value = value if number is None else number
     return value if isinstance(value, (int, float, str)) else None
 
 

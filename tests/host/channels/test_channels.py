@@ -8,6 +8,7 @@ from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards
 from clawlite.host.compiler import compiler
 from clawlite.host.fit import board_fit
+from clawlite.host.manifest import lint_warnings, manifest
 from clawlite.linux.files.files import image_of
 
 CRON = {"type": "cron", "transport": "polling", "trigger": {"schedule": "30 7 * * MON-FRI"}}
@@ -349,3 +350,17 @@ def test_boards_refuse_them_by_name(tmp_path, spec, ability):
         str(one) for one in board_fit.board_problems(made, known["pico-w"])
     )
     assert not board_fit.board_problems(made, known["rpi-4"])
+
+
+def test_what_runs_when_nobody_answers_is_told_for_schedules(tmp_path):
+    """CKP 5.8: default_if_timeout holds for the turns of a cron Channel, where nobody may be."""
+    project(tmp_path, {"tick": CRON})
+    path = tmp_path / "claw.yaml"
+    text = path.read_text().replace(
+        '"timeout_seconds": 60', '"timeout_seconds": 60, "default_if_timeout": "allow"'
+    )
+    path.write_text(text)
+    loaded = manifest.load(tmp_path)
+    compiler.build(loaded)
+    warnings = [one["message"] for one in lint_warnings.find(loaded)["warnings"]]
+    assert [one for one in warnings if "turns of tick" in one and "nobody answers" in one]

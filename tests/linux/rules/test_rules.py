@@ -468,3 +468,25 @@ def test_a_state_that_somebody_wrote_by_hand_stops_no_rule(tmp_path, damage):
     assert len(world.acted) == 1
     assert world.commands.command(["/rules", "last"])
     assert world.commands.begin("claw.rule.list", {})["rules"][0]["is_on"]
+
+
+def test_a_condition_about_a_value_that_moves_floods_no_log_and_wears_no_card(tmp_path):
+    written = READING.replace("60s", "1s") + RULE + 'every = "1s"\nif = "soil < 10"\n'
+    world = World(tmp_path, written)
+    world.move(120)
+    path = tmp_path / "state" / "rules" / "rules.json"
+    before = path.stat().st_mtime_ns if path.exists() else 0
+    for value in range(20, 90):
+        world.soil = value
+        world.move(10)
+    assert len(world.events("rule.skipped")) == 1
+    assert "it is 89" in world.rules.engine.find("r").why
+    assert (path.stat().st_mtime_ns if path.exists() else 0) == before
+
+
+@pytest.mark.parametrize("value, known", [("21.5", 21.5), (" 7 ", 7), ("dry", "dry"), (True, True)])
+def test_a_reading_that_is_a_number_in_a_text_is_a_number(tmp_path, value, known):
+    world = World(tmp_path, READING)
+    world.soil = value
+    world.move(61)
+    assert world.rules.engine.readings[0].value == known
