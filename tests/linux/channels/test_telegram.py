@@ -69,7 +69,9 @@ def test_calls_bear_the_name_of_who_asked(started):
 def test_nothing_is_answered_twice_over_a_restart(started):
     world, server = started(ALLOWED)
     server.message(7, "echo one")
-    world.until(lambda: server.sent)
+    bot = world.source("bot")
+    # until the bot has heard that it arrived: else it is sent again after the restart
+    world.until(lambda: server.sent and not bot.is_sending())
     world.channels.close()
     world.opened()
     server.message(7, "echo two")
@@ -96,6 +98,7 @@ def test_pairing(started):
         ("7", "You are paired with this agent now."),
         ("7", "You said: hello"),
     ]
+    world.until(lambda: not world.source("bot").is_sending())
     world.channels.close()
     world.opened()
     server.message(7, "echo again")

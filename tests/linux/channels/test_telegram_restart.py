@@ -91,7 +91,7 @@ def test_an_answer_that_may_not_have_arrived_is_sent_after_a_restart(started):
 def test_what_was_confirmed_is_not_acted_on_again_when_telegram_sends_it_again(started):
     world, server = started(ALLOWED)
     server.message(7, "echo one")
-    world.until(lambda: server.sent and not world.source("bot")._is_under_way("sendMessage"))
+    world.until(lambda: server.sent and not world.source("bot").is_sending())
     world.channels.close()
     server._updates = list(server.given)  # the confirmation was lost
     world.opened()
@@ -116,6 +116,7 @@ def test_ids_that_begin_anew_while_no_agent_ran_are_heard(started):
     world, server = started(ALLOWED)
     server.update(926831434, message=_message("echo one"))
     world.until(lambda: server.sent and 926831435 in offsets(server))
+    world.until(lambda: not world.source("bot").is_sending())
     world.channels.close()
     server.update(5, message=_message("echo two"))
     world.opened()
@@ -126,6 +127,7 @@ def test_another_bot_begins_with_ids_of_its_own(started, monkeypatch):
     world, server = started(ALLOWED)
     server.update(100, message=_message("echo one"))
     world.until(lambda: server.sent and 101 in offsets(server))
+    world.until(lambda: not world.source("bot").is_sending())
     world.channels.close()
     server.token = "777:" + "B" * 35
     monkeypatch.setenv("SECRET", server.token)
@@ -137,7 +139,7 @@ def test_another_bot_begins_with_ids_of_its_own(started, monkeypatch):
 def test_a_new_token_of_the_same_bot_repeats_nothing(started, monkeypatch):
     world, server = started(ALLOWED)
     server.message(7, "echo one")
-    world.until(lambda: server.sent and not world.source("bot")._is_under_way("sendMessage"))
+    world.until(lambda: server.sent and not world.source("bot").is_sending())
     world.channels.close()
     server.token = TOKEN.partition(":")[0] + ":another"
     monkeypatch.setenv("SECRET", server.token)

@@ -220,7 +220,7 @@ def test_the_code_says_whether_limits_alone_were_in_the_way(clockwork, limited, 
     )
     ended = []
     it.agent.begin(
-        turn(it.agent.image, "hello", it.agent.chain(), History(65536)),
+        turn(it.agent.setup, "hello", it.agent.chain(), History(65536)),
         lambda value, error, now: ended.append(error),
         it.now,
     )
