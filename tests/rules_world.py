@@ -35,7 +35,7 @@ RULE = '[[rule]]\nname = "r"\ncall = "water"\narguments = { seconds = 3 }\n'
 TOOLS = """
 def read_soil() -> dict:
     \"\"\"Read the soil.\"\"\"
-    return {"percent": 20}
+    return {"percent": 20, "dry": True}
 
 
 def water(seconds: int) -> str:
@@ -57,7 +57,12 @@ def project(
     folder.mkdir(exist_ok=True, parents=True)
 
     def tool(name, properties, **fields):
-        schema = {"type": "object", "properties": properties, "required": list(properties)}
+        schema = {
+            "type": "object",
+            "properties": properties,
+            "required": list(properties),
+            "additionalProperties": False,
+        }
         return {"inline": {"name": name, "description": "x", "input_schema": schema, **fields}}
 
     seconds = {"seconds": {"type": "integer", "maximum": 60}}

@@ -33,7 +33,9 @@ def from_iso8601(text: str):
     ):
         return None
     return (
-        ((_days(year, month, day) * 24 + hour) * 60 + minute - offset) * 60000 + second * 1000 + ms
+        ((days_of(year, month, day) * 24 + hour) * 60 + minute - offset) * 60000
+        + second * 1000
+        + ms
     )
 
 
@@ -80,7 +82,7 @@ def _fraction(text: str) -> tuple:
     return ms, -offset if text[0] == "-" else offset
 
 
-def _days(year: int, month: int, day: int) -> int:
+def days_of(year: int, month: int, day: int) -> int:
     """Return the days from 1970-01-01 to a date (the days-from-civil algorithm of H. Hinnant,
     years counted from March).
     """

@@ -8,6 +8,7 @@ and rules share it.
 """
 
 from clawlite.core.base.dialect import const
+from clawlite.core.base.instant import days_of
 
 # days until a schedule comes, at most: eight years, for 29 February around 2100
 _DAYS = const(2930)
@@ -160,19 +161,13 @@ class Sun:
     def _minute(self, day: int):
         """Return the minute of *day*, counted from 1970-01-01, between those of two weeks."""
         year, _, _ = date_of(day)
-        in_year = day - day_of(year)
+        in_year = day - days_of(year, 1, 1)
         week, rest = in_year // 7, in_year % 7
         first, then = self._weeks[week], self._weeks[(week + 1) % len(self._weeks)]
         if first is None or then is None:
             return None
         begin, end = first[self._is_set], then[self._is_set]
         return begin + (end - begin) * rest // 7
-
-
-def day_of(year: int) -> int:
-    """Return 1 January of *year*, counted in days from 1970-01-01."""
-    year -= 1  # years counted from March: January belongs to the one before
-    return 365 * year + year // 4 - year // 100 + year // 400 + 306 - 719468
 
 
 def date_of(day: int) -> tuple:

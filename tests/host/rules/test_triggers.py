@@ -3,7 +3,6 @@ one clear message for each mistake.
 """
 
 import datetime
-import json
 import pathlib
 import re
 import tomllib
@@ -13,14 +12,16 @@ import cddl_verifier
 import pytest
 import tomli_w
 from host.manifest.test_single_mistakes import mistakes
+from rules_world import ALLOW, READING, RULE, project
 
+from clawlite.core.base.instant import days_of
 from clawlite.core.rules import table
-from clawlite.core.rules.schedule import Sun, Zone, day_of
+from clawlite.core.rules.schedule import Sun, Zone
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards, profile
 from clawlite.host.compiler import compiler
 from clawlite.host.fit import board_fit
-from clawlite.host.manifest import lint_warnings, manifest
+from clawlite.host.manifest import lint_warnings
 from clawlite.host.providers.rule_calls import Callable
 from clawlite.host.rules import sun_table, triggers, zone_changes
 from clawlite.linux.files.files import image_of
@@ -28,21 +29,7 @@ from clawlite.linux.files.files import image_of
 GRAMMAR = (
     pathlib.Path(__file__).parents[3] / "clawlite" / "host" / "image" / "image.cddl"
 ).read_text()
-TOOLS = """
-def read_soil(board) -> dict:
-    \"\"\"Read the soil.\"\"\"
-    return {"percent": 20, "dry": True}
-
-
-def water(seconds: int, board) -> str:
-    \"\"\"Water.\"\"\"
-    return "done"
-"""
 PINS = """
-[[pins]]
-name = "door"
-pin = 4
-kind = "input"
 [[pins]]
 name = "pump"
 pin = 5
@@ -52,8 +39,6 @@ name = "probe"
 pin = 26
 kind = "adc"
 """
-READING = '[[reading]]\nname = "soil"\ntool = "read-soil"\nfield = "percent"\nevery = "60s"\n'
-RULE = '[[rule]]\nname = "r"\ncall = "water"\narguments = { seconds = 3 }\n'
 
 
 def check(rule: str, data: bytes):
@@ -63,56 +48,8 @@ def check(rule: str, data: bytes):
 
 
 def load(folder, rules: str, settings: str = "", autonomy: str = "autonomous", approval=None):
-    folder.mkdir(exist_ok=True, parents=True)
-
-    def tool(name, properties, **more):
-        schema = {
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
-        return {"inline": {"name": name, "description": "x", "input_schema": schema, **more}}
-
-    ask = {"id": "a", "action": "allow", "scope": "all"}
-    if approval:
-        ask.update(action="require-approval", approval=approval)
-    spec = {
-        "identity": {"inline": {"name": "t", "personality": "x", "autonomy": autonomy}},
-        "providers": [
-            {
-                "inline": {
-                    "protocol": "custom",
-                    "endpoint": "builtin:reflex",
-                    "model": "r",
-                    "auth": {"type": "none"},
-                }
-            }
-        ],
-        "channels": [
-            {
-                "inline": {
-                    "name": "console",
-                    "type": "cli",
-                    "transport": "stdio",
-                    "auth": {"secret_ref": "C"},
-                }
-            }
-        ],
-        "tools": [
-            tool("read-soil", {}, annotations={"readOnlyHint": True}),
-            tool("water", {"seconds": {"type": "integer", "maximum": 60}}),
-        ],
-        "sandbox": {"inline": {"level": "none"}},
-        "policies": [{"inline": {"rules": [ask]}}],
-    }
-    (folder / "claw.yaml").write_text(
-        json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "ruled"}, "spec": spec})
-    )
-    (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n' + settings + PINS)
-    (folder / "reflex.toml").write_text(rules)
-    (folder / "tools.py").write_text(TOOLS)
-    return manifest.load(folder)
+    policy = [dict(ALLOW[0], action="require-approval", approval=approval)] if approval else None
+    return project(folder, rules, policy, autonomy, settings + PINS)
 
 
 def section(tmp_path, rules: str, settings: str = "") -> list:
@@ -356,7 +293,7 @@ def test_a_rule_begins_at_sunset_each_day_and_never_in_a_polar_summer():
     assert datetime.datetime.fromtimestamp(north, datetime.timezone.utc).month in (7, 8)
     for year in (2027, 2028, 2029):  # the last days of a year have their place, too
         new_year = int(datetime.datetime(year, 1, 1, tzinfo=datetime.timezone.utc).timestamp())
-        assert day_of(year) * 86400 == new_year
+        assert days_of(year, 1, 1) * 86400 == new_year
         assert 0 < sun.after(new_year - 86400) - new_year + 86400 < 86400
 
 
