@@ -451,3 +451,42 @@ def test_over_random_jumps_of_the_clock_no_time_runs_twice():
                 device.reset(random.randint(0, 7200))
         slots = device.slots("r")
         assert len(set(slots)) == len(slots) > 10, seed
+
+
+def test_a_clock_that_passes_the_last_record_is_believed():
+    device = Device([rule("r", at(7))])
+    device.pass_s(8 * HOUR)
+    device.save()
+    device.reset()
+    device.shift_s -= 3 * HOUR
+    device.start()
+    device.pass_s(2 * HOUR)
+    assert not device.engine.is_set
+    device.pass_s(HOUR + 60)
+    assert device.engine.is_set
+    device.pass_s(DAY)
+    assert device.slots("r") == [START_S + 7 * HOUR, START_S + DAY + 7 * HOUR]
+
+
+def test_the_time_in_which_it_was_off_counts_for_a_pause():
+    device = Device([rule("e", [1, 60000], pause=HOUR)])
+    device.pass_s(120)
+    device.reset(2 * HOUR)
+    device.pass_s(120)
+    assert len(device.acted) == 2
+
+
+def test_one_run_of_a_period_waits_at_most():
+    device = Device([rule("e", [1, 60000])])
+    engine = device.engine
+    device.up_ms += 60000
+    engine.poll(device.times())
+    engine.active = run = engine.next_run(device.times())
+    engine.begin(run, device.times(), True)
+    for _ in range(10):
+        device.up_ms += 60000
+        engine.poll(device.times())
+        assert engine.next_run(device.times()) is None
+    engine.end(run, "ok", "", device.times())
+    device.poll()
+    assert len(device.acted) == 1

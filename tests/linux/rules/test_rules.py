@@ -7,10 +7,12 @@ import random
 
 import pytest
 from channel_world import Source
-from rules_world import ALLOW, ASK, EPOCH_S, READING, RULE, World
+from rules_world import ALLOW, ASK, EPOCH_S, READING, RULE, World, project
 
 from clawlite.core.base.errors import ClawError
+from clawlite.host.compiler import compiler
 from clawlite.linux.channels import channel
+from clawlite.linux.files.files import image_of
 
 
 def test_a_rule_acts_through_the_pipeline_with_its_name_as_the_caller(tmp_path):
@@ -490,3 +492,44 @@ def test_a_reading_that_is_a_number_in_a_text_is_a_number(tmp_path, value, known
     world.soil = value
     world.move(61)
     assert world.rules.engine.readings[0].value == known
+
+
+def test_an_approval_holds_for_the_rule_of_the_policy_that_asked(tmp_path):
+    """The policy is looked at again: when another rule of it asks by then, it asks again."""
+    world = World(tmp_path, RULE + 'at = "08:01"\n', ASK)
+    world.move(61)
+    other = [dict(ASK[0], id="another"), *ALLOW]
+    loaded = project(tmp_path / "other", RULE + 'at = "08:01"\n', other)
+    world.agent.setup.image = image_of(compiler.build(loaded).data, "test")
+    world.answer(True)
+    assert world.acted == [] and len(world.agent.waiting) == 1
+    world.answer(True)
+    assert len(world.acted) == 1
+
+
+def test_one_process_runs_the_rules_and_another_takes_over(tmp_path):
+    first = World(tmp_path, RULE + 'every = "5m"\nat_most = "3/day"\n')
+    first.move(301)
+    second = World(tmp_path, RULE + 'every = "5m"\nat_most = "3/day"\n')
+    second.move(900)
+    assert second.acted == [] and "belong to process" in second.told[0]
+    assert second.commands.command(["/rules"])[0].startswith("The rules of this agent run in proc")
+    with pytest.raises(ClawError):
+        second.commands.begin("claw.rule.list", {})
+    first.rules.close()
+    second.move(1000)
+    assert len(second.acted) == 2  # what the first has counted counts
+    second.rules.close()
+
+
+def test_an_agent_that_failed_goes_on_with_its_rules(tmp_path):
+    world = World(tmp_path, RULE + 'at = "08:01"\n', ASK)
+    world.move(61)
+    assert len(world.agent.waiting) == 1
+    world.agent.lifecycle.fail(ClawError("the disk failed", "mend it"), world.ms)
+    world.settle()
+    assert world.agent.waiting == []
+    world.move(120)  # it starts again by itself
+    assert world.agent.is_ready and len(world.agent.waiting) == 1
+    world.answer(True)
+    assert len(world.acted) == 1
