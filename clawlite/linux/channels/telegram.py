@@ -33,7 +33,7 @@ from clawlite.linux.channels.access import RECEIPTS, THREADS, TYPING
 from clawlite.linux.channels.delivery import Delivery
 from clawlite.linux.channels.inbox import Item
 from clawlite.linux.channels.telegram_update import is_int, moved, read, seconds_of
-from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.io.jsontext import dumps, loads, loads_mended
 from clawlite.linux.net.connections import Connections
 from clawlite.linux.secrets.secrets import resolve, stores
 
@@ -339,7 +339,7 @@ class Telegram:
         now, said = self._channel.now_ms(), None
         if error is None:
             try:
-                said = loads(asked.body)
+                said = loads_mended(bytes(asked.body))
             except ClawError:
                 error = ProviderError(
                     "HTTP %d: no JSON came" % asked.status, "check base_url in clawlite.toml"

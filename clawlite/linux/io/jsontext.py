@@ -164,6 +164,21 @@ def loads(data: bytes):
     return value
 
 
+def loads_mended(data: bytes):
+    """Return what ``loads`` returns, with a replacement character for what is no Unicode (half of
+    an emoji, say): one text of a stranger must not hide all others.  Raises ``ParseError``.
+    """
+    try:
+        return loads(data)
+    except ParseError:
+        from clawlite.core.base.mended import mended_json
+
+        mended = mended_json(data)
+        if mended is data:
+            raise
+    return loads(mended)
+
+
 def request(data: bytes):
     """Return what ``loads`` returns, or raise what it raises, in two thirds of its time for most
     requests.

@@ -72,3 +72,16 @@ def test_while_the_disk_is_full_nobody_is_told_the_same_again(started, monkeypat
     world.until(lambda: ("7", "You said: first") in texts(server))
     world.until(lambda: not bot.is_sending())
     assert len(server.sent) == 2
+
+
+def test_half_an_emoji_blocks_nothing(started):
+    """A client may cut a text between the two halves; JSON can say that, and no UTF-8 can."""
+    world, server = started(ALLOWED)
+    server.message(66, "half \ud83d")
+    server.message(7, "echo half \ud83d")
+    server.message(7, "echo whole \U0001f600")
+    world.until(lambda: len(server.sent) == 2)
+    assert [text for _, text in texts(server)] == [
+        "You said: half \ufffd",
+        "You said: whole \U0001f600",
+    ]
