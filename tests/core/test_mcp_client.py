@@ -493,6 +493,24 @@ def test_lines_that_are_no_messages_are_skipped_and_counted():
         assert "answer nothing" in broken(one, data * (MAX_UNASKED + 1))
 
 
+def test_half_an_emoji_loses_no_answer():
+    """JavaScript cuts a text anywhere; our readers refuse the half that it writes then."""
+
+    def strict(data):
+        if b"\\ud83d" in data:
+            raise ParseError("half of a surrogate pair")
+        return loads(data)
+
+    for cut in (b"\\ud83d", b"\xf0\x9f"):
+        one = MCPClient((strict, json.dumps), "1", 0)
+        one.feed(line(0, {"supportedVersions": [STATELESS]}))
+        one.feed(line(1, {"tools": [ECHO]}))
+        one.call("a", "echo", {})
+        answer = line(2, {"content": [{"type": "text", "text": "grin CUT"}]})
+        ((_, (good, text)),) = one.feed(answer.replace(b"CUT", cut))
+        assert good and text.rstrip("\ufffd") == "grin " and text != "grin ", text
+
+
 def test_blank_lines_are_counted():
     one = ready()
     one.feed(b" \r\n" * MAX_UNASKED)
