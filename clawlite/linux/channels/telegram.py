@@ -54,6 +54,7 @@ MAX_AGE_S = 3600
 QUOTED = 3  # messages that are too old, of which an answer shows the beginning
 _PAUSES_MS = (1000, 2000, 5000, 15000, 60000)
 _TRIES = 4
+_NO_TOKEN = (401, 404)  # of the Bot API: the token is none, or none any more
 
 
 class TooLong(ProviderError):
@@ -385,7 +386,8 @@ class Telegram:
         if asked.status == 400 and is_int(new) and chat not in self._moved:
             self._follow(chat, str(new))
             self._send_ms, may_pass = 0, True
-        if not asked.connection.is_sent:  # it is no fault of the message, and waits for the network
+        # no fault of the message: it waits for the network, or for another token of the bot
+        if not asked.connection.is_sent or asked.status in _NO_TOKEN:
             may_pass, asked.tries = True, asked.tries - 1
         # without a status it may have arrived, and a second copy would be worse than none; 403:
         # the person has blocked the bot, for example, so another try would not help

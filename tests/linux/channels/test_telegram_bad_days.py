@@ -51,6 +51,22 @@ def test_an_answer_waits_until_the_network_is_there(started):
     world.until(lambda: not bot._kept.inbox.waiting)
 
 
+def test_an_answer_waits_for_another_token_of_the_bot(started, monkeypatch):
+    """@BotFather has revoked the token: it is set again, and the agent started again."""
+    world, server = started(ALLOWED)
+    server.faults += [("sendMessage", 401, {"ok": False, "description": "Unauthorized"})] * 6
+    server.message(7, "echo hello")
+    bot = world.source("bot")
+    for left in (5, 4, 3, 2, 1):
+        world.until(lambda left=left: len(server.faults) == left and bot._out)
+        world.ms = max(world.ms, bot._send_ms)
+    world.channels.close()
+    server.faults.clear()
+    world.opened()
+    world.until(lambda: server.sent)
+    assert texts(server) == [("7", "You said: hello")]
+
+
 @pytest.mark.parametrize("text", ["/approve 9", None, "echo hello"])
 def test_while_the_disk_is_full_nobody_is_told_the_same_again(started, monkeypatch, text):
     """What cannot be put on record comes again; it is judged once."""
