@@ -8,7 +8,8 @@ import shutil
 from importlib import import_module
 
 import pytest
-from agents import ROOT, Agent, clawlite, linux, tool_call
+from agents import ROOT, Agent, clawlite, eventually, linux, tool_call
+from bot_server import TOKEN, BotServer
 
 from clawlite.linux.io import replaced
 
@@ -135,3 +136,37 @@ def test_a_module_that_nobody_finds_is_being_replaced():
             import_module("clawlite.nowhere")
     finally:
         watch.stop()
+
+
+CHANNEL = """\
+  channels:
+    - inline: { name: bot, type: telegram, transport: polling, auth: { secret_ref: BOT },
+                access_control: { mode: allowlist, allowed_ids: ["7"] } }
+"""
+
+
+@pytest.mark.parametrize("how", ["another", "removed"])
+def test_a_message_that_comes_then_is_answered_once_after_the_next_start(place, how):
+    with BotServer(TOKEN) as server:
+        (place / "agent/claw.yaml").write_text(CLAW + CHANNEL)
+        settings = 'reflex = "rules.toml"\n[telegram]\nbase_url = "%s"\n' % server.url
+        (place / "agent/clawlite.toml").write_text(settings)
+        done = clawlite("build", cwd=place / "agent")
+        assert done.returncode == 0, done.stderr
+        env = {"PYTHONPATH": str(place / "package"), "BOT": TOKEN}
+        words = linux("run", place / "agent/claw.cbor")
+        with Agent(words, place, env=env) as agent:
+            server.message(7, "hi")
+            eventually(lambda: len(server.sent) == 1)
+            replace(place, how)
+            server.message(7, "hi")
+            server.message(7, "hi")
+            assert agent.wait() == 1
+            assert "bug" not in agent.errors() and "Traceback" not in agent.errors()
+        if how == "removed":
+            shutil.copytree(ROOT / "clawlite", place / "package/clawlite", ignore=IGNORED)
+        with Agent(words, place, env=env):
+            eventually(lambda: len(server.sent) >= 3)
+            server.message(7, "hi")
+            eventually(lambda: len(server.sent) >= 4)
+        assert [one["text"] for one in server.sent] == ["hello"] * 4
