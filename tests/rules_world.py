@@ -112,11 +112,12 @@ class World:
     acted   [(tool, arguments, wall s), ...] of tools with side effects
     told, logged   what people and the log are told
     soil    what the reading answers, or an exception
+    hold_stores  True: a call waits for its meter
     hold    True: tools with side effects begin and do not end, until ``finish``
     """
 
     def __init__(self, folder, rules: str, policy=None, hold: bool = False, **more):
-        self.folder, self.hold = folder, hold
+        self.folder, self.hold, self.hold_stores = folder, hold, False
         self.data = compiler.build(project(folder / "project", rules, policy, **more)).data
         self.ms, self.wall_s = 10000, EPOCH_S
         self.acted, self.told, self.logged, self.held = [], [], [], []
@@ -198,6 +199,9 @@ class World:
             self.held.append(task)
             if not self.hold:
                 self.finish()
+        elif kind == E.STORE:
+            if not self.hold_stores:
+                self.agent.done(rest[0], (True, True), self.ms)
         elif kind == E.KEEP:
             self.kept.append(rest)
             self.agent.done(rest[0], (True, []), self.ms)

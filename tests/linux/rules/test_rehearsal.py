@@ -105,3 +105,13 @@ def test_what_cannot_be_played(tmp_path, words, said):
     (tmp_path / "p/bad.jsonl").write_text('{"at": true, "reading": "soil", "value": 1}\n')
     found = clawlite("rehearse", *words, cwd=tmp_path / "p")
     assert found.returncode in (1, 2) and said in found.stderr, found
+
+
+def test_a_value_that_is_old_is_none(tmp_path):
+    world = World(tmp_path, READING + RULE + 'every = "1h"\nif = "soil < 30"\n')
+    image, to_s = image_of(world.data, "test"), EPOCH_S + 5 * 3600 + 1
+    samples = [(EPOCH_S + at, "soil", 20) for at in range(0, 2 * 3600 + 1, 60)]
+    one = Rehearsal(image, samples, EPOCH_S, to_s)
+    one.play()
+    assert [run["at"] - EPOCH_S for run in one.runs] == [3600, 7200]
+    assert "there is no value" in " ".join(one.skipped["r"])

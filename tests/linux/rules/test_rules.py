@@ -533,3 +533,38 @@ def test_an_agent_that_failed_goes_on_with_its_rules(tmp_path):
     assert world.agent.is_ready and len(world.agent.waiting) == 1
     world.answer(True)
     assert len(world.acted) == 1
+
+
+def test_the_first_step_that_fits_is_said(tmp_path):
+    written = (
+        RULE
+        + 'every = "5m"\n'
+        + 'then = [{ if = "failed", say = "ill" }, { if = "result == \\"done\\"", say = "fine" }, '
+        + '{ say = "odd" }]\n'
+    )
+    world = World(tmp_path, written)
+    world.move(301)
+    assert world.told == ["[rule r] fine"]
+
+
+def test_samples_are_written_together(tmp_path):
+    world = World(tmp_path, READING.replace("60s", "1s"))
+    writes, run = [], world.rules.samples._run
+    world.rules.samples._run = lambda work: writes.append(1) or run(work)
+    world.move(300)
+    assert 9 <= len(writes) <= 11
+    assert len(world.rules.samples.since(0)) == 301
+
+
+@pytest.mark.parametrize("missed", ["skip", "once"])
+def test_a_run_that_was_cut_before_its_tool_began_begins_again(tmp_path, missed):
+    limits = {"inline": {"rules": ALLOW, "rate_limits": {"tool_calls_per_minute": 9}}}
+    written = RULE + 'at = "08:01"\nmissed = "%s"\n' % missed
+    world = World(tmp_path, written, policies=[limits])
+    world.hold_stores = True
+    world.move(61)
+    world.agent.lifecycle.fail(ClawError("the disk failed", "mend it"), world.ms)
+    world.settle()
+    world.hold_stores = False
+    world.move(120)
+    assert len(world.acted) == 1 and len(world.events("rule.run")) == 1
