@@ -28,7 +28,7 @@ def swarm() -> Swarm:
 class Engine:
     """An engine whose log the test writes; what this process appends is there at once."""
 
-    address = "test://"
+    address, most_bytes = "test://", None
 
     def __init__(self):
         self.come, self.asked, self.position = [], [], 0
