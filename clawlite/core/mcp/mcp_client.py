@@ -242,20 +242,22 @@ class MCPClient:
             message = self._loads(line)
         except ClawError:
             message = self._mended(line)
+            if message is None:
+                raise Broken("it sent what is not JSON: %s" % _start(line)) from None
         if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
             raise Broken("it sent what is not JSON-RPC: %s" % _start(line))
         return message
 
     def _mended(self, line: bytes):
-        """Return the value of a line that is JSON but for text that is no Unicode: JavaScript cuts
-        a text between the halves of an emoji, and writes the half.  Raises ``Broken``.
+        """Return the value of a line that is JSON but for text that is no Unicode, else None:
+        JavaScript cuts a text between the halves of an emoji, and writes the half.
         """
         from clawlite.core.base.mended import mended_json
 
         try:
             return self._loads(mended_json(line))
         except ClawError:
-            raise Broken("it sent what is not JSON: %s" % _start(line)) from None
+            return None
 
     def _taken(self, message: dict, done: list):
         if "method" in message:

@@ -162,7 +162,9 @@ class Embedder(Provider):
         """
         found, sent = [None] * len(texts), list(texts)
         waiting, largest, is_divided = [(0, len(texts))], 0, False
-        error = ProviderError("its answer has something else for this text")
+        error = ProviderError(
+            "its answer has something else for this text", "store a shorter text, or another"
+        )
         while waiting:
             first, last = waiting.pop()
             try:
