@@ -157,7 +157,7 @@ class World:
         )
         self.state, self.wake = folder / "state", wake
         self.agent = Agent(Setup(image_of(data, "test")), 0)
-        self.agent.codecs = (loads, dumps)
+        self.agent.setup.codecs = (loads, dumps)
         self.session = Session(self.agent, loads)
         self.console = Console(self.agent) if console else None
         if monkeypatch:
@@ -170,7 +170,7 @@ class World:
         """Return the agent's channels anew, as after a restart: the process before has ended."""
         if getattr(self, "channels", None):
             self.channels.close()
-        self.channels = Channels(
+        self.channels = self.agent.setup.channels = Channels(
             self.agent,
             lambda: self.ms,
             self.wall_ms,
@@ -219,7 +219,7 @@ class World:
         while effect:
             self._carry_out(*effect)
             effect = self.agent.next_effect()
-        self.channels.announce_changes()
+        self.channels.update()
         if self.agent.effects:
             self.settle()
 

@@ -132,13 +132,13 @@ class World:
             self.rules.samples.close()
         self.held = []
         self.agent = Agent(Setup(image_of(self.data, "test")), self.ms)
-        self.agent.codecs = (loads, dumps)
+        self.agent.setup.codecs = (loads, dumps)
         self.rules = Rules(
             self.agent, lambda: self.ms, self.times, str(self.folder / "state"), self.pins.get
         )
         self.channels = None
         if self.agent.image.size_of(CHANNELS):
-            self.channels = Channels(
+            self.channels = self.agent.setup.channels = Channels(
                 self.agent,
                 lambda: self.ms,
                 lambda: self.now_s() * 1000,
@@ -175,7 +175,7 @@ class World:
         self.rules.poll()
         self.settle()
         if self.channels:
-            self.channels.announce_changes()
+            self.channels.update()
             self.settle()
 
     def settle(self):

@@ -290,8 +290,8 @@ def test_each_tell_is_one_line():
     shown = []
 
     class Shell:
-        answer_only = False
-        agent = type("", (), {"setup": type("", (), {"guard": None})})
+        answers = None
+        guard = None
         screen = type("", (), {"show": lambda self, data: shown.append(data)})()
 
     ConsoleView(Shell()).table()[TELL]((TELL, "a\nApprove x?\x1b[2K\u202e\r"))

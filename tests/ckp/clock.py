@@ -40,8 +40,8 @@ class Clockwork:
         self.now, self.sent, self.ran, self.opened = 0, [], [], {}
         self.on_open = lambda task: None
         self.agent = Agent(Setup(open_image(str(world.served))), 0)
-        self.agent.codecs, self.agent.keep_bytes = (loads, dumps), 65536
-        self.agent.meter = Meter(lambda: (self.now, EPOCH_S + self.now // 1000), dict)
+        self.agent.setup.codecs, self.agent.setup.keep_bytes = (loads, dumps), 65536
+        self.agent.setup.meter = Meter(lambda: (self.now, EPOCH_S + self.now // 1000), dict)
         database = Database(str(world.state / "memory"))
         self.stores = Stores(
             database,
@@ -52,12 +52,12 @@ class Clockwork:
         )
         if self.agent.image.size_of(MEMORY):
             methods = Memories(self.agent)
-            self.agent.memories = lambda: methods
+            self.agent.setup.memories = lambda: methods
         self.session = Session(self.agent, loads)
         self.session.set_clock(EPOCH_S, 0)
         self.channels = None
         if self.agent.image.size_of(CHANNELS):
-            self.channels = Channels(
+            self.channels = self.agent.setup.channels = Channels(
                 self.agent, lambda: self.now, lambda: EPOCH_S * 1000 + self.now, bytes
             )
         self.agent.start(0)

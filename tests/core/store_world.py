@@ -110,7 +110,10 @@ class Kept:
 
         image = self._agent.image
         return lasting(
-            work, store_of(stores(image), image.agent.identity), history, self._agent.keep_bytes
+            work,
+            store_of(stores(image), image.agent.identity),
+            history,
+            self._agent.setup.keep_bytes,
         )
 
     def close(self):

@@ -418,7 +418,7 @@ def test_memory_says_what_is_kept():
         "<> >",
     ]
     it = player()
-    it.agent.keep_bytes = 1000
+    it.agent.setup.keep_bytes = 1000
     kept = (
         "Its providers see this conversation again: %s, %d bytes of text; above 1000 bytes the "
         "oldest are forgotten."

@@ -100,9 +100,9 @@ def test_8_a_start_that_works_goes_to_ready():
 
 def test_8_a_start_that_fails_is_an_error_and_is_tried_again():
     agent = made()
-    agent.lifecycle.on_start, calls = failing(2)
+    agent.setup.on_start, calls = failing(2)
     told = []
-    agent.lifecycle.on_failure = lambda error, pause_ms: told.append((error.message, pause_ms))
+    agent.setup.on_failure = lambda error, pause_ms: told.append((error.message, pause_ms))
     agent.start(0)
     assert agent.lifecycle.state == "ERROR" and agent.deadline() == 1000
     events = taken(agent)
@@ -128,9 +128,9 @@ def test_8_a_start_that_fails_is_an_error_and_is_tried_again():
 
 def test_8_what_is_unrecoverable_stops_with_1():
     agent = made()
-    agent.lifecycle.on_start, calls = failing(99)
+    agent.setup.on_start, calls = failing(99)
     told = []
-    agent.lifecycle.on_failure = lambda error, pause_ms: told.append(pause_ms)
+    agent.setup.on_failure = lambda error, pause_ms: told.append(pause_ms)
     agent.start(0)
     for at in (1000, 3000, 7000):
         agent.tick(at)
@@ -237,7 +237,7 @@ def test_8_what_cannot_be_ended_does_not_keep_an_agent_from_its_end():
 
 def test_8_an_operator_may_stop_an_agent_in_error_and_start_it_again():
     agent = made()
-    agent.lifecycle.on_start, calls = failing(1)
+    agent.setup.on_start, calls = failing(1)
     agent.start(0)
     agent.stop(50, lambda drained, now_ms: None, 3)
     agent.tick(5000)

@@ -8,7 +8,6 @@ from test_provider import Image, World, meter_of, ok, row
 from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ProviderError
 from clawlite.core.net.oauth2 import encoded, token_of
-from clawlite.core.providers.provider_order import ProviderOrder
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
 
@@ -38,7 +37,7 @@ def asked_after(life, moments):
     "h" for the provider.
     """
     clock, said = [0], ""
-    chain = ProviderOrder(
+    chain = transcripts.order(
         Image([row(auth=3, oauth2=SERVER)]),
         transcripts.decoder(),
         meter_of(lambda: (clock[0], None)),

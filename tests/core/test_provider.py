@@ -8,8 +8,7 @@ from clawlite.core.base import effect as E
 from clawlite.core.base.effect import Result
 from clawlite.core.base.errors import ClawError, ProviderError, QuotaExceeded
 from clawlite.core.policy.meter import Meter
-from clawlite.core.providers.provider import CONSTANT, EXPONENTIAL, LINEAR, Provider
-from clawlite.core.providers.provider_order import ProviderOrder
+from clawlite.core.providers.provider import CONSTANT, EXPONENTIAL, LINEAR
 from clawlite.core.providers.repetition import Repetition
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
@@ -166,10 +165,16 @@ def chunked(parts):
     return [parts[0]] + [b"%x\r\n%s\r\n" % (len(part), part) for part in parts[1:]] + [b"0\r\n\r\n"]
 
 
-def ask(world, *rows, text="hello", meter=None):
+def ask(world, *rows, text="hello", meter=None, repetition=None):
     history = History(65536)
     history.begin(Message("user", text))
-    chain = ProviderOrder(Image(list(rows)), transcripts.decoder(), meter or meter_of(), 65536)
+    chain = transcripts.order(
+        Image(list(rows)),
+        transcripts.decoder(),
+        meter or meter_of(),
+        65536,
+        repetition=repetition,
+    )
     return world.run(chain.ask(history))
 
 
@@ -181,8 +186,12 @@ def failed(world, *rows, text="xyzzy", **more):
     history.begin(Message("user", text))
     image = Image(list(rows))
     image.agent.providers = image.agent.providers[:-1]
-    chain = ProviderOrder(
-        image, transcripts.decoder(), more.get("meter") or meter_of(), more.get("keep", 65536)
+    chain = transcripts.order(
+        image,
+        transcripts.decoder(),
+        more.get("meter") or meter_of(),
+        more.get("keep", 65536),
+        repetition=more.get("repetition"),
     )
     try:
         world.run(chain.ask(history))
@@ -195,14 +204,10 @@ def test_an_answer_that_only_repeats_itself_is_ended_and_not_tried_again():
     piece = b"""data: {"choices":[{"index":0,"delta":{"content":"%s"}}]}
 
 """ % (b"ha " * 20)
-    Provider.repetition = Repetition
-    try:
-        world = World(chunked([STREAM[0]] + [piece] * 100))
-        e = failed(world, row(stream=True))
-        world = World(chunked([STREAM[0]] + [piece] * 100))
-        reply = ask(world, row(stream=True))
-    finally:
-        Provider.repetition = None
+    world = World(chunked([STREAM[0]] + [piece] * 100))
+    e = failed(world, row(stream=True), repetition=Repetition)
+    world = World(chunked([STREAM[0]] + [piece] * 100))
+    reply = ask(world, row(stream=True), repetition=Repetition)
     assert e.message == "provider p: the answer repeated itself and was cut (tried 1 of 3)"
     assert reply.text == "From rules." and len(world.requests) == 1
 
@@ -235,7 +240,7 @@ def talk(turns: int, text: str, **more):
     """Yield the bodies of the requests of a conversation."""
     world = World()
     history = History(65536)
-    chain = ProviderOrder(Image([row(**more)]), transcripts.decoder(), meter_of(), 65536)
+    chain = transcripts.order(Image([row(**more)]), transcripts.decoder(), meter_of(), 65536)
     for turn in range(turns):
         history.begin(Message("user", "%d %s" % (turn, text)))
         world.connections.append(ok())
@@ -468,7 +473,7 @@ def test_a_turn_stays_with_who_answers_it():
     world = World(["refused"], ["refused"])
     history, chain = (
         History(65536),
-        ProviderOrder(Image([row("a", 1)]), transcripts.decoder(), meter_of(), 65536),
+        transcripts.order(Image([row("a", 1)]), transcripts.decoder(), meter_of(), 65536),
     )
     history.begin(Message("user", "hello"))
     assert world.run(chain.ask(history)).text == "From rules."
@@ -639,7 +644,7 @@ def test_rules_do_not_pass_the_result_of_a_models_tool_off_as_an_answer():
     )
     history = History(65536)
     history.begin(Message("user", "hello"))
-    chain = ProviderOrder(Image([row(attempts=1)]), transcripts.decoder(), meter_of(), 65536)
+    chain = transcripts.order(Image([row(attempts=1)]), transcripts.decoder(), meter_of(), 65536)
     world = World(ok(call), ["connection refused"])
     reply = world.run(chain.ask(history))
     history.turn.append(Message("assistant", "", [("a", "t", "{}")]))
@@ -658,12 +663,14 @@ def test_a_turn_that_no_provider_could_answer_is_marked():
     for text, is_broken in (("hello", False), ("xyzzy", True)):
         history = History(65536)
         history.begin(Message("user", text))
-        chain = ProviderOrder(Image([row(attempts=1)]), transcripts.decoder(), meter_of(), 65536)
+        chain = transcripts.order(
+            Image([row(attempts=1)]), transcripts.decoder(), meter_of(), 65536
+        )
         World(["connection refused"]).run(chain.ask(history))
         assert chain.broken == is_broken, text
     history = History(65536)
     history.begin(Message("user", "xyzzy"))
-    chain = ProviderOrder(Image([]), transcripts.decoder(), meter_of(), 65536)
+    chain = transcripts.order(Image([]), transcripts.decoder(), meter_of(), 65536)
     assert "no rule" in World().run(chain.ask(history)).text and not chain.broken
 
 
@@ -692,7 +699,7 @@ def cut_by(told, window, text, model="m:latest", spec=None):
     world = World(ok(answer), ok(loaded) if window else status(404))
     history = History(65536)
     history.begin(Message("user", text))
-    chain = ProviderOrder(Image([spec or row()]), transcripts.decoder(), meter_of(), 65536)
+    chain = transcripts.order(Image([spec or row()]), transcripts.decoder(), meter_of(), 65536)
     assert world.run(chain.ask(history)).text == "Hi."
     said = [line for line in world.said if "without a word" in line]
     return said, world.requests, chain._at(0)[1].told_window
@@ -731,7 +738,7 @@ def test_a_cut_is_told_once_and_looked_for_three_times():
     loaded = b'{"models":[{"name":"m","context_length":4096}]}'
     for found, looks in ((ok(loaded), 1), (status(404), 3)):
         world = World()
-        chain = ProviderOrder(Image([row()]), transcripts.decoder(), meter_of(), 65536)
+        chain = transcripts.order(Image([row()]), transcripts.decoder(), meter_of(), 65536)
         for number in range(5):
             world.connections = [ok(answer), list(found)]
             history = History(65536)

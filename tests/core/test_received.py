@@ -18,8 +18,9 @@ def reading(pieces: int, got: list):
 
 def begun(pieces: int) -> tuple:
     """Return (agent, number of the task, what it has got, what it ended with)."""
-    agent, got, ended = Agent(Setup(transcripts.read_image("gates")), 0, 4), [], []
-    agent.later = []
+    setup, got, ended = Setup(transcripts.read_image("gates")), [], []
+    setup.later = []
+    agent = Agent(setup, 0, 4)
     agent.start(0)
     number = agent.begin(reading(pieces, got), lambda value, error, _: ended.append(error), 0)
     agent.catch_up(0)

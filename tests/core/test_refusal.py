@@ -4,7 +4,6 @@ import transcripts
 from test_provider import Image, World, meter_of, ok, row, status
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.providers.provider_order import ProviderOrder
 from clawlite.core.providers.refusal import LASTS_S, fresh, setting_problem
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
@@ -90,7 +89,7 @@ class Known:
 
 
 def chain_of(known=None, **more):
-    return ProviderOrder(
+    return transcripts.order(
         Image([row(**more)]), transcripts.decoder(), meter_of(), 65536, False, known
     )
 

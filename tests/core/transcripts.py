@@ -18,6 +18,7 @@ from clawlite.core.line.frame import TOO_LONG, Framer
 from clawlite.core.memory.memory_methods import Memories
 from clawlite.core.protocol.console import Console
 from clawlite.core.protocol.session import Session
+from clawlite.core.providers.provider_order import ProviderOrder
 from clawlite.core.turns.builtin import HANDLERS
 from clawlite.core.turns.handlers import Handlers
 
@@ -76,6 +77,14 @@ def read_tools(name: str) -> dict:
     return space
 
 
+def order(image, codecs, meter, keep: int, is_behind=False, known=None, repetition=None):
+    """Return the ``ProviderOrder`` of an agent with *image*."""
+    setup = Setup(image)
+    setup.codecs, setup.meter, setup.keep_bytes = codecs, meter, keep
+    setup.is_behind, setup.dialects, setup.repetition = is_behind, known, repetition
+    return ProviderOrder(setup)
+
+
 class Player:
     """One agent on a transcript's clock.
 
@@ -94,22 +103,22 @@ class Player:
             HANDLERS, read_tools(name), SimulatedPins(image.section(PINS) or [], self.clock)
         )
         self.agent = Agent(Setup(image, guard), 0, 4)
-        self.agent.codecs = decoder()
+        self.agent.setup.codecs = decoder()
         self.session = Session(self.agent, decoder()[0])
         self.session.set_clock(1700000000, 0)
         self.framer = Framer(8192, True)
         self.console = Console(self.agent) if mode == "console" else None
         self._links = links or {}
         self._records = {}
-        self.agent.kept = self.kept
+        self.agent.setup.kept = self.kept
         self.memory = None
         if image.size_of(MEMORY):
             from store_world import Kept
 
             self.memory = Kept(self.agent, lambda: EPOCH_MS + self.at)
-            self.agent.memories = lambda: Memories(self.agent)
+            self.agent.setup.memories = lambda: Memories(self.agent)
             if self.console:
-                self.agent.lasting = self.memory.lasting
+                self.agent.setup.lasting = self.memory.lasting
 
     def clock(self) -> int:
         return self.at

@@ -43,16 +43,13 @@ class Audit:
             [],
         )
         self.it = auditing.Auditing(self, self, [True, False, True, kept_s], "/disk")
-        self.on_start()
+        self.it.start()
 
     def epoch_s(self):
         return clock[0]
 
     def now_ms(self):
         return 0
-
-    def carry_out(self, effect):
-        pass
 
     def fail(self, error, now_ms):
         self.errors.append(error)
@@ -61,7 +58,7 @@ class Audit:
         return [None, None, None, None, [], False]
 
     def write(self, number: int, text: str = ""):
-        self.carry_out(
+        self.it.take(
             (
                 LOG,
                 {

@@ -23,8 +23,8 @@ class Clockwork:
     def __init__(self, folder, *providers, **more):
         self.now = 0
         self.agent = Agent(Setup(open_image(str(build(folder / "project", *providers, **more)))), 0)
-        self.agent.codecs, self.agent.keep_bytes = (loads, dumps), 65536
-        self.agent.meter = Meter(lambda: (self.now, 20000 * 86400), dict)
+        self.agent.setup.codecs, self.agent.setup.keep_bytes = (loads, dumps), 65536
+        self.agent.setup.meter = Meter(lambda: (self.now, 20000 * 86400), dict)
         self.session, self.console = Session(self.agent, loads), Console(self.agent)
         self.said, self.sent, self.ran, self.requests, self.open = "", [], [], 0, set()
         self.agent.start(0)

@@ -55,40 +55,17 @@ _MS = const(1)  # RECEIVE, SLEEP
 
 
 class Agent:
-    """One agent, and its seams: what a shell hands in.
+    """One agent.
 
     setup      ``agent_setup.Setup``; its ``image`` is the agent's
     max_tasks  int, how many turns and calls may be under way at once
 
-    Each seam below is an attribute that a shell sets before it starts the agent, and only where it
-    has what the seam is for; None, or the value in brackets, says that it has not.
-
-    emit        function(effect) for LOG, SEND and the KEEP of an end: carries them out at once,
-                while no effect waits [adds it to ``effects``]
-    run         function(task, tool, arguments, due_ms) -> (outcome or None, now_ms), likewise for
-                RUN
-    later       list, of a shell with little stack: (task, value, error) of tasks that ``drive``
-                carries on from the shell's loop.  An error of RECEIVE says that the value is of a
-                connection: it is dropped when the task waits for none any more.
-    on_wait     function(task, now_ms): another approval waits first now; task is None when none
-                does
-    calls       list, of a console: the last 8 (tool.call event, how its approval was answered)
-    prepare     function(), called before the first turn: sets ``codecs`` and ``meter``
-    codecs      (loads, dumps) of JSON, for remote providers
-    meter       ``meter.Meter``
-    keep_bytes  int, of a conversation, and of one answer in it: what remote providers see again [0]
-    dialects    what keeps which requests model servers want (``Provider.known``)
-    is_behind   bool, a gateway asks the remote providers for this device [False]
-    memories    function() -> the methods of the stores
-    lasting     function(work, history, once) -> the work of a turn that goes on with what was said
-                in earlier sessions
-    kept        function() and function(key): what is on record (core/idempotency)
-    adopt       function(manifest, is_free) -> bool, checks what claw.initialize brings; True: the
-                manifest's agent takes over, which it may only where *is_free* is true
-    channels    linux/channels/channels.py
-    conditions  tuple of functions, each returns a line of /status [()]
-    commands    tuple of functions(words) of more console commands: each returns lines, None for a
-                command of others; to /help what it adds there [()]
+    on_wait    list of functions(task, now_ms), which who wants to know adds: another approval waits
+               first now; task is None when none does
+    commands   list of functions(words) of more console commands, likewise: each returns lines, None
+               for a command of others; to /help what it adds there
+    calls      list of the last 8 (tool.call event, how its approval was answered); None until
+               somebody asks for it (``keep_calls``)
     """
 
     has_spoken = False  # a turn has said something since the console put its question, or ever
@@ -97,27 +74,16 @@ class Agent:
         self.setup = setup
         self.image = setup.image
         self.effects = []
-        self.emit = self.effects.append
+        self.emit = setup.emit or self.effects.append
+        self._run_tool = setup.run_tool
+        self.later = setup.later
         self.tasks = {}
         self.lifecycle = Lifecycle(self, now_ms)
         self.waiting = []  # tasks with an approval, in the order in which they asked
-        self.on_wait = None
+        self.on_wait = []
+        self.commands = []
         self.calls = None
-        self.prepare = None
-        self.codecs = None
-        self.is_behind = False
-        self.dialects = None
-        self.meter = None
         self.idempotency = None  # idempotency.Idempotency, from the operator's first tool call on
-        self.memories = None
-        self.lasting = None
-        self.kept = None
-        self.keep_bytes = 0
-        self.run = None
-        self.channels = None
-        self.adopt = None
-        self.later = None
-        self.conditions = self.commands = ()
         self.max_tasks = max_tasks
         self._last = 0
         self.providers = None  # ``ProviderOrder``, once it is asked for
@@ -125,21 +91,29 @@ class Agent:
     def chain(self):
         """Return the ``ProviderOrder`` of this agent, made when it is first asked for."""
         if self.providers is None:
-            if self.prepare:
-                self.prepare()
+            if self.setup.prepare:
+                self.setup.prepare()
             from clawlite.core.providers.provider_order import ProviderOrder
 
-            guard = self.setup.guard
-            self.providers = ProviderOrder(
-                self.image,
-                self.codecs,
-                self.meter,
-                self.keep_bytes,
-                self.is_behind,
-                self.dialects,
-                guard and guard.learn,
-            )
+            self.providers = ProviderOrder(self.setup)
         return self.providers
+
+    def requests(self, now_ms: int):
+        """Return the ``Idempotency`` of this agent, made when it is first asked for."""
+        if self.idempotency is None:
+            from clawlite.core.idempotency.idempotency import Idempotency, nothing
+
+            self.idempotency = Idempotency(self.setup.kept or nothing, now_ms)
+        self.idempotency.now_ms = now_ms
+        return self.idempotency
+
+    def keep_calls(self):
+        """Keep the last calls from now on, for who shows them."""
+        self.calls = []
+
+    def put_question(self):
+        """A person is asked now: what a turn says from now on comes after the question."""
+        self.has_spoken = False
 
     # -- lifecycle
 
@@ -185,6 +159,8 @@ class Agent:
         """Hand in the outcome of a RUN or RESOLVE effect; one for a task that was cancelled is
         dropped.
         """
+        if self.setup.hears_done:
+            self.setup.hears_done(number, outcome)
         task = self.tasks.get(number)
         if task is not None:
             # its handler was ended while a provider was asked for it
@@ -222,9 +198,9 @@ class Agent:
                 self.cancel(child, error, now_ms)
             task.close()
             self.effects.append((CANCEL, number))
-            if self.meter is not None and self.meter.owed:
-                self.effects.append((STORE, number, self.meter.owed))
-                self.meter.owed = []
+            meter = self.setup.meter
+            if meter is not None and meter.owed:
+                self.effects.append((STORE, number, meter.take_owed()))
             self.effects.append(
                 (LOG, {"event": "task.cancelled", "tool": task.tool, "reason": error.message})
             )
@@ -297,10 +273,10 @@ class Agent:
                     )
                     if task.ran_ms is None:
                         task.ran_ms = now_ms
-                    if self.run is None or self.effects:  # what was before it comes first
+                    if self._run_tool is None or self.effects:  # what was before it comes first
                         self.effects.append((RUN,) + run)
                         return
-                    value, now_ms = self.run(*run)
+                    value, now_ms = self._run_tool(*run)
                     if value is None:
                         return
                     task.tool = None
@@ -356,8 +332,8 @@ class Agent:
     # -- approvals
 
     def _ask(self, now_ms: int):
-        if self.on_wait:
-            self.on_wait(self.waiting[0] if self.waiting else None, now_ms)
+        for put in self.on_wait:
+            put(self.waiting[0] if self.waiting else None, now_ms)
 
     def _forget(self, task, now_ms: int):
         if task.approval is not None:

@@ -4,19 +4,59 @@ around it adds.
 
 
 class Setup:
-    """The setup of one agent; also the whole setup of a pipeline that runs without an agent.
+    """The setup of one agent, and of a pipeline that runs without an agent.
 
-    image      ``image.Image``
-    guard      ``guard.Guard`` (clawlite/scan), where the image has the section GUARD, or None
-    worlds     linux/tools/world_model.py, ``WorldModels``, or None; boards have none
-    workspace  the folder behind /workspace, or None
-    stop       function(tool), a generator of effects that raises while the swarm is stopped, or
-               None
+    It alone sets its fields; everybody else reads them.  A shell's own class may extend this one
+    (linux/runtime/assemble.py); a board's has fields of the same names
+    (firmware-host/micropython/runtime/device.py).  None, or the value in brackets, says that there
+    is no such thing here.  For the pipeline:
+
+    image       ``image.Image``
+    guard       ``guard.Guard`` (clawlite/scan), where the image has the section GUARD
+    worlds      linux/tools/world_model.py, ``WorldModels``; boards have none
+    workspace   the folder behind /workspace
+    stop        function(tool), a generator of effects that raises while the swarm is stopped
+
+    For the loop, when the agent is made:
+
+    emit        function(effect) for LOG, SEND and the KEEP of an end: carries them out at once,
+                while no effect waits; else they are added to ``Agent.effects``
+    run_tool    function(task, tool, arguments, due_ms) -> (outcome or None, now_ms), likewise for
+                RUN
+    later       list, of a shell with little stack: (task, value, error) of tasks that
+                ``Agent.drive`` carries on from the shell's loop.  An error of RECEIVE says that
+                the value is of a connection: it is dropped when the task waits for none any more.
+
+    For the work of turns, calls and sessions, from the agent's start on:
+
+    on_start    function(): the work of STARTING; when it raises, the state is ERROR
+    on_failure  function(error, pause_ms), called for each ERROR; pause_ms is None when no attempt
+                follows
+    prepare     function(), called before the first turn: what providers need is there afterwards
+    codecs      (loads, dumps) of JSON, for remote providers
+    meter       ``meter.Meter`` or ``ledger.Ledger``
+    keep_bytes  int, of a conversation, and of one answer in it: what remote providers see again [0]
+    dialects    what keeps which requests model servers want (``Provider.known``)
+    repetition  ``repetition.Repetition``, where there is memory to look for it
+    is_behind   bool, a gateway asks the remote providers for this device [False]
+    memories    function() -> the methods of the stores
+    lasting     function(work, history, once) -> the work of a turn that goes on with what was said
+                in earlier sessions
+    kept        function() and function(key): what is on record (core/idempotency)
+    adopt       function(manifest, is_free) -> bool, checks what claw.initialize brings; True: the
+                manifest's agent takes over, which it may only where *is_free* is true
+    channels    linux/channels/channels.py
+    conditions  tuple of functions, each returns a line of /status [()]
+    hears_done  function(task, outcome), called before a task gets an outcome of the shell's
     """
 
-    def __init__(self, image, guard=None, worlds=None, workspace=None, stop=None):
+    worlds = workspace = stop = None
+    emit = run_tool = later = on_start = on_failure = prepare = codecs = meter = None
+    dialects = repetition = memories = lasting = kept = adopt = channels = hears_done = None
+    keep_bytes = 0
+    is_behind = False
+    conditions = ()
+
+    def __init__(self, image, guard=None):
         self.image = image
         self.guard = guard
-        self.worlds = worlds
-        self.workspace = workspace
-        self.stop = stop

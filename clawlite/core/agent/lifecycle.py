@@ -33,9 +33,6 @@ class Lifecycle:
     agent       ``agent.Agent``
     state       one of the six names
     since_ms    int, the monotonic time of the last change
-    on_start    function() or None: a shell's work in STARTING; when it raises, the state is ERROR
-    on_failure  function(error, pause_ms) or None, called for each ERROR; pause_ms is None when no
-                attempt follows
     recovery    ``recovery.Recovery``, once something has failed
     """
 
@@ -43,8 +40,6 @@ class Lifecycle:
         self._agent = agent
         self.state = INIT
         self.since_ms = now_ms
-        self.on_start = None
-        self.on_failure = None
         self.recovery = None
         self._drain = None  # [due_ms, function(drained, now_ms)]
 
@@ -81,11 +76,11 @@ class Lifecycle:
         self._agent.effects.append((LOG, event))
 
     def start(self, now_ms: int):
-        """Go to READY from INIT, STOPPED or ERROR; to ERROR when ``on_start`` fails."""
+        """Go to READY from INIT, STOPPED or ERROR; to ERROR when ``Setup.on_start`` fails."""
         self.to(STARTING, now_ms)
         try:
-            if self.on_start:
-                self.on_start()
+            if self._agent.setup.on_start:
+                self._agent.setup.on_start()
         except Exception as e:
             self.fail(e, now_ms)
             return

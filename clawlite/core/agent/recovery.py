@@ -46,8 +46,8 @@ class Recovery:
             {"error": error.message, "failures": failures, "attempt_in_ms": pause_ms},
         )
         self._end_all(now_ms)
-        if life.on_failure:
-            life.on_failure(error, pause_ms)
+        if self._agent.setup.on_failure:
+            self._agent.setup.on_failure(error, pause_ms)
         if pause_ms is None:
             life.stop(0, _stopped, now_ms)
             self._agent.effects.append((EXIT, 1))

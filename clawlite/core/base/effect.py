@@ -7,7 +7,8 @@
     (VOID, count)                          the last *count* characters that were written are void,
                                            because the answer broke off
     (PROMPT, text)                         show a prompt: the console waits for a line
-    (SEND, message)                        a JSON-RPC message (dict or list) for the operator
+    (SEND, message)                        a JSON-RPC message (dict or list) for the operator; with
+                                           a third item for one on another line than the shell's
     (LOG, event)                           a dict for the log: never stdout
     (EXIT, code)                           leave, with an exit code
     (RUN, task, tool, arguments, due_ms)   run a tool's handler                           -> done

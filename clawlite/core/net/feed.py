@@ -84,15 +84,17 @@ class Feed:
         return "## %s (%s)\n\n%s" % (self.title, how_old, self._text)
 
 
-def feeds_of(services, mode: int, device: str) -> list:
+def feeds_of(services, mode: int, device) -> list:
     """Return the ``Feed`` objects of *services* that are called in *mode*.
 
-    device  a gateway fetches for the devices that a service names, or for all when it names none
+    device  a gateway fetches for the devices that a service names, or for all when it names none;
+            None: the gateway decides
     """
     return [
         Feed(service, *row)
         for service in services
-        if service.mode == mode and (not service.devices or device in service.devices)
+        if service.mode == mode
+        and (device is None or not service.devices or device in service.devices)
         for row in service.feeds
     ]
 

@@ -43,11 +43,13 @@ class Ledger:
 
     owed = tokens = ()
 
-    def __init__(self, clock, stored, calls=None):
+    owed = ()
+
+    def __init__(self, clock, stored, calls=None, add=None):
         self._clock = clock
         self._stored = stored
         self._calls = calls or stored
-        self.add = None
+        self.add = add
         self._ahead_ms = None  # how far the time of the calls is ahead of the monotonic clock
         self._born_ms = clock()[_MONOTONIC_MS]
         self._born_ms = clock()[_MONOTONIC_MS]

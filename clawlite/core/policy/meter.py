@@ -22,14 +22,18 @@ _PERIOD = const(0)  # of what is stored
 class Meter(Ledger):
     """The meters of one agent whose providers are remote.
 
-    clock, stored, calls   see ``ledger.Ledger``
+    clock, stored, calls, add  see ``ledger.Ledger``
     per_hour               tokens of all providers, or None
     cost                   nano-dollars of all providers in a day, or None
+    on_spend               function(provider, read, written), who hears of each answer, or None
     rates                  TOKENS, COST or both: rules ask what all providers have used in a day
     """
 
-    def __init__(self, clock, stored, per_hour=None, cost=None, rates=0, calls=None):
-        super().__init__(clock, stored, calls)
+    def __init__(
+        self, clock, stored, per_hour=None, cost=None, rates=0, calls=None, add=None, on_spend=None
+    ):
+        super().__init__(clock, stored, calls, add)
+        self._on_spend = on_spend
         self._per_hour = per_hour
         self._cost = cost
         self._rates = rates
@@ -129,6 +133,11 @@ class Meter(Ledger):
         """Keep in ``owed`` the use of a cancelled answer, whose task can yield no more effects."""
         self.owed = self.owed + self.spend(provider, read, written)
 
+    def take_owed(self) -> list:
+        """Return the entries that nobody has stored yet, for who stores them now."""
+        owed, self.owed = self.owed, []
+        return owed
+
     def spend(self, provider, read: int, written: int) -> list:
         """Return [[key, period, amount], ...] for ``ledger.add``: the use of an answer, for each
         limit that exists.
@@ -136,6 +145,8 @@ class Meter(Ledger):
         read, written  tokens
         """
         self.tokens = [self.tokens[_READ] + read, self.tokens[_WRITTEN] + written]
+        if self._on_spend:
+            self._on_spend(provider, read, written)
         used = []
         if provider.per_day is not None:
             used.append((provider.name, DAY, read + written))

@@ -7,7 +7,7 @@ from binascii import unhexlify
 from clawlite.core.protocol import rpc
 from clawlite.core.base.effect import KEEP
 from clawlite.core.base.errors import InvalidParams
-from clawlite.core.idempotency.idempotency import Idempotency, IdempotentRequest, nothing
+from clawlite.core.idempotency.idempotency import IdempotentRequest
 from clawlite.core.protocol.rpc import field
 from clawlite.core.turns.tools import call
 
@@ -86,8 +86,8 @@ class Calls:
                 "context.identity: unknown identity %s" % identity[:60],
                 "this agent has: %s" % image.agent.identity,
             )
-        if "actor" in params and agent.channels:
-            agent.channels.permit(params["actor"], False)
+        if "actor" in params and agent.setup.channels:
+            agent.setup.channels.permit(params["actor"], False)
         policy = field(context, "policy", str, "context.", False) if "policy" in context else None
         sandbox = context.get("sandbox")
         if sandbox != image.agent.sandbox and "sandbox" in context:
@@ -97,7 +97,7 @@ class Calls:
                 "this agent has: %s" % image.agent.sandbox,
             )
         request = Call(
-            self._idempotency(now_ms),
+            agent.requests(now_ms),
             request_id.lower(),
             [None, arguments, identity, policy, sandbox],
         )
@@ -120,20 +120,13 @@ class Calls:
             request,
         )
 
-    def _idempotency(self, now_ms: int) -> Idempotency:
-        agent = self.agent
-        if agent.idempotency is None:
-            agent.idempotency = Idempotency(agent.kept or nothing, now_ms)
-        agent.idempotency.now_ms = now_ms
-        return agent.idempotency
-
     def answer(self, id, params: dict, approved: bool, reply, now_ms: int):
         """Approve or deny a waiting call.  An id that is unknown, expired or already answered has
         no effect, and the reply says so.
         """
-        if "actor" in params and self.agent.channels:
-            self.agent.channels.permit(params["actor"], True)
-        known = self._idempotency(now_ms).find(field(params, "request_id", str, "").lower())
+        if "actor" in params and self.agent.setup.channels:
+            self.agent.setup.channels.permit(params["actor"], True)
+        known = self.agent.requests(now_ms).find(field(params, "request_id", str, "").lower())
         reason = field(params, "reason", str, "", False)
         task = self.agent.tasks.get(known.number) if known else None
         # the calls of a composite tool may wait, too

@@ -66,7 +66,7 @@ def run(text: str, agent, history) -> list:
                 about.max_rounds,
             ),
             _providers(agent),
-        ] + [tell() for tell in agent.conditions]
+        ] + [tell() for tell in agent.setup.conditions]
         return [[line] for line in lines]
     return _of_parts(words, agent) or [
         ["No command %s.%s /help lists them." % (canonical(name, 40), _near(name, agent))]
@@ -94,7 +94,7 @@ def _providers(agent) -> str:
                 0 if number < 0 else len(said), "the rules" if number < 1 else "a recording"
             )
     text = "asks " + ", then ".join(said)
-    meter = agent.meter
+    meter = agent.setup.meter
     return text + (
         "; %d tokens read, %d written since it began" % tuple(meter.tokens)
         if meter and meter.tokens
@@ -159,11 +159,11 @@ def _skills(image) -> list:
 def _memory(agent, history) -> list:
     """Return lines about the declared stores, and about the conversation that providers see."""
     said = (
-        agent.memories().about()
-        if agent.memories
+        agent.setup.memories().about()
+        if agent.setup.memories
         else ["This agent declares no memory: nothing that it is told survives the session."]
     )
-    if not agent.keep_bytes:
+    if not agent.setup.keep_bytes:
         return said + ["Its providers answer each message by itself: no earlier turn is kept."]
     turns = size = 0
     for message in history.context()[len(history.preface) :] if history else ():
@@ -174,5 +174,5 @@ def _memory(agent, history) -> list:
     return said + [
         "Its providers see this conversation again: %d turn%s, %d bytes of text; above "
         "%d bytes the oldest are forgotten."
-        % (turns, "" if turns == 1 else "s", size, agent.keep_bytes)
+        % (turns, "" if turns == 1 else "s", size, agent.setup.keep_bytes)
     ]

@@ -45,19 +45,23 @@ class Console:
 
     agent  ``agent.Agent``
     ahead  bool, lines that came before the question may answer it: True for a script on a pipe
+    once   bool, leave after the first turn
+    answers  function(agent, task, now_ms) -> bool, or None.  True: it has answered, and nobody is
+           asked
     """
 
-    def __init__(self, agent, ahead: bool = False):
+    def __init__(self, agent, ahead: bool = False, once: bool = False, answers=None):
         self.agent = agent
         self._ahead = ahead
-        agent.on_wait = self._put_approval
-        agent.calls = []
+        agent.on_wait.append(self._put_approval)
+        agent.keep_calls()
         self.clean = True  # False once a tool or a policy refused something in a turn
         self.failed = False  # True once a turn ended with an error
         self.tool_failed = False  # True once the last tool call of a turn failed
         self.interrupted = False  # True once Ctrl-C ended a turn
-        self.once = False  # leave after the first turn
-        self.on_turn = None  # function(messages of a turn), at its end
+        self.once = once
+        self._answers = answers
+        self.on_turn = []  # functions(messages of a turn), at its end
         self._lines = []
         self.history = None  # history.History, from the first turn on
         # the turn that on_turn was last called with: a message that is refused begins none
@@ -220,7 +224,7 @@ class Console:
         elif not self.agent.is_ready:
             self._say("The agent is %s." % self.agent.lifecycle.state)
         else:
-            refusal = self.agent.channels.admit(now_ms) if self.agent.channels else ""
+            refusal = self.agent.setup.channels.admit(now_ms) if self.agent.setup.channels else ""
             if not refusal:
                 self._begin(text, now_ms, asked)
                 return
@@ -235,7 +239,7 @@ class Console:
             if self.history is None:
                 from clawlite.core.turns.history import History
 
-                self.history = History(agent.keep_bytes)
+                self.history = History(agent.setup.keep_bytes)
             if asked == _RENEW:
                 work = self.history.renew()
             elif asked:
@@ -244,8 +248,8 @@ class Console:
                 work = begin(agent.setup, asked, chain, self.history)
             else:
                 work = turn(agent.setup, text, chain, self.history)
-            if agent.lasting:
-                work = agent.lasting(work, self.history, self.once)
+            if agent.setup.lasting:
+                work = agent.setup.lasting(work, self.history, self.once)
             number = agent.begin(work, self._ended, now_ms, agent.image.agent.turn_ms)
         except Exception as e:
             self._ended(None, e, now_ms)
@@ -266,14 +270,11 @@ class Console:
             self.clean = False
         elif self.history and _has_failed(self.history.turn):
             self.tool_failed = True
-        if (
-            self.on_turn
-            and self.history
-            and self.history.turn
-            and self.history.turn is not self._told
-        ):
-            self._told = self.history.turn
-            self.on_turn(self._told)
+        turn = self.history and self.history.turn
+        if self.on_turn and turn and turn is not self._told:
+            self._told = turn
+            for hear in self.on_turn:
+                hear(turn)
         asking = self._asking()
         if asking and asking is self._put:
             self._put = None  # the turn's text stands below that question, and may look like one
@@ -287,13 +288,15 @@ class Console:
         """Ask the question of *task*, which is now the first that waits.  None: the last question
         was answered, perhaps by somebody else.
         """
+        if self._answers and task and self._answers(self.agent, task, now_ms):
+            return
         if self._ahead:
             task = self._asking()
         if task is self._put or task is not self._asking():
             return
         self._put = task
         if task:
-            self.agent.has_spoken = False
+            self.agent.put_question()
             from clawlite.core.policy.approval import question
 
             self.agent.effects.append((SAY, question(task.approval, now_ms)))

@@ -43,7 +43,7 @@ class Later:
 
 
 class GroupSession(Session):
-    """A ``Session`` with more methods; *groups* is a list of the objects that answer them:
+    """A ``Session`` with more methods, those of the groups that it is told to ``serve``:
 
     capability             a name for ``capabilities`` of claw.initialize, or ""
     rows                   its methods, as in method_table.py; a session has the group only when the
@@ -52,12 +52,26 @@ class GroupSession(Session):
     notified(message)      handles a notification, or a response; never raises
     opened(is_peer)        a session begins, whose operator declares the capability itself or does
                            not; asked of a group with a capability
+    has(task)              whether it is a turn for which the operator answers forms, too; asked of
+                           a group without a capability
     """
 
-    groups = ()
-    turns = None  # function(task) -> whether it is a turn for which the operator answers forms, too
     watches = False  # the operator does not want to know how calls go on
     _takes_forms = False  # the operator fills in the forms of tools
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        self._groups = []
+
+    def serve(self, group):
+        """Answer the methods of *group*, too."""
+        self._groups.append(group)
+
+    def close(self):
+        """Its operator has gone: no form is put to them any more."""
+        if self._takes_forms:
+            self._takes_forms = False
+            self.agent.on_wait.remove(self._ask)
 
     def can_ask(self, task) -> bool:
         """Return whether a form can be put to the operator during the call *task*; None: during any
@@ -68,7 +82,10 @@ class GroupSession(Session):
         if task is None:
             return True
         known = self.agent.tasks.get(task)
-        return known is not None and (bool(known.once) or bool(self.turns and self.turns(task)))
+        return known is not None and (
+            bool(known.once)
+            or any(group.has(task) for group in self._groups if not group.capability)
+        )
 
     def tell(self, task, progress):
         """Do nothing: nobody ``watches``."""
@@ -88,13 +105,13 @@ class GroupSession(Session):
             return True
         # a response has no method; groups act on notifications alone
         if self._is_heard and isinstance(message, dict):
-            for group in self.groups:
+            for group in self._groups:
                 group.notified(message)
         return False
 
     def _other(self, id, method: str, params, reply, now_ms: int):
         if self._is_heard and isinstance(params, dict):
-            for group in self.groups:
+            for group in self._groups:
                 row = find(method, group.rows)
                 if row and row[1] != NEVER:
                     value = group.begin(method, params)
@@ -105,7 +122,7 @@ class GroupSession(Session):
         return super()._other(id, method, params, reply, now_ms)
 
     def _served(self, method: str) -> list:
-        for group in self.groups:
+        for group in self._groups:
             row = find(method, group.rows)
             if row:
                 return row
@@ -120,9 +137,11 @@ class GroupSession(Session):
         if value is not None:
             asked = params["capabilities"]
             if "asks" in asked.get("tools", ()):
-                self._takes_forms, self.agent.on_wait = True, self._ask
+                if not self._takes_forms:
+                    self._takes_forms = True
+                    self.agent.on_wait.append(self._ask)
                 value["capabilities"]["tools"]["asks"] = {}
-            for group in self.groups:
+            for group in self._groups:
                 if not group.capability:
                     continue
                 group.opened(group.capability in asked)

@@ -172,15 +172,15 @@ class Session:
                 "state": self.agent.lifecycle.state,
                 "uptime_ms": 0 if self._opened_ms is None else now_ms - self._opened_ms,
             }
-            if self.agent.conditions:
-                told["conditions"] = [tell() for tell in self.agent.conditions]
+            if self.agent.setup.conditions:
+                told["conditions"] = [tell() for tell in self.agent.setup.conditions]
             return told
         if not (self._open and (taken == OPEN or self.agent.is_ready)):
             raise self._refusal(method, now_ms)
         if taken == OPEN:
             return self._shutdown(id, params, reply, now_ms)
         if needs == "memory":
-            return self.agent.memories().begin(id, method, params, reply, now_ms)
+            return self.agent.setup.memories().begin(id, method, params, reply, now_ms)
         return self._calls.answer(id, params, method == "claw.tool.approve", reply, now_ms)
 
     def _refusal(self, method: str, now_ms: int):
@@ -225,7 +225,9 @@ class Session:
                 "claw.initialize: this session is open already", "send claw.shutdown first"
             )
         stopped = self.agent.lifecycle.state == STOPPED
-        if self.agent.adopt and self.agent.adopt(params["manifest"], image is None or stopped):
+        if self.agent.setup.adopt and self.agent.setup.adopt(
+            params["manifest"], image is None or stopped
+        ):
             return None  # the manifest's own agent takes over, and its session answers
         if stopped:
             self.agent.start(now_ms)

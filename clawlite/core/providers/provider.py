@@ -74,9 +74,18 @@ class Provider:
     repetition  ``repetition.Repetition``, when a shell has the memory to look for it, or None
     """
 
-    repetition = tools = None
-
-    def __init__(self, row: list, loads, dumps, keep: int, learn=None, known=None):
+    def __init__(
+        self,
+        row: list,
+        loads,
+        dumps,
+        keep: int,
+        learn=None,
+        known=None,
+        tools=None,
+        repetition=None,
+    ):
+        self.tools, self.repetition = tools, repetition
         if len(row) != _FIELDS:
             raise ProviderError(
                 "the image was built by another version of clawlite", "build it again"

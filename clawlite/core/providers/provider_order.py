@@ -18,24 +18,14 @@ _PROVIDER = const(1)
 class ProviderOrder:
     """All providers of one agent.
 
-    image   ``image.Image``
-    codecs  (loads, dumps) of the shell, for remote providers
-    meter   ``meter.Meter``, or None when there is no remote provider
-    keep    bytes of an answer that the conversation remembers
-    is_behind  bool, a gateway calls the remote providers
-    known, learn  as of ``Provider``
+    setup   ``agent_setup.Setup``, which has been prepared
     """
 
-    def __init__(
-        self, image, codecs, meter, keep: int, is_behind: bool = False, known=None, learn=None
-    ):
-        self._image = image
-        self._codecs = codecs
-        self.loads = codecs and codecs[_LOADS]
-        self._meter = meter
-        self._keep = keep
-        self._is_behind = is_behind
-        self._known, self._learn = known, learn
+    def __init__(self, setup):
+        self._setup = setup
+        self._image = setup.image
+        self.loads = setup.codecs and setup.codecs[_LOADS]
+        self._meter = setup.meter
         # a provider that was asked cannot work as it is configured, or none could answer
         self.broken = False
         # place -> (name, provider): a provider that is never reached is never loaded
@@ -124,15 +114,7 @@ class ProviderOrder:
 
     def _at(self, place: int) -> tuple:
         if place not in self._made:
-            self._made[place] = _provider(
-                self._image.agent.providers[place],
-                self._image,
-                self._codecs,
-                self._keep,
-                self._is_behind,
-                self._known,
-                self._learn,
-            )
+            self._made[place] = _provider(self._image.agent.providers[place], self._setup)
         return self._made[place]
 
 
@@ -160,8 +142,9 @@ RULES = -1
 _BUILTIN = ("reflex", "replay")
 
 
-def _provider(number: int, image, codecs, keep: int, is_behind: bool, known, learn) -> tuple:
+def _provider(number: int, setup) -> tuple:
     """Return (name, provider)."""
+    image = setup.image
     if number <= 0:
         from clawlite.core.providers.reflex import Reflex
 
@@ -170,20 +153,21 @@ def _provider(number: int, image, codecs, keep: int, is_behind: bool, known, lea
         from clawlite.core.providers.replay import Replay
 
         return "replay", Replay(image.section(REPLAY))
-    if is_behind:
+    row = image.provider(number - 2)
+    if setup.is_behind:
         from clawlite.core.providers.gateway import GatewayProvider
 
-        name = image.provider(number - 2)[_NAME]
-        return name, GatewayProvider(name, codecs[_LOADS], keep)
+        return row[_NAME], GatewayProvider(row[_NAME], setup.codecs[_LOADS], setup.keep_bytes)
     from clawlite.core.providers.provider import Provider
 
     provider = Provider(
-        image.provider(number - 2),
-        codecs[_LOADS],
-        codecs[_DUMPS],
-        keep,
-        learn,
-        known,
+        row,
+        setup.codecs[_LOADS],
+        setup.codecs[_DUMPS],
+        setup.keep_bytes,
+        setup.guard and setup.guard.learn,
+        setup.dialects,
+        image,
+        setup.repetition,
     )
-    provider.tools = image
     return provider.name, provider

@@ -198,7 +198,7 @@ class Edited:
 
     def status(self, text: str):
         """Show *text* on the last row while no line is being read; "": nothing."""
-        self._editor.status = text
+        self._editor.show_status(text)
 
     def refresh(self):
         self._editor.refresh()

@@ -417,9 +417,9 @@ class Device:
                     "the image has no such provider", "flash the device again: it has another image"
                 )
             known = self._gateway.store.dialects
-            self._providers[name] = Provider(row, *self._gateway.codecs, _KEEP, known=known)
-            self._providers[name].repetition = Repetition
-            self._providers[name].tools = self._image
+            self._providers[name] = Provider(
+                row, *self._gateway.codecs, _KEEP, None, known, self._image, Repetition
+            )
         return self._providers[name]
 
     def _services(self) -> Services:

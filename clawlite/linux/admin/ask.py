@@ -9,10 +9,29 @@ import os
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.io import signals
-from clawlite.linux.runtime.shell import now_ms
+from clawlite.linux.io.stdio import now_ms
+
+_NOBODY = "it asks first; answer with --approve, or ask on a terminal"
 
 
-def ask(shell, text: str, approve: bool) -> int:
+def answering(approve: bool):
+    """Return the function that answers what asks first (``Console``), without a person where there
+    is none, or where *approve* says yes for them.
+    """
+    is_terminal = os.isatty(0)
+
+    def answer(agent, task, at_ms: int) -> bool:
+        is_form = task.approval.form is not None
+        if is_terminal and (is_form or not approve):
+            return False
+        why = "" if approve and not is_form else _NOBODY
+        agent.answer(task, not why, why, at_ms)
+        return True
+
+    return answer
+
+
+def ask(shell, text: str) -> int:
     """Return the exit code: 0 done, 1 failed (the last tool call, too), or a provider cannot work
     as it is configured, 5 a tool or policy said no, 130 interrupted, 128 + n after signal n.
 
@@ -24,31 +43,13 @@ def ask(shell, text: str, approve: bool) -> int:
             "the text has %d characters; a message has at most %d" % (len(text), limit),
             "ask in fewer words",
         )
-    shell.terminal = os.isatty(0)
-    shell.answer_only = True
     console, agent = shell.console, shell.agent
-    if not os.isatty(1):
-        shell.people.waits = ""
     if not shell.terminal:
-        shell.wire.at_end = True  # stdin is not ours to read: `ask` has its text already
-
-    def wait(task, at_ms):
-        is_form = task is not None and task.approval.form is not None
-        if task is None or shell.terminal and (is_form or not approve):
-            ask_person(task, at_ms)
-        elif approve and not is_form:
-            agent.answer(task, True, "", at_ms)
-        else:
-            agent.answer(
-                task, False, "it asks first; answer with --approve, or ask on a terminal", at_ms
-            )
-
-    ask_person, agent.on_wait = agent.on_wait, wait
+        shell.wire.end()  # stdin is not ours to read: `ask` has its text already
     try:
         agent.start(now_ms())
         shell.heed_stop()
         gc.enable()
-        console.once = True
         console.line(text, now_ms())
         shell.settle()
         while shell.code is None:

@@ -128,7 +128,8 @@ def run(command: Command) -> int:
 
 def _run(command: Command, watch) -> int:
     from clawlite.linux.io import signals
-    from clawlite.linux.runtime.shell import Shell, prepare
+    from clawlite.linux.runtime.assemble import prepare
+    from clawlite.linux.runtime.shell import Shell
 
     try:
         image = files.open_image(command.name, prepare)
@@ -142,19 +143,20 @@ def _run(command: Command, watch) -> int:
                 command.verb in ("serve", MCP),
                 wake,
                 session=_session(command),
+                answers=_answers(command),
+                package=None if command.verb == "ask" else watch,  # it ends by itself
+                outlasts_input=bool(command.http),
             )
             if command.record:
-                from clawlite.linux.runtime.recording import Recording
+                from clawlite.linux.admin.recording import Recording
 
-                shell.console.on_turn = Recording(command.record, shell.console.tell).turn
+                shell.console.on_turn.append(Recording(command.record, shell.console.tell).turn)
             if command.http:
                 _listen(shell, command.http)
-            if command.verb != "ask":  # which ends by itself
-                shell.package = watch
             if command.verb == "ask":
                 from clawlite.linux.admin.ask import ask
 
-                code = ask(shell, command.text, command.approves)
+                code = ask(shell, command.text)
             else:
                 code = shell.run()
             if shell.wire.fault:
@@ -200,6 +202,15 @@ def _session(command: Command):
     return StdioSession
 
 
+def _answers(command: Command):
+    """Return what answers approvals in the place of a person, or None."""
+    if command.verb != "ask":
+        return None
+    from clawlite.linux.admin.ask import answering
+
+    return answering(command.approves)
+
+
 def _listen(shell, address: tuple):
     """Let MCP clients come over HTTP.  Raises ``ClawError``."""
     import hmac
@@ -213,16 +224,15 @@ def _listen(shell, address: tuple):
         if not gateway_tokens.is_given_out(_DOOR):
             raise
         token = ""
-    if token and shell.agent.setup.guard is not None:
-        shell.agent.setup.guard.learn(token)
+    if token and shell.guard is not None:
+        shell.guard.learn(token)
 
     def is_right(bearer: bytes) -> bool:
         is_own = hmac.compare_digest(bearer, token.encode()) and bool(token)
         return is_own or gateway_tokens.opens(_DOOR, bearer)
 
     url = shell.session.listen(*address, is_right, shell.audit and shell.startup.flushed_answer)
-    shell.add_member(shell.session)
-    shell.outlasts_input = True
+    shell.add_part(shell.session)
     print_failure("the tools of %s are at %s" % (shell.agent.image.agent.name, url))
     sys.stderr.flush()
 

@@ -331,10 +331,10 @@ class Channel:
 
         self.log("turn", actor=actor)
         try:
-            history = History(agent.keep_bytes) if self.is_trigger else self._history(talk)
+            history = History(agent.setup.keep_bytes) if self.is_trigger else self._history(talk)
             work = self._work(role, text, caller, history)
-            if agent.lasting:
-                work = agent.lasting(
+            if agent.setup.lasting:
+                work = agent.setup.lasting(
                     work,
                     history,
                     self.is_trigger,
@@ -380,7 +380,7 @@ class Channel:
         return turn(agent.setup, text, chain, history, run)
 
     def _history(self, talk: str) -> History:
-        history = self._talks.pop(talk, None) or History(self.agent.keep_bytes)
+        history = self._talks.pop(talk, None) or History(self.agent.setup.keep_bytes)
         while len(self._talks) >= MAX_TALKS:
             del self._talks[next(iter(self._talks))]
         self._talks[talk] = history

@@ -4,7 +4,7 @@ begin there, and where answers go.
     source (cron.py, ...) -> Channel: access, overlap -> a turn, heard (channel_turn.py) -> the
     source's reply
 
-1. The loop asks ``deadline`` and calls ``poll`` and ``announce_changes``; nothing here waits.
+1. The loop asks ``deadline`` and calls ``poll`` and ``update``; nothing here waits.
 2. A conversation is one actor's of one channel; a trigger's run has none.
 3. An approval is shown on the console, and sent to the admins of the channel that the message came
    by.  Only they can approve it.
@@ -29,6 +29,7 @@ from clawlite.linux.files.files import state_folder
 from clawlite.linux.files.marks import UP
 from clawlite.linux.files.process_lock import ProcessLock
 from clawlite.linux.io import signals, stdio
+from clawlite.linux.io.stdio import Part
 from clawlite.linux.memory.memory import wall_ms
 
 _HELP = [
@@ -51,7 +52,7 @@ def _set_ms() -> int:
     return wall_ms() - time.clock_gettime_ns(UP) // 1000000
 
 
-class Channels:
+class Channels(Part):
     """All of one agent's channels.
 
     agent    ``agent.Agent``
@@ -94,8 +95,7 @@ class Channels:
         self.lasts = len(self._consoles) < len(self.all)
         self._commands = []  # of the console, that people of channels may use too
         self._announced = {}  # id of an approval that waits -> its channel, and the approval
-        agent.channels = self
-        agent.commands += (self.command,)
+        agent.commands.append(self.command)
 
     def poll(self):
         """Receive messages, and begin the turns that are due."""
@@ -156,7 +156,7 @@ class Channels:
             "end it, or give this one another folder with CLAWLITE_STATE",
         )
 
-    def announce_changes(self):
+    def update(self):
         """Tell the people who may approve about each new approval that waits, and about each form
         that nobody may answer any more, because its call has ended.
         """

@@ -10,47 +10,48 @@ from clawlite.core.turns.handlers import Handlers
 from clawlite.linux.io.stdio import now_ms
 
 
-def running(agent, functions: dict, place_of=None) -> Handlers:
-    """Return what runs the tools of this process; *functions*: those of tools.py; *place_of*: see
-    ``Handlers``.  Raises ``ClawError`` for pins that cannot be had.
+def running(setup, functions: dict, place_of=None) -> Handlers:
+    """Return what runs the tools of this process.
+
+    setup      ``assemble.Parts``;  functions: those of tools.py;  place_of: see ``Handlers``
+    Raises ``ClawError`` for pins that cannot be had.
     """
-    rows = agent.image.section(PINS)
+    rows = setup.image.section(PINS)
     if not rows:
-        return Handlers(handlers_of(agent), functions, SimulatedPins([], now_ms), place_of)
+        return Handlers(handlers_of(setup), functions, SimulatedPins([], now_ms), place_of)
     from clawlite.linux.hardware.pins import PinHandlers, bank_of
 
-    return PinHandlers(handlers_of(agent), functions, bank_of(rows, now_ms), place_of)
+    return PinHandlers(handlers_of(setup), functions, bank_of(rows, now_ms), place_of)
 
 
-def handlers_of(agent) -> dict:
+def handlers_of(setup) -> dict:
     """Return {name of a tool: function} for ``handlers.Handlers``.  Raises ``ImageError`` for
     buses of another shape.
     """
-    made, rows = dict(HANDLERS), agent.image.section(LOCAL)
+    made, rows = dict(HANDLERS), setup.image.section(LOCAL)
     if rows and rows[5]:
         from clawlite.linux.hardware.buses import Buses
 
         made.update(Buses(rows[5]).handlers())
-    if "messages" in agent.image.requires:
+    if "messages" in setup.image.requires:
 
         def message(channel: str, chat_id: str, content: str) -> dict:
-            if agent.channels is None:
+            if setup.channels is None:
                 raise SandboxDenied(
                     "message: this agent has no channel that carries messages", "declare one"
                 )
-            return agent.channels.write(channel, chat_id, content)
+            return setup.channels.write(channel, chat_id, content)
 
         made["message"] = message
-    if "swarm" in agent.image.requires:
+    if "swarm" in setup.image.requires:
 
         def delegate(task: str, to: str = "", input=None):
-            swarm = getattr(agent, "swarm", None)  # a process that joins has one
-            if swarm is None:
+            if setup.swarm is None:  # a process that joins has one
                 raise SandboxDenied(
                     "delegate: this process is no member of the swarm",
                     "clawlite ask does not join a swarm: use run, serve or swarm run",
                 )
-            return swarm.ask(task, to, input, agent.starts)
+            return setup.swarm.ask(task, to, input, setup.fast_path.starts)
 
         made["delegate"] = delegate
     return made

@@ -89,7 +89,7 @@ class Wire:
         self._size = 0
         self._stuck = False  # it polls writable, and takes nothing
         # more descriptors that end a wait when they are readable; whose they are reads them
-        self.others = ()
+        self._others = ()
         self._watched = []  # those that the poll knows
         self.at_end = False  # no more input will come
         self.broken = False  # nobody reads what is written
@@ -116,8 +116,8 @@ class Wire:
             self._set_events(self._in, 0 if self.at_end or self._size >= FULL else select.POLLIN)
             self._set_events(self._out, select.POLLOUT if self._size and not self._stuck else 0)
             self._uneasy = self.at_end or self._size > 0
-        if self.others or self._watched:
-            self._watch(list(self.others))
+        if self._others or self._watched:
+            self._watch(list(self._others))
         for fd, events in self._poll.poll(timeout_ms):
             if fd == self._wake:
                 os.read(fd, 512)
@@ -125,9 +125,26 @@ class Wire:
                 return self._read()
         return b""
 
+    @property
+    def waits(self) -> int:
+        """How many bytes wait to be written."""
+        return self._size
+
+    def end(self):
+        """Read nothing more."""
+        self.at_end = True
+
+    def watch_others(self, descriptors: list):
+        """End a wait when one of *descriptors* is readable; the list may change."""
+        self._others = descriptors
+
     def wake_by(self, fd: int):
         """End each wait when *fd* is readable, until this process ends. The caller reads *fd*."""
         self._set_events(fd, select.POLLIN)
+
+    def sleep_by(self, fd: int):
+        """End no wait any more when *fd* is readable."""
+        self._set_events(fd, 0)
 
     def _set_events(self, fd: int, events: int):
         """Let the poll watch *events* of *fd*; 0 removes *fd* from it."""
@@ -208,3 +225,37 @@ class Wire:
                 if e.errno not in (errno.EPIPE, errno.EIO, errno.ECONNRESET):
                     self.fault = e.strerror
         return at
+
+
+class Part:
+    """One part of an agent: its records, its memory, its providers, a channel's source, a swarm, an
+    operator.  The loop (linux/runtime/shell.py) asks all of them alike; each default is that of a
+    part that has nothing to do there.
+
+    lasts  bool, others may give the agent something to do by it after the end of stdin
+    """
+
+    lasts = False
+
+    def fileno(self) -> int:
+        """Return the descriptor that ends the loop's wait when it is readable, or -1."""
+        return -1
+
+    def deadline(self):
+        """Return the monotonic ms of the next ``poll`` that matters, or None."""
+
+    def poll(self):
+        """Take what has come, and do what is due.  Never waits."""
+
+    def update(self):
+        """Hear that all effects are carried out, until something comes."""
+
+    def drain(self):
+        """Begin nothing more: the process is about to end."""
+
+    def is_busy(self) -> bool:
+        """Return whether something is under way that a drain waits for."""
+        return False
+
+    def close(self):
+        """Write what waits, and end."""

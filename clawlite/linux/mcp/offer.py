@@ -19,7 +19,7 @@ from clawlite.core.mcp.mcp_server import MCPServer, refused, result_of, without_
 from clawlite.core.mcp.tool_definitions import definitions, prompts
 from clawlite.core.policy.approval import question
 from clawlite.core.turns.tools import call as run
-from clawlite.linux.io.stdio import now_ms
+from clawlite.linux.io.stdio import Part, now_ms
 
 CALLER = "mcp"
 _CANCELLED = object()
@@ -37,7 +37,7 @@ class Offer:
         self._tools = None
         self._under_way = {}  # number of a task -> Call
         self._beginning = None
-        agent.on_wait = lambda task, at_ms: self._put_approvals()
+        agent.on_wait.append(lambda task, at_ms: self._put_approvals())
 
     @property
     def info(self) -> dict:
@@ -172,7 +172,7 @@ class Offer:
         return result
 
 
-class Session:
+class Session(Part):
     """What the loop of an agent asks of every session, and those of MCP clients have nothing to do
     for.
     """
@@ -188,6 +188,9 @@ class Session:
 
     def tell(self, task: int, progress):
         self._offer.tell(task, progress)
+
+    def serve(self, group):
+        pass
 
     def set_clock(self, epoch_s: int, at_ms: int):
         pass

@@ -133,9 +133,9 @@ class Embeddings:
         if embedder is None:
             image, guard = self._agent.image, self._agent.setup.guard
             embedder = self._made[row] = Embedder(
-                image.provider(row), *self._agent.codecs, 0, guard and guard.learn
+                image.provider(row), *self._agent.setup.codecs, 0, guard and guard.learn
             )
-        dumps, found = self._agent.codecs[1], []
+        dumps, found = self._agent.setup.codecs[1], []
         texts = [
             (content if isinstance(content, str) else dumps(content))[:MAX_CHARACTERS]
             for content in contents
@@ -143,7 +143,7 @@ class Embeddings:
         odd = []
         while len(found) < len(texts):
             batch = texts[len(found) : len(found) + embedder.most_texts]
-            found += yield from embedder.embed_each(batch, size, self._agent.meter, odd)
+            found += yield from embedder.embed_each(batch, size, self._agent.setup.meter, odd)
         if len(odd) > _NAMED:
             odd[_NAMED:] = ["and %d more" % (len(odd) - _NAMED)]
         return found, "; ".join(odd)

@@ -164,7 +164,7 @@ class Memory:
         files = None
         if any(
             DOES >> 4 * store.type & FILES or store.path is not None
-            for store in self._agent.memories().stores
+            for store in self._agent.setup.memories().stores
         ):
             from clawlite.linux.files.workspace import store_behind
             from clawlite.linux.memory.workspace_store import Files

@@ -25,9 +25,9 @@ _MAX_REASON = 1000
 def commands_of(rules):
     """Return the ``RuleCommands`` of *rules*, which the console of its agent asks from now on."""
     made = RuleCommands(rules)
-    rules.agent.commands += (made.command,)
-    if rules.agent.channels:
-        rules.agent.channels.add_command(made.command)
+    rules.agent.commands.append(made.command)
+    if rules.agent.setup.channels:
+        rules.agent.setup.channels.add_command(made.command)
     return made
 
 
@@ -127,6 +127,10 @@ class RuleCommands:
     def opened(self, is_peer: bool):
         """A session begins: there is nothing to do."""
 
+    def has(self, number: int) -> bool:
+        """Return False: no form of a rule's run is an operator's to fill in."""
+        return False
+
     def notified(self, message: dict):
         """No method here is a notification."""
 
@@ -152,7 +156,7 @@ class RuleCommands:
         key = "is_on" if method == "claw.rule.switch" else "is_approved"
         if not isinstance(params.get(key), bool):
             raise InvalidParams("%s: expected true or false" % key)
-        actor, channels = params.get("actor"), self._rules.agent.channels
+        actor, channels = params.get("actor"), self._rules.agent.setup.channels
         if actor is not None and channels:
             channels.permit(actor, True)
         if key == "is_on":

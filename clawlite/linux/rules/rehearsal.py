@@ -62,7 +62,6 @@ class Rehearsal:
         self.runs, self.skipped, self.said, self._calls = [], {}, [], {}
         self._agent = Agent(Setup(image), self._ms)
         self._ledger = Ledger(lambda: (self._ms, self._now_s()), lambda: self._spent)
-        setattr(self._agent, "meter", self._ledger)
         self._records = image.section(table.SECTION)[table.READINGS]
         self._rules = _Player(self._agent, lambda: self._ms, self._times, self._value_of)
 

@@ -57,7 +57,7 @@ def _times() -> Times:
     return Times(time.clock_gettime_ns(UP) // 1000000, int(time.time()))
 
 
-class Rules:
+class Rules(stdio.Part):
     """All readings and rules of one agent.
 
     agent     ``agent.Agent``
@@ -84,9 +84,6 @@ class Rules:
         self._is_draining = False
         self._try_ms = self._save_ms = self._written_ms = 0
         self._looks_at_pins = False
-
-    def fileno(self) -> int:
-        return -1
 
     # -- the loop
 
@@ -227,8 +224,8 @@ class Rules:
         guard = self.agent.setup.guard
         text = guard.text(text) if guard else text
         self.agent.effects.append((TELL, escape_ends(text)))
-        if to_admins and self.agent.channels:
-            self.agent.channels.tell_admins(escape_ends(text))
+        if to_admins and self.agent.setup.channels:
+            self.agent.setup.channels.tell_admins(escape_ends(text))
 
     def _tell_events(self):
         events, self.engine.events = self.engine.events, []
@@ -361,8 +358,8 @@ class Rules:
             self._end(run, act, value, error)
             for one in number:
                 self._runs.pop(one, None)
-                if agent.channels:
-                    agent.channels.end_run(one)
+                if agent.setup.channels:
+                    agent.setup.channels.end_run(one)
             number.append(None)
 
         try:
@@ -373,8 +370,8 @@ class Rules:
         if not number:
             number.append(begun)
             self._runs[begun] = run
-            if agent.channels:
-                agent.channels.add_run(begun)
+            if agent.setup.channels:
+                agent.setup.channels.add_run(begun)
 
     def _obstacle(self, run) -> str:
         times = self.times()

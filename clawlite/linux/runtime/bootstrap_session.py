@@ -19,6 +19,7 @@ from clawlite.core.base.effect import KIND, MESSAGE, SEND
 from clawlite.core.base.errors import ClawError, ImageError, InvalidRequest
 from clawlite.core.image.header import MAGIC, MAX_IMAGE
 from clawlite.core.line.frame import TOO_LONG
+from clawlite.core.protocol.group_session import GroupSession
 from clawlite.core.protocol.session import Session
 from clawlite.linux.files.files import image_of
 from clawlite.linux.io import signals
@@ -42,11 +43,26 @@ class _Nobody:
     conditions = ()
 
     def __init__(self, adopt):
+        self.setup = self
         self.effects = []
         self.emit = self.effects.append
         self.lifecycle = self
         self.state = INIT
         self.adopt = adopt
+
+
+class _Session(GroupSession):
+    """The session of an agent that came with a manifest; *keep*: function(record), who remembers
+    the last one.
+    """
+
+    def __init__(self, keep, *given):
+        super().__init__(*given)
+        self._keep = keep
+
+    def record(self, data: bytes, now_ms: int):
+        self._keep(data)
+        super().record(data, now_ms)
 
 
 class BootstrapSession:
@@ -108,29 +124,29 @@ class BootstrapSession:
         from clawlite.linux.runtime.shell import Shell
 
         image, self._image = self._image, None
-        shell = Shell(image, "", True, self._wake, (self._wire, self._framer))
-        record = shell.session.record
 
-        def keep(data: bytes, at_ms: int):
+        def keep(data: bytes):
             self._record = data
-            record(data, at_ms)
 
         def adopt(manifest, is_free: bool) -> bool:
             if not is_free or isinstance(manifest, str) or manifest == self._manifest:
                 return False
             self._adopt(manifest)
-            shell.code = AGAIN
+            shell.end(AGAIN)
             return True
 
-        shell.session.record = keep
-        shell.agent.adopt = adopt
+        def session(*given):
+            return _Session(keep, *given)
+
+        line = self._wire, self._framer
+        shell = Shell(image, "", True, self._wake, line, session, adopts=adopt)
         return shell.run(self._record)
 
     def _adopt(self, manifest: dict, is_free: bool = True) -> bool:
         """Compile *manifest*, whose agent then answers.  Raises ``ClawError``."""
         if self._image:
             raise InvalidRequest("claw.initialize: this session is initialized already")
-        from clawlite.linux.runtime.shell import prepare
+        from clawlite.linux.runtime.assemble import prepare
 
         self._image = image_of(_compile(manifest, self._wake), "manifest", prepare)
         self._manifest = manifest

@@ -34,6 +34,7 @@ class FastPath:
         self._agent = shell.agent
         self._image, self._setup = shell.agent.image, shell.agent.setup
         self._now_ms = now_ms()  # the time of the last read, or of the last handler's end
+        self.starts = 0  # the task whose handler begins
         self._open = True  # the framer may hold a line without its end
 
     def feed(self, data: bytes):
@@ -160,7 +161,7 @@ class FastPath:
             return (False, not_run("the agent is ending", "send it to the next one")), self._now_ms
         signals.enter(self._leave)  # as in signals.interruptible
         try:
-            shell.agent.starts = task  # for the tool ``delegate``
+            self.starts = task  # for the tool ``delegate``
             outcome = shell.handlers.start(task, tool, arguments, due_ms, now_ms())
         finally:
             state["inside"] = False

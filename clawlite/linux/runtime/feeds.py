@@ -17,28 +17,23 @@ class _Told(Message):
 class Feeds:
     """The feeds of one agent.
 
-    agent   ``agent.Agent``; its function ``lasting`` is wrapped
+    setup   ``agent_setup.Setup``, whose work without feeds is ``lasting``
     now_ms  function -> monotonic ms
     """
 
-    def __init__(self, agent, now_ms):
-        self._agent, self._now_ms, self._inner = agent, now_ms, agent.lasting
-        services = services_of(agent.image).values()
-        name = agent.image.agent.name
+    def __init__(self, setup, now_ms):
+        self._setup, self._now_ms, self._inner = setup, now_ms, setup.lasting
+        services = services_of(setup.image).values()
+        name = setup.image.agent.name
         # the gateway knows for which devices it calls a service
         self._feeds = feeds_of(services, NATIVE, name)
-        for service in services:
-            if service.mode == MEDIATED:
-                service.devices = ()
-        self._feeds += feeds_of(services, MEDIATED, name)
-        if self._feeds:
-            agent.lasting = self.lasting
+        self._feeds += feeds_of(services, MEDIATED, None)
 
     def lasting(self, work, history, once: bool, channel: str = ""):
-        """Return *work* of a turn with its feeds before it; see ``agent.Agent.lasting``."""
+        """Return *work* of a turn with its feeds before it; see ``Setup.lasting``."""
         if self._inner:
             work = self._inner(work, history, once, channel)
-        return self._after(work, history) if self._agent.keep_bytes else work
+        return self._after(work, history) if self._feeds and self._setup.keep_bytes else work
 
     def _after(self, work, history):
         try:
@@ -58,7 +53,7 @@ class Feeds:
         result = outcome[VALUE]
         if not outcome[IS_OK]:
             result = failure("refused", result.message)
-        feed.took(result, self._now_s(), self._agent.setup.guard)
+        feed.took(result, self._now_s(), self._setup.guard)
         status = "ok" if result["ok"] else result["error"]["code"]
         yield (LOG, {"event": "feed.fetched", "feed": feed.title, "status": status})
 

@@ -21,42 +21,41 @@ _MOST_UNWRITTEN = 1000  # entries that are kept while the file cannot be written
 MAX_FILE = 65536
 
 
-def meter(agent, now_ms):
-    """Return the meter of *agent* (core/policy/ledger.py), which is made at the first call.
+def meter_of(image, now_ms, on_spend=None):
+    """Return the meter of the agent of *image* (core/policy/ledger.py).
 
-    now_ms  function -> monotonic ms
+    now_ms    function -> monotonic ms
+    on_spend  as of ``meter.Meter``
     """
-    if agent.meter is None:
-        agent.meter = _Meters(agent, now_ms).meter
-    return agent.meter
+    return _Meters(image, now_ms, on_spend).meter
 
 
 class _Meters:
     """Both files of one agent.  ``meter``: the object that uses them."""
 
-    def __init__(self, agent, now_ms):
-        info = agent.image.agent
+    def __init__(self, image, now_ms, on_spend):
+        info = image.agent
         self._spent = CounterFile(info.name, "meters", True)
         self._calls = CounterFile(info.name, "minute", False)
 
         def clock():
             return now_ms(), int(time.time())
 
-        if agent.image.size_of(PROVIDERS):
+        if image.size_of(PROVIDERS):
             from clawlite.core.policy.meter import Meter
 
-            meter = Meter(
+            self.meter = Meter(
                 clock,
                 self._spent.stored,
                 info.tokens_per_hour,
                 info.cost_per_day,
                 info.rates,
                 self._calls.stored,
+                self.add,
+                on_spend,
             )
         else:
-            meter = Ledger(clock, self._spent.stored, self._calls.stored)
-        meter.add = self.add
-        self.meter = meter
+            self.meter = Ledger(clock, self._spent.stored, self._calls.stored, self.add)
 
     def add(self, entries: list):
         """Store *entries* and return the result of the effect STORE for them.  They are in the file

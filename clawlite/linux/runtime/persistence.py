@@ -1,35 +1,42 @@
 """The data that outlives this process: calls and approvals, whose journal is opened when there is
-one, and the memory, which is loaded at its first request."""
+one; the memory, which is loaded at its first request; and tasks, likewise."""
 
 import os
 
-from clawlite.core.image.image import CONTEXT, MEMORY, SWARM
+from clawlite.core.base.errors import ClawError, StoreError
+from clawlite.core.image.image import CONTEXT, SWARM
 from clawlite.linux.files.files import state_folder, swarm_folder
+from clawlite.linux.io.stdio import Part, now_ms
 
 MAX_IDS = 4096  # calls of an operator that are remembered
 # of those, calls that may run again: their records are looked through often
 MAX_FREE = 1024
 MAX_BYTES = 8388608  # of the answers of remembered calls
+AGAIN_MS = 1000  # between attempts to do the tasks that another process does
+ROWS = """
+task.create     ready  -  task_id  -  message? messages? caller? is_answer?
+task.get        ready  -  -        -  task_id
+task.list       ready  -  -        -  state? page_size? page_token?
+task.cancel     ready  -  -        -  task_id reason?
+task.subscribe  ready  -  -        -  task_id
+"""
 
 
-class Persistence:
+class Persistence(Part):
     """The records of one agent.  An agent whose tools only read has none, and no file.
 
-    agent   ``agent.Agent``; its functions ``kept``, ``memories`` and ``lasting`` are set here
-    now_ms  function -> monotonic ms
+    parts   ``assemble.Parts``
     folder  the folder of the image
     """
 
-    def __init__(self, agent, now_ms, folder: str):
-        self._agent = agent
-        self._now_ms, self._folder = now_ms, folder
+    def __init__(self, parts, folder: str):
+        self._parts, self._folder = parts, folder
         self._journal = self._memory = self._memories = self._embeddings = None
-        self.shared = None  # ``SharedStores`` of a swarm on an engine, or None
-        agent.kept = self.records
-        if agent.image.size_of(MEMORY):
-            agent.memories = self.memories
-        if agent.memories or agent.image.size_of(CONTEXT):
-            agent.lasting = self.lasting
+        self._shared = None  # ``SharedStores`` of a swarm on an engine, or None
+
+    def share(self, stores):
+        """Let *stores* carry out what concerns the stores of a swarm; None: there are none."""
+        self._shared = stores
 
     def start(self, says: bool):
         """Report the approvals that waited when the last process ended; *says*: a person reads the
@@ -38,7 +45,7 @@ class Persistence:
         if self._exists():
             from clawlite.core.policy.approval import restarted
 
-            restarted(self._agent, self._open().waiting(), says)
+            restarted(self._parts.agent, self._open().waiting(), says)
 
     def tell_old_files(self, warn):
         """Tell of files that were emptied or are old; *warn*: function(text), write to the log."""
@@ -50,7 +57,7 @@ class Persistence:
 
     def _folders(self) -> list:
         """Return the state folders of this agent, and of its swarm."""
-        image = self._agent.image
+        image = self._parts.image
         folders = [state_folder(image.agent.name)]
         if image.size_of(SWARM):
             from clawlite.core.swarm.swarm import Swarm
@@ -61,7 +68,7 @@ class Persistence:
     def carry_out(self, effect: tuple):
         """Carry a KEEP effect out."""
         _, task, kind, key, payload = effect
-        self._agent.done(task, self._open().keep(kind, key, payload), self._now_ms())
+        self._parts.agent.done(task, self._open().keep(kind, key, payload), now_ms())
 
     def records(self, key: str = None):
         """Return the bounds and the recorded calls, or the record of *key*
@@ -76,14 +83,14 @@ class Persistence:
         if self._memories is None:
             from clawlite.core.memory.memory_methods import Memories
 
-            self._memories = Memories(self._agent, self._embed)
+            self._memories = Memories(self._parts.agent, self._embed)
         return self._memories
 
     def _embed(self, *asked):
         if self._embeddings is None:
             from clawlite.linux.memory.embeddings import Embeddings
 
-            self._embeddings = Embeddings(self._agent)
+            self._embeddings = Embeddings(self._parts.agent)
         return self._embeddings.work(*asked)
 
     def lasting(self, work, history, once: bool, channel: str = ""):
@@ -96,22 +103,22 @@ class Persistence:
         from clawlite.core.memory.conversation import store_of
         from clawlite.linux.memory.conversation import lasting, preface
 
-        image = self._agent.image
+        image = self._parts.image
         files = image.section(CONTEXT)
-        if files and self._agent.keep_bytes:
+        if files and self._parts.keep_bytes:
             history.preface = preface(
-                files, (self._agent.setup.workspace, self._folder), state_folder(image.agent.name)
+                files, (self._parts.workspace, self._folder), state_folder(image.agent.name)
             )
         place = (
             store_of(self.memories().stores, image.agent.identity, channel)
-            if self._agent.memories and not once
+            if self._parts.memories and not once
             else None
         )
-        return lasting(work, place, history, self._agent.keep_bytes) if place else work
+        return lasting(work, place, history, self._parts.keep_bytes) if place else work
 
     def remember(self, effect: tuple):
         """Carry a REMEMBER effect out."""
-        if self.shared is None or not self.shared.carry_out(effect):
+        if self._shared is None or not self._shared.carry_out(effect):
             self.remember_here(effect)
 
     def remember_here(self, effect: tuple):
@@ -120,7 +127,7 @@ class Persistence:
             from clawlite.linux.io.signals import waker
             from clawlite.linux.memory.memory import Memory
 
-            self._memory = Memory(self._agent, waker(), self._now_ms)
+            self._memory = Memory(self._parts.agent, waker(), now_ms)
         self._memory.carry_out(effect)
 
     def poll(self):
@@ -136,12 +143,67 @@ class Persistence:
 
     def _exists(self) -> bool:
         return os.path.exists(
-            os.path.join(state_folder(self._agent.image.agent.name), "calls.journal")
+            os.path.join(state_folder(self._parts.image.agent.name), "calls.journal")
         )
 
     def _open(self):
         if self._journal is None:
             from clawlite.linux.runtime.call_journal import Journal
 
-            self._journal = Journal(self._agent.image.agent.name)
+            self._journal = Journal(self._parts.image.agent.name)
         return self._journal
+
+
+class TaskGroup(Part):
+    """The methods of tasks, a group of ``group_session.GroupSession``: it costs nothing until the
+    first of them is asked, no module and no file.
+
+    agent  ``agent.Agent``
+    join   function(TaskRunner or TaskGroup): from now on it is polled, and closed at the end
+
+    Where tasks of an earlier process may wait, this is polled until it may do them: while another
+    process does, a request for a task is an error.
+    """
+
+    capability, rows = "", ROWS
+
+    def __init__(self, agent, join):
+        self._agent, self._join, self._methods = agent, join, None
+        self._folder = os.path.join(state_folder(agent.image.agent.name), "tasks")
+        self._try_ms = None  # when it tries to do them
+        if os.path.isdir(self._folder):
+            try:
+                self._open()
+            except StoreError:  # another process does them
+                self._try_ms = now_ms() + AGAIN_MS
+                join(self)
+
+    def deadline(self):
+        return self._try_ms
+
+    def poll(self):
+        if self._try_ms is not None and now_ms() >= self._try_ms:
+            try:
+                self._open()
+            except ClawError:  # a request for a task is told why
+                self._try_ms = now_ms() + AGAIN_MS
+
+    def has(self, number: int) -> bool:
+        """Return whether the agent's task *number* is the turn of one of the tasks here."""
+        return self._methods is not None and self._methods.runner.has(number)
+
+    def notified(self, message: dict):
+        """No method of tasks is a notification."""
+
+    def begin(self, method: str, params: dict) -> dict:
+        """Return the result of a request.  Raises ``ClawError``."""
+        return (self._methods or self._open()).begin(method, params)
+
+    def _open(self):
+        from clawlite.linux.tasks.task_methods import TaskMethods
+        from clawlite.linux.tasks.task_runner import runner_of
+
+        self._methods = TaskMethods(self._agent, runner_of(self._agent, self._folder))
+        self._try_ms = None
+        self._join(self._methods.runner)
+        return self._methods

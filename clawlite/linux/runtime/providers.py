@@ -9,42 +9,39 @@ import time
 from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ClawError, ProviderError
 from clawlite.core.image.image import NETWORK, WIRE
+from clawlite.core.providers.repetition import Repetition
 from clawlite.linux.files.files import state_folder
+from clawlite.linux.io.stdio import Part, now_ms
 from clawlite.linux.net.connections import Connections
 from clawlite.linux.runtime.dialects import Dialects
-from clawlite.linux.runtime.meters import meter
 
 # bytes of a conversation: a provider sees that much of what was said before
 _KEEP = 65536
 
 
-class Remote:
+class Remote(Part):
     """The remote side of one agent's shell.
 
-    agent   ``agent.Agent``; it gets its meter here
-    wake    file descriptor that ends the loop's wait when a byte is written to it
-    now_ms  function -> monotonic ms
+    parts  ``assemble.Parts``
+    wake   file descriptor that ends the loop's wait when a byte is written to it
+    For the agent's setup: ``keep_bytes``, ``dialects``, ``repetition``.
     """
 
-    def __init__(self, agent, wake: int, now_ms):
-        self._agent = agent
-        self._now_ms = now_ms
-        self._name = agent.image.agent.name
-        gateway, authorities = agent.image.section(NETWORK) or (None, ())
+    keep_bytes, dialects, repetition = _KEEP, None, None
+
+    def __init__(self, parts, wake: int):
+        self._parts = parts
+        self._name = parts.image.agent.name
+        gateway, authorities = parts.image.section(NETWORK) or (None, ())
         # with a gateway, the authorities are for its certificate
         self._connections = Connections(wake, authorities=() if gateway else authorities)
         # task -> number of its present connection; data of an earlier one is dropped
         self._current = {}
         self._last = 0
-        agent.keep_bytes = _KEEP
-        meter(agent, now_ms)
         if not gateway:
             path = os.path.join(state_folder(self._name), "dialects.json")
-            agent.dialects = Dialects(path, lambda: int(time.time()))
-            from clawlite.core.providers.provider import Provider
-            from clawlite.core.providers.repetition import Repetition
-
-            Provider.repetition = Repetition
+            self.dialects = Dialects(path, lambda: int(time.time()))
+            self.repetition = Repetition
 
     def carry_out(self, effect: tuple):
         """Carry out an effect of a provider."""
@@ -54,14 +51,14 @@ class Remote:
             self._current[task] = self._last
             scheme, host, port, parts, timeout_ms = details
             parts = [
-                part if isinstance(part, bytes) else self._agent.image.part(WIRE, *part)
+                part if isinstance(part, bytes) else self._parts.image.part(WIRE, *part)
                 for part in parts
             ]
             self._connections.open((task, self._last), scheme, host, port, parts, timeout_ms)
         elif kind == E.CLOSE or kind == E.CANCEL:
             self._connections.close((task, self._current.pop(task, 0)))
         elif kind == E.SECRET:
-            self._agent.done(task, self._secret(*details), self._now_ms())
+            self._parts.agent.done(task, self._secret(*details), now_ms())
 
     def connection(self, task: int):
         """Return the number of the connection that *task* has open, or None.  Each request has
@@ -75,14 +72,14 @@ class Remote:
             if self._current.get(task) != number:
                 continue
             outcome = (False, ProviderError(data)) if kind == "error" else (True, data)
-            self._agent.received(task, outcome, self._now_ms())
+            self._parts.agent.received(task, outcome, now_ms())
             self._end_closed(task)
 
     def _end_closed(self, task: int):
         """Carry out a CLOSE that waits in the queue, so that further data of that connection is not
         taken for data of the task's next one.
         """
-        if (E.CLOSE, task) in self._agent.effects:
+        if (E.CLOSE, task) in self._parts.agent.effects:
             self.carry_out((E.CLOSE, task))
 
     def close(self):
@@ -94,8 +91,8 @@ class Remote:
 
         try:
             value = resolve(name, stores(self._name))
-            if self._agent.setup.guard is not None:
-                self._agent.setup.guard.learn(value)
+            if self._parts.guard is not None:
+                self._parts.guard.learn(value)
             return True, value
         except ClawError as e:
             return False, e

@@ -7,43 +7,21 @@ have begun may take ``DRAIN_MS``, and no more begin.  However the program ends, 
 handler is closed (pump off, valve shut)."""
 
 import gc
-import os
 import time
 
-from clawlite.core.agent.agent import Agent
-from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base import effect as E
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.text import decode_utf8
-from clawlite.core.image.features import LINUX
-from clawlite.core.image.image import (
-    CHANNELS,
-    GUARD,
-    LOCAL,
-    PROVIDERS,
-    SERVICES,
-    SWARM,
-    TELEMETRY,
-    WORLDS,
-)
 from clawlite.core.line.frame import TEXT, TOO_LONG
-from clawlite.core.protocol.group_session import GroupSession
 from clawlite.linux.files import workspace
-from clawlite.linux.files.files import Log, state_folder
-from clawlite.linux.hardware.handlers import running
 from clawlite.linux.io import signals
-from clawlite.linux.io.jsontext import dumps, loads, request
-from clawlite.linux.io.logline import line as log_line
+from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.io.replaced import TEXT as REPLACED
-from clawlite.linux.io.stdio import MAX_LINE, now_ms, open_line
-from clawlite.linux.maker.maker_run import place_of
-from clawlite.linux.runtime.fast_path import FastPath
-from clawlite.linux.runtime.persistence import Persistence
-from clawlite.linux.runtime.startup import Startup
-from clawlite.linux.tasks.task_group import TaskGroup
-from clawlite.linux.terminal.screen import Screen
+from clawlite.linux.io.stdio import MAX_LINE, now_ms
+from clawlite.linux.maker.maker_run import print_event
+from clawlite.linux.runtime.assemble import Parts
 
-MAX_TASKS = 1024
+_LINE = 2  # of SEND: the ``OperatorLine`` of an operator who is not on stdin
 INTERRUPT = 2  # the number of SIGINT on every Linux
 # time for calls and output to end when the program leaves
 LEAVE_MS = 2000
@@ -52,11 +30,10 @@ LEAVE_MS = 2000
 DRAIN_MS = 4000
 # reads of an operator's line after a signal, at most, for the input that came before it
 _LAST_READS = 64
-_RULES = 27  # the section of core/rules/table.py
 
 
-class Shell:
-    """One agent on stdio.
+class Shell(Parts):
+    """The loop over the parts of one agent.
 
     image     ``image.Image``, its abilities not yet compared with this machine's
     folder    where the image lies, with tools.py beside it
@@ -67,118 +44,44 @@ class Shell:
               (bootstrap_session.py), or that of an agent that shares its process
               (swarm_commands/together.py)
     session   function(agent, loads, short) -> a session that is used instead of an operator's
+    answers   as of ``Console``, for ``clawlite ask``, which does one turn; or None
+    memory    ``SharedMemory`` when the agents of a swarm share one process, or None
+    leave     function() that ends everything when a maker's code hangs; None: ``leave``
+    package   ``replaced.Watch``, where the package may be replaced meanwhile, or None
+    adopts    function(manifest, is_free), as ``Setup.adopt``; None: the image's agent stays
+    outlasts_input  True: clients come by another way than stdin
     Raises ``ImageError`` when this machine lacks an ability that the image needs, or when its
     tools.py or pins are not as declared."""
 
-    package = None  # ``replaced.Watch``, where the package may be replaced meanwhile
     _is_replaced = False
 
-    def __init__(self, image, folder: str, operator: bool, wake: int, line=None, session=None):
-        image.require(LINUX, "this machine")
-        now = now_ms()
-        functions = {}
-        profile = _profile_of(image)
-        self.stop_gate = None  # of the swarm, once it is joined
-        setup = _setup_of(image, profile, self._stop if image.size_of(SWARM) else None)
-        guard = setup.guard
-        self.agent = Agent(setup, now, MAX_TASKS)
-        self.handlers = running(self.agent, functions, lambda e: place_of(e, folder))
-        self.agent.codecs = (loads, dumps)
-        self.agent.adopt = _adopt
-        self.decided = workspace.DecidedPaths(self.agent.tasks)
-        self.fast_path = FastPath(self)
-        watched = image.size_of(TELEMETRY) > 0
-        # The fast path queues no effects.  Telemetry looks at effects, and a person who may press
-        # Ctrl-C must see what begins, so both need the queue.
-        if operator and not watched:
-            self.agent.run, self.agent.emit = self.fast_path.start, self.fast_path.emit
-        self.session = (session or GroupSession)(
-            self.agent, request, self.fast_path if operator and not watched else None
-        )
-        self.session.set_clock(int(time.time()), now)
-        self.operator = operator
-        self.terminal = not operator and line is None and os.isatty(0)
-        # stdout is only for the answer; notices go to stderr
-        self.answer_only = False
-        self.console = self.people = self.channels = None
-        self.members = []  # of the swarm, and of tasks
-        self.memory: object = None  # ``SharedMemory`` when the agents of a swarm share one process
-        if not operator:
-            from clawlite.core.protocol.console import Console
-            from clawlite.linux.terminal.console_view import ConsoleView
-
-            self.console = Console(self.agent, not self.terminal)
-            self.people = ConsoleView(self)
-        self.log = Log(
-            image.agent.name, log_line if guard is None else lambda event: guard.text(dumps(event))
-        )
-        self.audit = None
-        if guard is not None and guard.audit:
-            from clawlite.linux.audit.audit import Audit
-
-            self.audit = Audit(image, guard)
-        self.persistence = Persistence(self.agent, now_ms, folder)
+    def __init__(
+        self,
+        image,
+        folder: str,
+        operator: bool,
+        wake: int,
+        line=None,
+        session=None,
+        answers=None,
+        memory=None,
+        leave=None,
+        package=None,
+        outlasts_input: bool = False,
+        adopts=None,
+    ):
+        super().__init__(image, folder, operator, wake, line, session, answers, memory, adopts)
+        self._package, self._outlasts_input = package, outlasts_input
         self._carry = self._table()
-        self.telemetry = None
-        if watched:
-            from clawlite.linux.telemetry.telemetry import telemetry_of
-
-            self.telemetry = telemetry_of(self.agent, now_ms)
-            self._carry = self.telemetry.tapped(self._carry, self._reached)
-        self._guard = signals.interruptible(self.leave)
-        self.wire, self.framer = line or open_line(operator, wake)
-        self.screen = Screen(self.wire, self.terminal)
+        self._guard = signals.interruptible(leave or self.leave)
         self.code = None  # the exit code, once it is known
-        self.outlasts_input = False  # True: clients come by another way than stdin
         self._interrupts = 0
         self.ending = 0  # the exit code that a signal asked for
         # after a signal: when a drain that an operator began must be over
         self._leave_ms = None
         self._second, self._stamp = 0, ""
-        self.remote = self.notifier = None
-        if image.size_of(PROVIDERS):
-            self.agent.prepare = self.reach
-        self.startup = Startup(self, folder, None if image.agent.isolation else functions)
-        if profile is not None:
-            self._isolate(profile)
         if not operator:
             self.startup.start()  # at a console, a person sees at once what fails, and can fix it
-
-    def reach(self):
-        """Load the modules for remote providers.  The first turn calls this, so that READY does not
-        wait for it.
-        """
-        from clawlite.linux.runtime.providers import Remote
-
-        self.remote = Remote(self.agent, signals.waker(), now_ms)
-        if self.agent.image.size_of(SERVICES):
-            from clawlite.linux.runtime.feeds import Feeds
-
-            Feeds(self.agent, now_ms)
-        if self.people:
-            self.people.think()
-        if self.telemetry:
-            self.telemetry.watch(self.agent.meter)
-
-    def _isolate(self, profile):
-        """Load the dispatcher, which runs tools outside of this process."""
-        from clawlite.linux.tools.dispatch import Dispatcher
-
-        image = self.agent.image
-        self.handlers = Dispatcher(
-            self.handlers,
-            self.agent.setup,
-            profile,
-            state_folder(image.agent.name),
-            signals.waker(),
-            now_ms,
-            self.decided,
-            self.startup.source,
-            image.section(LOCAL),
-            lambda event: self.log_event((E.LOG, event)),
-        )
-        self.wire.others = self.handlers.descriptors
-        self.handlers.seam = self
 
     def asks(self, task=None) -> bool:
         """Return whether a person can be asked for more than yes or no during the call *task*.
@@ -197,9 +100,8 @@ class Shell:
         """Show the progress of the call *task*: (progress, total or None, message), None at its
         end.
         """
-        guard = self.agent.setup.guard
-        if guard and progress and progress[-1]:  # it may contain a secret that a server was given
-            progress = (*progress[:-1], guard.text(progress[-1]))
+        if self.guard and progress and progress[-1]:  # a server may have been given secrets
+            progress = (*progress[:-1], self.guard.text(progress[-1]))
         if self.people is None:
             self.session.tell(task, progress)
         elif self.terminal:
@@ -208,6 +110,10 @@ class Shell:
     def warn(self, text: str):
         """Write to the log what whoever looks after this agent should know."""
         self.log_event((E.LOG, {"event": "notice", "text": text}))
+
+    def log_print(self, text: str):
+        """Write to the log what the maker's code prints."""
+        self.log_event((E.LOG, print_event(text)))
 
     # -- the loop
 
@@ -222,23 +128,14 @@ class Shell:
 
     def leave(self):
         """End everything that is running, and write all output that waits."""
-        if self.notifier:
-            self.notifier.stopping()
         self.handlers.close()
-        if self.channels:
-            self.channels.close()
-        for member in self.members:
-            member.close()
-        if self.remote:
-            self.remote.close()
-        if self.people and self.people.thinking:
-            self.people.thinking.wipe()
+        for part in reversed(self.parts):
+            part.close()
         self.screen.close()
         if self.audit:  # the records are written before the answers
             self.audit.close()
         self.wire.flush(LEAVE_MS)
         self.log.close()
-        self.persistence.close()
         if self.telemetry:
             self.telemetry.close()
 
@@ -249,61 +146,17 @@ class Shell:
         if self.console:
             self.console.greet()
         self.settle()
-        if self.agent.image.size_of(CHANNELS):
-            self.wire.flush(0)  # the message of READY goes out first
-            from clawlite.linux.channels.channels import channels_of
-
-            self.channels = channels_of(self.agent, self.console is not None)
-        if not self.answer_only:  # ``clawlite ask`` does one turn, and ends
-            self._join()
-        if "NOTIFY_SOCKET" in os.environ:
-            from clawlite.linux.runtime.systemd import Notifier
-
-            self.notifier = Notifier(now_ms)
-            self.notifier.ready()
+        self.join()
         gc.freeze()
         gc.enable()
 
-    def heed_stop(self):
-        """Obey a stop of the swarm without joining it, for ``clawlite ask``."""
-        if self.agent.image.size_of(SWARM):
-            from clawlite.linux.swarm.member import no_shared_stores
-            from clawlite.linux.swarm.stop_gate import Watcher
+    def edit_lines(self, editor):
+        """From now on *editor* (terminal.py) is both the screen and the framer."""
+        self.screen = self.framer = editor
 
-            self.members.append(Watcher(self.agent))
-            self.stop_gate = self.members[-1].gate
-            self.persistence.shared = no_shared_stores(self.agent)
-
-    def _stop(self, tool):
-        """See ``Setup.stop``."""
-        return self.stop_gate(tool)
-
-    def _join(self):
-        """Join the swarm, and serve the tasks of an operator."""
-        groups = []
-        if self.agent.image.size_of(SWARM):
-            from clawlite.linux.swarm.member import member_of, share_stores
-
-            member = self.add_member(member_of(self.agent, self.memory))
-            self.stop_gate = member.gate
-            groups.append(member.methods)
-            self.persistence.shared = share_stores(member, self.persistence.remember_here)
-        if self.agent.image.size_of(_RULES):
-            from clawlite.linux.rules.commands import commands_of
-            from clawlite.linux.rules.rules import rules_of
-
-            rules = self.add_member(rules_of(self.agent, self.handlers))
-            groups.append(commands_of(rules))
-        groups.append(TaskGroup(self.agent, self.add_member))
-        # other kinds of sessions ignore these fields
-        self.session.groups, self.session.turns = groups, groups[-1].has
-
-    def add_member(self, member):
-        """Let the loop serve *member*, which has fileno, poll, deadline and close; return it."""
-        self.members.append(member)
-        if member.fileno() >= 0:
-            self.wire.wake_by(member.fileno())
-        return member
+    def end(self, code: int):
+        """Leave the loop with the exit *code*."""
+        self.code = code
 
     def step(self):
         """Wait for the next event, and handle it."""
@@ -315,7 +168,7 @@ class Shell:
             0 if self.agent.effects else None if due is None else max(0, due - now_ms())
         )
         self.screen.heed()
-        if self.package and not self.ending and self.package.is_replaced(now_ms()):
+        if self._package and not self.ending and self._package.is_replaced(now_ms()):
             self._end_replaced()
         if data:
             self._interrupts = 0
@@ -324,15 +177,8 @@ class Shell:
             else:
                 self.framer.feed(data)
                 self.take()
-        if self.remote:
-            self.remote.poll()
-        self.persistence.poll()
-        if self.channels:
-            self.channels.poll()
-        for member in self.members:
-            member.poll()
-        if self.notifier:
-            self.notifier.poll()
+        for part in list(self.parts):  # one that is over leaves
+            part.poll()
         self.heed()
         if signals.terminated() and not self.ending:
             self.end_by(signals.terminated())
@@ -356,11 +202,8 @@ class Shell:
         for at in (
             agent.deadline() if agent.tasks or not agent.is_ready else None,
             self.handlers.deadline(),
-            self.channels.deadline() if self.channels else None,
-            *[member.deadline() for member in self.members],
             self._leave_ms,
-            self.people.thinking.deadline() if self.people and self.people.thinking else None,
-            self.notifier.deadline() if self.notifier else None,
+            *[part.deadline() for part in self.parts],
         ):
             if at is not None and (first is None or at < first):
                 first = at
@@ -385,7 +228,7 @@ class Shell:
             if not early and (self.people or self.agent.effects):
                 self.settle()
         if self.screen.at_end:
-            self.wire.at_end = True
+            self.wire.end()
 
     def text(self, data: bytes, early: bool):
         try:
@@ -397,17 +240,13 @@ class Shell:
         self.console.line(text, now_ms(), early)
 
     def end_of_input(self):
-        if self.outlasts_input and not self.ending:
+        if self._outlasts_input and not self.ending:
             return  # its clients do not use stdin: SIGTERM ends it
         self.framer.finish()  # the last line may have no line feed
         self.take()
         if self.console:
             # else its channels and its swarm go on: SIGTERM ends it
-            if self.terminal or not (
-                any(member.lasts for member in self.members)
-                or self.channels
-                and self.channels.lasts
-            ):
+            if self.terminal or not any(part.lasts for part in self.parts):
                 self.console.close(now_ms())
         elif self.agent.is_ready:
             self.agent.stop(DRAIN_MS if self._is_busy() else LEAVE_MS, self._stopped, now_ms())
@@ -435,9 +274,8 @@ class Shell:
 
     def _end(self, code: int):
         self.ending = code
-        for part in (self.channels, *self.members):
-            if hasattr(part, "drain"):
-                part.drain()
+        for part in self.parts:
+            part.drain()
         is_busy = self._is_replaced or self._is_busy()
         self._leave_ms = now_ms() + (DRAIN_MS if is_busy else LEAVE_MS)
 
@@ -445,8 +283,7 @@ class Shell:
         """Return whether a turn that a channel or a task has begun goes on, or an answer is being
         sent.
         """
-        parts = (self.channels, *self.members)
-        return any(hasattr(part, "is_busy") and part.is_busy() for part in parts)
+        return any(part.is_busy() for part in self.parts)
 
     def _drains(self) -> bool:
         """Return whether the program still waits, after a signal, for what is under way."""
@@ -462,7 +299,7 @@ class Shell:
             if not data or self.code is not None:
                 break
             self.fast_path.feed(data)
-        self.wire.at_end = True
+        self.wire.end()
 
     def interrupt(self):
         """Handle Ctrl-C.  At a console, end the turn; without a turn, say how to leave.  On an
@@ -494,11 +331,11 @@ class Shell:
         while effects or self.handlers.is_busy and self.step_handlers():
             while effects:
                 effect = effects.pop(0)
-                self._carry.get(effect[E.KIND], self._reached)(effect)
-        if self.people:
-            self.people.settled()
-        if self.channels:
-            self.channels.announce_changes()
+                if self.telemetry:
+                    self.telemetry.observe(effect)
+                self._carry.get(effect[E.KIND], self._reach)(effect)
+        for part in self.parts:
+            part.update()
 
     def step_handlers(self) -> bool:
         """Step the handlers that are due; return whether there are results or effects."""
@@ -526,7 +363,7 @@ class Shell:
             E.EXIT: self._exit,
         }
 
-    def _reached(self, effect: tuple):
+    def _reach(self, effect: tuple):
         self.remote.carry_out(effect)
 
     def log_event(self, effect: tuple):
@@ -551,16 +388,14 @@ class Shell:
 
     def _resolve(self, effect: tuple):
         _, task, path, opens = effect
-        real = workspace.resolve(path, self.agent.setup.workspace)
+        real = workspace.resolve(path, self.workspace)
         if opens:
             self.decided.note_path(task, path, real)
         self.agent.done(task, (True, real), now_ms())
 
     def _store(self, effect: tuple):
-        from clawlite.linux.runtime.meters import meter
-
         _, task, entries = effect
-        self.agent.done(task, (True, meter(self.agent, now_ms).add(entries)), now_ms())
+        self.agent.done(task, (True, self.count().add(entries)), now_ms())
 
     def _exit(self, effect: tuple):
         _, self.code = effect
@@ -571,7 +406,7 @@ class Shell:
             self.agent.done(effect[E.TASK], outcome, now)
 
     def send(self, effect: tuple):
-        _, message = effect
+        message = effect[E.MESSAGE]
         if self.audit:
             message = self.startup.flushed_answer(message)
         try:
@@ -584,53 +419,11 @@ class Shell:
                 "error": {"code": -32603, "message": "no JSON: %s" % e},
             }
             data = dumps(message).encode()
+        if len(effect) > _LINE:  # another operator's (operator_line.py)
+            effect[_LINE].write(data)
+            return
         data = self.framer.send(data)
         if self.console:
             self.screen.record(data)
         else:
             self.wire.write(data)
-
-
-def prepare(image, tool):
-    """Prepare *tool* of *image* for quick calls, as an image that is opened for a shell does."""
-    from clawlite.linux.runtime import fast_schema
-
-    fast_schema.prepare(image, tool)
-
-
-def _setup_of(image, profile, stop) -> Setup:
-    guard = worlds = None
-    if image.size_of(GUARD):
-        from clawlite.linux.tools.scan_support import guard_of
-
-        guard = guard_of(image)
-    if image.size_of(WORLDS):
-        from clawlite.linux.tools.world_model import WorldModels
-
-        worlds = WorldModels(image)
-    folder = workspace.folder(profile, state_folder(image.agent.name), image)
-    return Setup(image, guard, worlds, folder, stop)
-
-
-def _profile_of(image):
-    """Return the ``profile.Profile`` of *image*, or None where no tool runs outside of this
-    process.
-    """
-    outside = {"files", "mcp", "mediated", "services", "shell", "web"}
-    if not image.agent.isolation and outside.isdisjoint(image.requires):
-        return None
-    from clawlite.core.image.profile import profile_of
-
-    return profile_of(image)
-
-
-def _adopt(manifest, is_free: bool) -> bool:
-    """Check the *manifest* of a ``claw.initialize``.  Return False: the agent of an image stays.
-
-    Raises ``ImageError``.  Source  docs/adr/0006
-    """
-    if not isinstance(manifest, str):
-        from clawlite.linux.runtime.manifest_check import check
-
-        check(manifest)
-    return False

@@ -20,7 +20,6 @@ from clawlite.core.base.printable import escape_ends
 from clawlite.core.image.image import CHANNELS, MEMORY
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.maker import maker_code
-from clawlite.linux.maker.maker_run import print_event
 
 _TRACED = 4000  # characters of a traceback in the log: its end
 
@@ -36,15 +35,13 @@ class Startup:
     """
 
     def __init__(self, shell, folder: str, functions: dict):
-        image = shell.agent.image
+        image = shell.image
         self._shell = shell
         self.source = maker_code.find(image, folder)
         self._functions = functions
         self._demands_log = "log" in image.requires
         self._has_channels = image.size_of(CHANNELS) > 0
         self._remembers = image.size_of(MEMORY) > 0
-        shell.agent.lifecycle.on_start = self.start
-        shell.agent.lifecycle.on_failure = self._report_failure
 
     def start(self):
         """Do the work of STARTING.  Raises ``ClawError``, and KeyboardInterrupt when a signal ends
@@ -52,30 +49,27 @@ class Startup:
         """
         self._shell.persistence.tell_old_files(self._shell.warn)
         if self.source and self._functions is not None:
-            space = maker_code.functions(self.source, self._log_print)
+            space = maker_code.functions(self.source, self._shell.log_print)
             self._functions.update(space)
-            self._functions.update(maker_code.provided(space, self._shell.agent.image))
+            self._functions.update(maker_code.provided(space, self._shell.image))
             self.source = None
         if self._demands_log:
             self._shell.log.check()
         if self._shell.audit:
             self._shell.audit.check()
         if self._has_channels:
-            check_packages(self._shell.agent.image)
+            check_packages(self._shell.image)
         if self._remembers:
             from clawlite.core.image.memories import stores
             from clawlite.linux.memory.database import check_folder, folder_of
 
-            name = self._shell.agent.image.agent.name
+            name = self._shell.image.agent.name
             check_folder(folder_of(name))
-            sealed = [store for store in stores(self._shell.agent.image) if store.secret]
+            sealed = [store for store in stores(self._shell.image) if store.secret]
             if sealed:
                 from clawlite.linux.memory.encryption import check
 
                 check(name, sealed)
-
-    def _log_print(self, text: str):
-        self._shell.log_event((LOG, print_event(text)))
 
     def run_until_exit(self, first=None):
         """Step until the shell has its exit code.  An exception of a step leads to ERROR, and the
@@ -158,7 +152,7 @@ class Startup:
         )
         agent.lifecycle.fail(error, now_ms())
 
-    def _report_failure(self, error, pause_ms):
+    def report_failure(self, error, pause_ms):
         """Switch everything off, and report it on stderr, also for an operator's agent."""
         self._shell.handlers.close()
         then = (

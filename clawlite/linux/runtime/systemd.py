@@ -12,10 +12,12 @@
 import os
 import socket
 
+from clawlite.linux.io.stdio import Part
+
 _NAMES = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 
 
-class Notifier:
+class Notifier(Part):
     """Sends notifications to the service manager.
 
     now_ms  function() -> monotonic milliseconds
@@ -50,7 +52,7 @@ class Notifier:
             self._tell("WATCHDOG=1")
             self._due = self._now_ms() + self._period_ms
 
-    def stopping(self):
+    def close(self):
         """Notify that the agent ends; closing may take some seconds."""
         self._tell("STOPPING=1")
 

@@ -37,7 +37,7 @@ from clawlite.core.turns.turn import turn
 from clawlite.linux.channels.channel_turn import TurnOutput, calling, run_work
 from clawlite.linux.files.files import swarm_folder, tell_doctor
 from clawlite.linux.io.jsontext import dumps
-from clawlite.linux.io.stdio import now_ms
+from clawlite.linux.io.stdio import Part, now_ms
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.bus import Bus, TooLong
 from clawlite.linux.swarm.division import Division
@@ -63,7 +63,7 @@ class Stuck(ClawError):
     """Tasks wait for each other (circle.py)."""
 
 
-class Member:
+class Member(Part):
     """One process of a swarm's agent.
 
     agent            ``agent.Agent``
@@ -81,6 +81,7 @@ class Member:
     def __init__(self, agent, swarm: Swarm, folder, now_ms, wall_ms, draw, bus=None):
         self._agent, self._now_ms = agent, now_ms
         self.swarm = swarm
+        self.lasts = swarm.is_shared  # others may give this process something to do
         self._bus = bus or Bus(folder, wall_ms, draw)
         self._runs = {}  # id of a task -> number of the agent's
         self._divided = {}  # id of a task -> Division
@@ -99,11 +100,6 @@ class Member:
         if swarm.engine:
             self._bus.refused = lambda reason: self._log("refused", reason=reason)
         self._bus.join(self.swarm.own.identity, 0 if self.swarm.leads else self.swarm.at_once)
-
-    @property
-    def lasts(self) -> bool:
-        """Whether others may give this process something to do after the end of its input."""
-        return self.swarm.is_shared
 
     def fileno(self) -> int:
         """Return the descriptor that is readable when ``poll`` has something to do; -1 where no
@@ -462,7 +458,7 @@ class Member:
 
     def _turn_of(self, taken, description: str, data) -> tuple:
         """Return (what the turn of a task begins with, its ``History``)."""
-        return asked(description, data), History(self._agent.keep_bytes)
+        return asked(description, data), History(self._agent.setup.keep_bytes)
 
     def _seen(self, task_id: str, effect: tuple):
         """A turn has come to *effect*, one of ``sees``."""
@@ -538,7 +534,7 @@ def member_of(agent, memory=None) -> Member:
         place = swarm_folder(swarm.name), swarm.own.identity, member._bus.process
         member.owed = OwedReports(*place, told)
     methods = SwarmMethods(agent, swarm, member, member.owed)
-    member.methods = agent.swarm = methods  # for the tool ``delegate``
+    member.methods = methods
     return member
 
 

@@ -142,7 +142,7 @@ class SharedStores:
     # -- the keeper
 
     def _answer(self, id: str, name, part, verb, details):
-        stores = self._agent.memories().stores if self._agent.memories else ()
+        stores = self._agent.setup.memories().stores if self._agent.setup.memories else ()
         store = next((one for one in stores if one.name == name), None)
         is_shared = store is not None and name in self._swarm.shares
         if not is_shared or not _is_request(part, verb, details):

@@ -17,7 +17,7 @@ from clawlite.core.base.errors import ClawError, PolicyDenied
 from clawlite.core.image.image import SWARM
 from clawlite.core.swarm.swarm import Swarm
 from clawlite.linux.files.files import swarm_folder
-from clawlite.linux.io.stdio import now_ms
+from clawlite.linux.io.stdio import Part, now_ms
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.stop_file import StopFile
@@ -62,16 +62,14 @@ class StopGate:
             )
 
 
-class Watcher:
+class Watcher(Part):
     """A process that takes no task, and yet runs tools (``clawlite ask``): it stands among the
     members of the shell, and opens the bus when the first tool with side effects is called.
     """
 
-    lasts = False
-
-    def __init__(self, agent):
-        self._image, self._guard, self._bus = agent.image, agent.setup.guard, None
-        self._swarm = Swarm(agent.image.section(SWARM))
+    def __init__(self, setup):
+        self._image, self._guard, self._bus = setup.image, setup.guard, None
+        self._swarm = Swarm(setup.image.section(SWARM))
         self.gate = StopGate(self._swarm, self._opened)
 
     def _opened(self):
@@ -93,12 +91,6 @@ class Watcher:
         elif self._bus is None:
             self._bus = Bus(swarm_folder(self._swarm.name), wall_ms, os.urandom)
         return self._bus
-
-    def fileno(self) -> int:
-        return -1
-
-    def deadline(self):
-        return None
 
     def poll(self):
         if self._bus is not None:

@@ -20,7 +20,8 @@ from clawlite.linux.files import files
 from clawlite.linux.io import signals
 from clawlite.linux.io.stdio import MAX_LINE, now_ms
 from clawlite.linux.memory.memory import wall_ms
-from clawlite.linux.runtime.shell import INTERRUPT, Shell, prepare
+from clawlite.linux.runtime.assemble import prepare
+from clawlite.linux.runtime.shell import INTERRUPT, Shell
 from clawlite.linux.swarm.shared_memory import SharedMemory
 from clawlite.linux.swarm_commands.inside import Door
 
@@ -33,7 +34,7 @@ class Line:
     def __init__(self, name: str, fd: int):
         self._lead, self._fd, self._rest = b"[%s] " % name.encode(), fd, b""
         self.at_end, self.broken, self.fault = True, False, ""
-        self.others = ()
+        self._others: list = []
         self._woken_by = []
 
     def write(self, data: bytes):
@@ -61,11 +62,20 @@ class Line:
     def ready(self) -> bytes:
         return b""
 
+    def end(self):
+        """Nothing is read."""
+
+    def watch_others(self, descriptors: list):
+        self._others = descriptors
+
     def wake_by(self, fd: int):
         self._woken_by.append(fd)
 
+    def sleep_by(self, fd: int):
+        self._woken_by.remove(fd)
+
     def descriptors(self) -> list:
-        return [*self._woken_by, *self.others]
+        return [*self._woken_by, *self._others]
 
 
 class _Shell(Shell):
@@ -99,10 +109,16 @@ class Together:
                 image = files.open_image(path, prepare)
                 line = Line(image.agent.identity, fd), Framer(MAX_LINE, False)
                 folder = os.path.dirname(os.path.abspath(path))
-                shell = _Shell(image, folder, False, self._wake, line)
-                shell.memory = self._memory
-                # code of a maker that hangs when a signal comes: no pump of another stays on
-                shell._guard = signals.interruptible(self._close)
+                shell = _Shell(
+                    image,
+                    folder,
+                    False,
+                    self._wake,
+                    line,
+                    memory=self._memory,
+                    # code of a maker that hangs when a signal comes: no pump of another stays on
+                    leave=self._close,
+                )
                 self._shells.append(shell)
             if opens:
                 swarm.is_shared = True

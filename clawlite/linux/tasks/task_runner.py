@@ -125,7 +125,7 @@ class TaskRunner(Member):
 
     def _turn_of(self, taken, description: str, data) -> tuple:
         """Return (what the turn begins with, its ``History``): *data* are the messages before."""
-        history = History(self._agent.keep_bytes or sum(len(text) for _, text in data or ()))
+        history = History(self._agent.setup.keep_bytes or sum(len(text) for _, text in data or ()))
         if data:
             history.restore([[Message(role, text)] for role, text in data])
         return description, history

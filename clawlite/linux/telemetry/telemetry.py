@@ -1,8 +1,8 @@
 """Reports the work of an agent to exporters (CKP 0.2.0, 5.10): events by category, sampled and
 redacted, and metrics.
 
-1. It only observes: it wraps the functions that carry out effects, and changes no effect.  Without
-   telemetry, nothing here is loaded.
+1. It only observes: the shell shows it each effect, each outcome of a task and what each answer
+   of a provider used, and it changes none.  Without telemetry, nothing here is loaded.
 2. Events have only the fields that are listed here.  None of them is a prompt, a thought or the
    body of a provider's answer.
 3. Exporters work in threads of their own (exporters.py).  An exporter that fails, or never answers,
@@ -15,6 +15,7 @@ from clawlite.core.base import effect as E
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.render import canonical
 from clawlite.core.image.image import TELEMETRY
+from clawlite.linux.io.stdio import Part
 from clawlite.linux.telemetry.event import BOUNDS_MS
 
 PLACEHOLDER = "[REDACTED]"
@@ -51,24 +52,24 @@ _FIELDS = {
 _SHAPE = ([(5, str, str, -(1 << 32), -(1 << 32))], [str], [str], float, bool, bool)
 
 
-def telemetry_of(agent, now_ms):
-    """Return the ``Telemetry`` that the image of *agent* declares.  Raises ``ImageError``."""
+def telemetry_of(setup, now_ms):
+    """Return the ``Telemetry`` that the image of *setup* declares.  Raises ``ImageError``."""
     from clawlite.core.image.header import shaped
 
-    return Telemetry(shaped(agent.image.section(TELEMETRY), _SHAPE, "the telemetry"), agent, now_ms)
+    return Telemetry(shaped(setup.image.section(TELEMETRY), _SHAPE, "the telemetry"), setup, now_ms)
 
 
-class Telemetry:
+class Telemetry(Part):
     """The telemetry of one agent.
 
     record     section TELEMETRY of the image
-    agent      ``agent.Agent``
+    setup      ``agent_setup.Setup``
     exporters  list of objects with ``put(event)``, ``stop()`` and ``wait(timeout_s)``; None: those
                that *record* names
     now_ms     function -> monotonic ms
     """
 
-    def __init__(self, record: list, agent, now_ms, exporters=None):
+    def __init__(self, record: list, setup, now_ms, exporters=None):
         (
             targets,
             self._categories,
@@ -77,12 +78,12 @@ class Telemetry:
             self._no_arguments,
             self._no_results,
         ) = record
-        self._agent = agent
+        self._setup = setup
         self._now_ms = now_ms
         if exporters is None:
             from clawlite.linux.telemetry.exporters import exporter
 
-            exporters = [exporter(target, agent.image.agent) for target in targets]
+            exporters = [exporter(target, setup.image.agent) for target in targets]
         self._exporters = exporters
         self._seen = 0  # events, for sampling
         # task -> monotonic ms at which its request to a provider began
@@ -93,37 +94,20 @@ class Telemetry:
         self._histograms = {}  # name -> [count, sum, [count of each bucket]]
         self._changed = False
         self._told_ms = now_ms()
-
-    def tapped(self, table: dict, others) -> dict:
-        """Return *table*, {kind of effect: function(effect)}, with functions that also observe.
-
-        others  function(effect) for kinds that are not in it
-        """
-        tapped = dict(table)
-        for kind, look in (
-            (E.LOG, self._logged),
-            (E.SEND, self._sent),
-            (E.OPEN, self._open),
-            (E.CLOSE, self._close),
-        ):
-            tapped[kind] = _both(look, table.get(kind, others))
+        self._looks = {
+            E.LOG: self._logged,
+            E.SEND: self._sent,
+            E.OPEN: self._open,
+            E.CLOSE: self._close,
+        }
         if "memory_ops" in self._categories:
-            tapped[E.REMEMBER] = _both(self._asks, table.get(E.REMEMBER, others))
-            done = self._agent.done
-            self._agent.done = lambda number, outcome, now_ms: (
-                self._remembered(number, outcome) or done(number, outcome, now_ms)
-            )
-        return tapped
+            self._looks[E.REMEMBER] = self._asks
 
-    def watch(self, meter):
-        """Count the tokens that *meter* (core/policy/meter.py) counts."""
-        spend = meter.spend
-
-        def told(provider, read: int, written: int) -> list:
-            self._spent(provider, read, written)
-            return spend(provider, read, written)
-
-        meter.spend = told
+    def observe(self, effect: tuple):
+        """Look at an effect that is carried out next."""
+        look = self._looks.get(effect[E.KIND])
+        if look:
+            look(effect)
 
     def close(self, timeout_s: float = 0.5):
         """Hand out what is left, and give the exporters at most *timeout_s* for it, all
@@ -156,7 +140,7 @@ class Telemetry:
             self._tell("planning_ops", name, event, ("world_model", "tool", "fallback"))
 
     def _sent(self, effect: tuple):
-        _, sent = effect
+        sent = effect[E.MESSAGE]
         for message in sent if isinstance(sent, list) else (sent,):
             error = message.get("error")
             if error:
@@ -172,7 +156,7 @@ class Telemetry:
         _, task, verb, store, *_ = effect
         self._asked[task] = verb, store.name, self._now_ms()
 
-    def _remembered(self, number: int, outcome: tuple):
+    def hear_done(self, number: int, outcome: tuple):
         """Report the outcome of a task's request, if it was one to the memory."""
         asked = self._asked.pop(number, None)
         if asked:
@@ -198,7 +182,8 @@ class Telemetry:
         if began is not None:
             self._observe("provider", self._now_ms() - began)
 
-    def _spent(self, provider, read: int, written: int):
+    def hear_spent(self, provider, read: int, written: int):
+        """Count the tokens of an answer."""
         if "token_usage" in self._metrics:
             self._count(("input_tokens", provider.name), read)
             self._count(("output_tokens", provider.name), written)
@@ -235,7 +220,7 @@ class Telemetry:
 
     def _clean(self, text: str) -> str:
         """Return *text* without secrets, where they are looked for, and cut."""
-        guard = self._agent.setup.guard
+        guard = self._setup.guard
         text = text if guard is None else guard.text(text)
         return text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "..."
 
@@ -246,7 +231,7 @@ class Telemetry:
             "time_ns": now,
             "category": category,
             "event": name,
-            "agent": self._agent.image.agent.name,
+            "agent": self._setup.image.agent.name,
         }
 
     def _snapshot(self):
@@ -276,11 +261,3 @@ class Telemetry:
             histogram[_SUM_MS] += ms
             histogram[_BUCKETS][sum(ms > bound for bound in BOUNDS_MS)] += 1
             self._changed = True
-
-
-def _both(look, carry_out):
-    def done(effect: tuple):
-        look(effect)
-        carry_out(effect)
-
-    return done

@@ -5,12 +5,12 @@ import os
 from clawlite.core.base import effect as E
 from clawlite.core.base.printable import escape_ends, escape_line, escape_name, printable
 from clawlite.core.base.render import canonical
-from clawlite.linux.io.stdio import MAX_LINE, now_ms
+from clawlite.linux.io.stdio import MAX_LINE, Part, now_ms
 
 MAX_SHOWN = 60  # characters of what a tool says of its progress
 
 
-class ConsoleView:
+class ConsoleView(Part):
     """One person.
 
     shell  ``shell.Shell``: its screen and framer change when the first prompt is shown on a
@@ -22,10 +22,17 @@ class ConsoleView:
         self._first = True  # no prompt has been shown: the terminal is as it was found
         self._asked = None  # the task whose question was put last
         # text of an answer that is not whole, where it waits for that
-        self.waits = None
+        self.waits = "" if shell.answers and not os.isatty(1) else None
         self._pieces = None  # pieces.Pieces, once an answer has come
         self._held = None  # redact_stream.RedactStream, where secrets are looked for
         self.thinking = None  # thinking.Thinking, once a model was asked
+
+    def deadline(self):
+        return self.thinking and self.thinking.deadline()
+
+    def close(self):
+        if self.thinking:
+            self.thinking.wipe()
 
     def table(self) -> dict:
         """Return {kind of effect: function(effect)} of what a person sees."""
@@ -57,7 +64,7 @@ class ConsoleView:
         else:
             self.thinking.show(progress_text(tasks[task].began, *progress))
 
-    def settled(self):
+    def update(self):
         """Bring the screen up to date: no effects are left."""
         self._ask_anew()
         if self.thinking:
@@ -73,7 +80,7 @@ class ConsoleView:
     def _tell(self, effect: tuple):
         """Show text that is not part of an answer; on stderr when stdout is only for the answer."""
         shell, text = self._shell, escape_ends(effect[E.TEXT])
-        if not shell.answer_only:
+        if not shell.answers:
             self._show(text)
             return
         self._make_room()
@@ -83,7 +90,7 @@ class ConsoleView:
         os.write(2, text.encode() + b"\n")
 
     def _show(self, text: str):
-        guard = self._shell.agent.setup.guard
+        guard = self._shell.guard
         if guard is not None:
             text = self._rest() + guard.text(text)
         self._make_room()
@@ -113,7 +120,7 @@ class ConsoleView:
             self._show_piece(text)
 
     def _show_piece(self, text: str):
-        guard = self._shell.agent.setup.guard
+        guard = self._shell.guard
         if guard is not None:
             if self._held is None:
                 from clawlite.scan.redact_stream import RedactStream
@@ -147,7 +154,7 @@ class ConsoleView:
                 from clawlite.linux.terminal.terminal import Terminal
 
                 shell.screen.show(b"")
-                shell.screen = shell.framer = Terminal(shell.wire, MAX_LINE)
+                shell.edit_lines(Terminal(shell.wire, MAX_LINE))
         self._ask_anew()
         shell.screen.prompt(effect[E.TEXT])
 

@@ -60,8 +60,6 @@ class Editor:
 
     limit    bytes that a line may have
     columns  int, of the terminal
-    status   what stands on the last row while nobody waits for a line, "" for nothing; shown with
-             ``refresh``
     at_end   True once Ctrl-D came on an empty line: what follows is not looked at
     """
 
@@ -71,7 +69,7 @@ class Editor:
 
     def __init__(self, limit: int, columns: int = 80):
         self.limit = limit
-        self.status = ""
+        self._status = ""
         self.at_end = False
         self.row = Row(columns)
         self._records = Framer(limit)
@@ -326,12 +324,20 @@ class Editor:
         if self._aside:
             self._aside = ("", 0)
 
+    def show_status(self, text: str):
+        """Let *text* stand on the last row while nobody waits for a line, "" for nothing; it is
+        shown with ``refresh``.
+        """
+        self._status = text
+
     def refresh(self):
         """Bring prompt and what is typed back, or up to date."""
-        if self._prompt is None and (self._open or not self._text and not self.status):
+        if self._prompt is None and (self._open or not self._text and not self._status):
             self.row.erase()
-        elif self._prompt is None and self.status:
-            self.row.draw(self.status + "  " if self._text else self.status, self._text, self._pos)
+        elif self._prompt is None and self._status:
+            self.row.draw(
+                self._status + "  " if self._text else self._status, self._text, self._pos
+            )
         else:
             self._close_row()
             self.row.draw(self._prompt or "", self._text, self._pos)

@@ -29,7 +29,7 @@ class Thinking:
         self._due_ms = None  # when the line changes next
         self._on_stderr = False  # it stands there now
         is_plain = os.environ.get("TERM", "") in ("", "dumb")
-        self._may_use_stderr = shell.answer_only and os.isatty(2) and not is_plain
+        self._may_use_stderr = shell.answers is not None and os.isatty(2) and not is_plain
 
     def deadline(self):
         """Return the monotonic time of the next ``update`` that changes the line, or None."""
@@ -58,7 +58,7 @@ class Thinking:
     def wipe(self):
         """Take the line away, until it changes next."""
         if self._shell.screen.edits:
-            self._shell.screen.status = ""
+            self._shell.screen.show_status("")
         if self._on_stderr:
             self._on_stderr = False
             self._write(_WIPE)
@@ -66,7 +66,7 @@ class Thinking:
     def show(self, text: str):
         """Show *text*, until something else takes its place."""
         if self._shell.screen.edits:
-            self._shell.screen.status = text
+            self._shell.screen.show_status(text)
         elif self._may_use_stderr:
             self._shell.wire.flush(0)
             self._on_stderr = True

@@ -83,10 +83,10 @@ class Dispatcher:
     local     section LOCAL of the image: [relaxed, environment, writable, search, credentials,
               buses, namespaces], or None
     log       function(event) that takes what functions of tools.py print, or None
+    seam      asks people during calls, and shows them the progress (linux/mcp/servers.py); None:
+              ``Nobody``
 
     descriptors  list of descriptors that are readable when ``poll`` has something; it changes
-    seam         asks people during calls, and shows them the progress (linux/mcp/servers.py)
-                 [``Nobody``]
     """
 
     def __init__(
@@ -101,11 +101,12 @@ class Dispatcher:
         source=None,
         local=None,
         log=None,
+        seam=None,
     ):
         from clawlite.linux.tools.builtin import Builtins
 
         self.descriptors = []
-        self.seam = Nobody()
+        self._seam = seam or Nobody()
         self._handlers = handlers
         self._image = image = setup.image
         self._workspace = setup.workspace
@@ -381,7 +382,7 @@ class Dispatcher:
                 rows_of(self._image),
                 self._begin_server,
                 self._remote_server,
-                self.seam,
+                self._seam,
                 self._keep_content,
             )
             self.descriptors.append(self._servers.fileno())
@@ -458,7 +459,7 @@ class Dispatcher:
                 self._now_ms,
                 lambda: resolve(TOKEN, stores(image.agent.name)),
                 (loads, dumps),
-                self.seam,
+                self._seam,
                 self._question,
             )
         return self._gateway
@@ -469,7 +470,7 @@ class Dispatcher:
         from clawlite.linux.mcp.question import Question
 
         question = Question(server, params, loads)
-        if not self.seam.asks(task):
+        if not self._seam.asks(task):
             raise ClawError(
                 "it asked for %s, and nobody can be asked here" % question.said,
                 "give all that it needs in the arguments",

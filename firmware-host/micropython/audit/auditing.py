@@ -23,7 +23,7 @@ _STEP = "audittext auditrecord clock secretvalues auditlog auditfiles auditline 
 class Auditing:
     """The audit of one agent, with the records that wait to be written.
 
-    device   ``device.Device``, whose effects go through this object first
+    device   ``device.Device``, which shows it each effect first
     wants    the audit of ``scan_config.ScanConfig``, whose destination is a file
     state    the board's folder for state; the audit has a folder of its own in it
     """
@@ -35,13 +35,12 @@ class Auditing:
         self._is_open = False  # the files are known to be as the last record left them
         # the last effect on record: it is repeated when memory ran out after it was recorded
         self._written = None
-        self._carry_out = device.carry_out
-        device.carry_out = self.carry_out
-        self._on_start = device.agent.lifecycle.on_start
-        device.agent.lifecycle.on_start = self._start
+        self._on_start = device.on_start
 
-    def carry_out(self, effect: tuple):
-        """Perform one effect of the agent; put it on record first when it must be."""
+    def take(self, effect: tuple) -> bool:
+        """Put an effect of the agent on record when it must be.  Return True when that fails for a
+        tool that begins, which must not run then.
+        """
         if effect is not self._written and (
             effect[KIND] == LOG
             and effect[EVENT]["event"][:4] in ("tool", "task")
@@ -52,12 +51,12 @@ class Auditing:
             self._written = effect
             if error:
                 self.device.agent.lifecycle.fail(error, self.device.now_ms())
-                if effect[KIND] == RUN:  # a tool without a record must not run
-                    return
+                if effect[KIND] == RUN:
+                    return True
                 self._withhold(error)
             if effect[KIND] == LOG:
                 effect[EVENT].pop("output", None)  # for the audit alone
-        self._carry_out(effect)
+        return False
 
     def _withhold(self, error):
         """Answer the call whose record could not be written with *error*: its result must not be
@@ -71,7 +70,7 @@ class Auditing:
                 {"jsonrpc": "2.0", "id": effects[at][MESSAGE]["id"], "error": error.to_json()},
             )
 
-    def _start(self):
+    def start(self):
         """The work of STARTING: check that the audit can be written.  Raises ``ClawError``."""
         if self._on_start:
             self._on_start()

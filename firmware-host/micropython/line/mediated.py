@@ -50,21 +50,16 @@ class Mediated:
     """
 
     def __init__(self, device):
-        self._device, self._uplink, self._others = device, device.net, device.carry_out
+        self._device, self._uplink = device, device.net
         self._boot, self._count = str(hexlify(chance()), "utf-8"), 0
         self._calls = {}  # task -> _Call
-        device.carry_out = self.effect
-        device.net = self._uplink.outer = self
-        if device.uplink:  # records come over the console's line
-            device.uplink, device.stdio.over = self, self.down
 
     # -- from the agent
 
-    def effect(self, effect: tuple):
-        """Perform any effect of the agent."""
+    def take(self, effect: tuple) -> bool:
+        """Begin the call of a service; return False for any other effect of the agent."""
         if effect[E.KIND] != E.RUN or effect[_TOOL].handler[HANDLER_KIND] != SERVICE:
-            self._others(effect)
-            return
+            return False
         tool, now = effect[_TOOL], self._device.now_ms()
         due_ms = effect[_DUE_MS]
         if due_ms is None:
@@ -82,6 +77,7 @@ class Mediated:
             self._begin(call)
         else:
             self._uplink.call()
+        return True
 
     def carry_out(self, effect: tuple):
         self._uplink.carry_out(effect)

@@ -35,7 +35,6 @@ class SwarmMember(SwarmStop):
         self._device, self._uplink = device, device.net
         self._id = self._number = self._report = self._may = None
         self._asks = self._is_partial = False
-        device.new_session = self.new_session
 
     def new_session(self):
         from swarmsession import SwarmSession
@@ -97,7 +96,7 @@ class SwarmMember(SwarmStop):
         self._caller = caller if isinstance(caller, str) else "swarm"
         if self._device.console:
             agent.effects.append((TELL, "Task of %s: %s" % (self._caller, text)))
-        history = History(agent.keep_bytes)
+        history = History(agent.setup.keep_bytes)
 
         def ended(_, error, now_ms: int):
             if id == self._id:
@@ -108,8 +107,8 @@ class SwarmMember(SwarmStop):
         if isinstance(most, int) and (budget is None or most < budget):
             budget = most
         try:
-            if agent.prepare:
-                agent.prepare()
+            if agent.setup.prepare:
+                agent.setup.prepare()
             work = turn(agent.setup, text, agent.chain(), history, self._call)
             self._number = agent.begin(work, ended, now, budget)
         except Exception as e:

@@ -13,56 +13,18 @@
 from binascii import hexlify
 
 from clawlite.core.base import effect as E
-from clawlite.core.base.errors import ClawError, ImageMismatch, ProviderError, QuotaExceeded
+from clawlite.core.base.errors import ClawError, ProviderError, QuotaExceeded
 from jsontext import loads
 from chance import chance
 
 _HOST, _PORT, _PARTS = 3, 4, 5  # of OPEN
 
 WAIT_MS = 6000
-# bytes of earlier turns that a provider sees
-_KEEP = 2048
 _PIECE = 512  # characters of a text in one record
 AHEAD = 1024  # bytes of records that may wait for the line before more are made
 MAX_RECORD = 8192
 # a reset without a session: a host on the line answers with a hello (docs/line.md, rule 8)
 _ASKS = b"\x1e~0000rd20e7449\n"
-
-
-def attach(device):
-    """Give *device* its uplink, and the calls of services over it.  Raises ``ImageMismatch``."""
-    device.net = device.uplink = Uplink(device.agent, device.stdio, device.now_ms)
-    device.stdio.over = device.uplink.down
-    mediate(device, "mediated-line")
-
-
-def mediate(device, ability: str):
-    """Let the gateway stop tools and speak for a member of a swarm when the image requires that,
-    and call services when the image requires *ability*.  Raises ``ImageMismatch``.
-    """
-    # not in parts.py, so that an agent without a gateway does not have these names in memory
-    wanted = device.agent.image.requires
-    name = "swarmstop"
-    try:
-        if "stop-of-swarm" in wanted:
-            from swarmstop import SwarmStop
-
-            SwarmStop(device)
-        name = "swarmmember"
-        if "swarm" in wanted:
-            from swarmmember import SwarmMember
-
-            SwarmMember(device)
-        name = "mediated"
-        if ability in wanted:
-            from mediated import Mediated
-
-            Mediated(device)
-    except ImportError:
-        raise ImageMismatch(
-            "this slot was flashed without what the image needs: " + name,
-            "flash it: clawlite flash",
-        )
 
 
 class _Asked:
@@ -78,23 +40,17 @@ class _Asked:
 class Uplink:
     """The connection of one device to its gateway.  ``is_up``: a gateway is connected.
 
-    agent   ``agent.Agent``
-    stdio   ``stdio.Stdio``
-    now_ms  function -> monotonic ms
-    outer   the object in front of it (mediated.py), which gets records and breaks first, or None
-    stop    ``swarmstop.SwarmStop``, which gets the messages about swarms, or None
+    device  ``device.Device``: its ``net`` is this, or the object in front of it (mediated.py), that
+            gets records and breaks first; its ``swarm`` gets the messages about swarms
     """
 
-    outer = stop = None
-
-    def __init__(self, agent, stdio, now_ms):
-        self._agent, self._stdio, self._now_ms = agent, stdio, now_ms
+    def __init__(self, device):
+        self._device, self._agent, self._stdio = device, device.agent, device.stdio
+        self._now_ms = device.now_ms
         self._asked = {}  # task -> _Asked
         self._boot = str(hexlify(chance()), "utf-8")
         # is_up: a gateway has said hello in this session of the line
         self._count, self.is_up = 0, False
-        agent.keep_bytes = _KEEP
-        agent.is_behind = True
 
     def down(self):
         """The session is over: requests wait for the next one."""
@@ -213,7 +169,7 @@ class Uplink:
             self._greeted(message.get("id"))
         elif isinstance(params, dict) and isinstance(params.get("text"), str):
             text = params["text"]
-            if self.stop and self.stop.hear(method, params):
+            if self._device.swarm and self._device.swarm.hear(method, params):
                 pass
             elif method == "claw.gateway.text":
                 self._hand_in(params.get("id"), text)

@@ -20,18 +20,12 @@ from clawlite.core.image.image import NETWORK
 from connection import Connection
 from jsontext import dumps, loads
 from unload import drop
-from uplink import AHEAD, MAX_RECORD, WAIT_MS, Uplink, mediate
+from uplink import AHEAD, MAX_RECORD, WAIT_MS, Uplink
 
 _KIND, _DATA = range(2)  # positions in an event of a ``Framer``
 _PATIENCE_MS, _TLS_MS = 5000, 10000  # time limit to connect and be authenticated
 _PAUSE_MS, _MAX_PAUSE_MS = 1000, 60000
 _SHAPE = ([None, (str, 65536, bool)], [bytes])
-
-
-def attach(device):
-    """Give *device* its gateway on the LAN.  Raises ``ImageMismatch``."""
-    device.net = Lan(device, device.name_server)
-    mediate(device, "mediated")
 
 
 class Lan(Uplink):
@@ -44,8 +38,8 @@ class Lan(Uplink):
     def __init__(self, device, names):
         from clawlite.core.image.header import shaped
 
-        super().__init__(device.agent, device.stdio, device.now_ms)
-        self._device, self._names = device, names
+        super().__init__(device)
+        self._names = names
         self._host, self._port, self._is_tls = shaped(
             device.agent.image.section(NETWORK), _SHAPE, "section 21"
         )[0]
@@ -127,7 +121,7 @@ class Lan(Uplink):
         self._again_ms = now + self._pause_ms
         self._pause_ms = min(2 * self._pause_ms, _MAX_PAUSE_MS)
         if self.is_up:
-            (self.outer or self).down()
+            self._device.net.down()
 
     def ready(self, polled):
         """Handle received bytes."""
@@ -147,7 +141,7 @@ class Lan(Uplink):
             self._broken(e, self._now_ms())
 
     def _came(self, kind: int, data: bytes):
-        first = self.outer or self
+        first = self._device.net
         if kind == TOO_LONG:
             first.lost(data)
         elif kind == RECORD and not self.is_up and b'"claw.gateway.auth"' in data:

@@ -46,23 +46,21 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
 
         device.guarding = Guarding(device, image, folder)
         device.guard = device.guarding.guard
+    device.later, device.before, device.codecs = [], [], (loads, dumps)
     device.agent = Agent(device, 0, _MAX_TASKS)
-    device.agent.kept = device.kept
-    device.agent.later = []
     UNWINDING.append(True)
-    device.agent.codecs = (loads, dumps)
     device.folder = folder
     if LOG in having:
         from logfile import Log
 
         device.log = Log(folder, dumps, device.guard)
-        device.agent.lifecycle.on_start = device.log.check
+        device.on_start = device.log.check
         maker["print"] = device.log.print_text
-    device.agent.lifecycle.on_failure = device.failed
     if wants:
         from auditing import Auditing
 
-        Auditing(device, image, wants, folder)
+        device.before.append(Auditing(device, image, wants, folder))
+        device.on_start = device.before[0].start
     device.terminal = not operator and is_terminal()
     if not operator:
         from clawlite.core.protocol.console import Console
@@ -75,27 +73,59 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         _connect(device, having)
     # loaded at the first turn, when the modules that start an agent have gone
     elif REMOTE in having:
-        device.agent.keep_bytes, device.agent.prepare = (
-            _CONVERSATION,
-            lambda: load_providers(device),
-        )
-    if LIMITS in having and not device.agent.prepare:
+        device.keep_bytes, device.prepare = _CONVERSATION, lambda: load_providers(device)
+    if LIMITS in having and not device.prepare:
         from meters import Meters
 
-        Meters(device.agent, folder, device.clock.both)
+        device.meter = Meters(image, folder, device.clock.both).meter
     if MEMORY in having:
         _stores(device, image, folder)
 
 
 def _connect(device, having: set):
-    """Give *device* the connection to its gateway.  On a board this function is in a file
+    """Give *device* the connection to its gateway, which may stop tools, speak for a member of a
+    swarm, and call services, where the image requires that.  On a board this function is in a file
     of its own, or all other agents would keep the names of these modules for ever.
-    """
+
+    Raises ``ImageMismatch``."""
+    wanted = device.image.requires
     if LAN in having:
-        from lan import attach
+        from lan import Lan
+
+        device.net = Lan(device, device.name_server)
     else:
-        from uplink import attach
-    attach(device)
+        from uplink import Uplink
+
+        device.net = device.uplink = Uplink(device)
+    device.keep_bytes, device.is_behind = _CONVERSATION, True
+    name = "swarmstop"
+    try:
+        if "stop-of-swarm" in wanted:
+            from swarmstop import SwarmStop
+
+            device.swarm = SwarmStop(device)
+        name = "swarmmember"
+        if "swarm" in wanted:
+            from swarmmember import SwarmMember
+
+            device.swarm = SwarmMember(device)
+        name = "mediated"
+        if ("mediated" if LAN in having else "mediated-line") in wanted:
+            from mediated import Mediated
+
+            device.net = Mediated(device)
+            device.before.insert(0, device.net)
+            if device.uplink:  # records come over the console's line
+                device.uplink = device.net
+    except ImportError:
+        raise ImageMismatch(
+            "this slot was flashed without what the image needs: " + name,
+            "flash it: clawlite flash",
+        )
+    if device.swarm:
+        device.stop = device.swarm.gate
+    if device.uplink:
+        device.stdio.over = device.uplink.down
 
 
 def _audit(image) -> list:
@@ -146,7 +176,7 @@ def _stores(device, image, folder: str):
         min(_MAX_ENTRIES, (gc.mem_free() + gc.mem_alloc()) // _ENTRY_HEAP),
         (loads, dumps),
     )
-    device.agent.memories = device.stores.methods
+    device.memories = device.stores.methods
     for store in stores(image):
         if (
             DOES >> 4 * store.type & FILES
@@ -162,7 +192,7 @@ def _stores(device, image, folder: str):
                 "build it with --board",
             )
         if device.console is not None and store.type == CONVERSATION:
-            device.agent.lasting = device.stores.lasting
+            device.lasting = device.stores.lasting
 
 
 def _bank(rows: list, now_ms):

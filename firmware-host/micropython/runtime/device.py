@@ -44,6 +44,8 @@ class Device:
     operator   True: every line is a record (a program is at the other end)
     session    None until a record comes;  guarding: scans texts (guarding.py), or None
     net        reaches providers: net.Net, or uplink.Uplink, which is ``uplink``, too
+    swarm      ``swarmstop.SwarmStop`` or ``swarmmember.SwarmMember``, or None
+    before     list of parts that see an effect first: ``take(effect)`` returns whether it is done
     watchdog_ms  set by boot/bootwindow.py: how long the loop may stand still
     short      how many rounds of the loop in a row ran out of memory
     doing      the effect that is being performed, or None;  heard: the kind of the line that is
@@ -52,10 +54,15 @@ class Device:
                provider's answer, without its end
     """
 
-    guard = worlds = workspace = stop = None  # as of core/agent/agent_setup.py
-    pins = log = console = guarding = session = net = uplink = watchdog = wifi = code = doing = (
-        heard
-    ) = _asked = None
+    # as of core/agent/agent_setup.py
+    guard = worlds = workspace = stop = emit = run_tool = on_start = prepare = meter = None
+    dialects = repetition = memories = lasting = adopt = channels = hears_done = None
+    keep_bytes = 0
+    is_behind = False
+    conditions = ()
+    pins = log = console = guarding = session = net = uplink = swarm = watchdog = wifi = code = (
+        doing
+    ) = heard = _asked = None
     watchdog_ms = short = 0
     _open = False
 
@@ -85,6 +92,9 @@ class Device:
 
     def new_session(self):
         """Return a new session; a member of a swarm has its own kind (swarmmember.py)."""
+        session = self.swarm and self.swarm.new_session()
+        if session:
+            return session
         from clawlite.core.protocol.session import Session
 
         return Session(self.agent, loads)
@@ -162,7 +172,7 @@ class Device:
         self.agent.lifecycle.fail(error, self.now_ms())
         self.settle()
 
-    def failed(self, error, pause_ms):
+    def on_failure(self, error, pause_ms):
         """Switch all outputs off, and report *error*."""
         self.safe()
         from clawlite.core.base.printable import escape_ends
@@ -316,8 +326,8 @@ class Device:
     def person_typed(self, data: bytes, now: int, early: bool):
         """Handle a person's line."""
         self.stdio.prompt = b""  # the person's Enter has ended the prompt's line
-        if self.agent.prepare and data[:1] != b"/":
-            self.agent.prepare()
+        if self.prepare and data[:1] != b"/":
+            self.prepare()
         try:
             self.console.line(decode_utf8(data), now, early)
         except ValueError:
@@ -339,7 +349,11 @@ class Device:
                 effect = self.doing = agent.next_effect()
                 if not effect:
                     break
-                self.carry_out(effect)
+                for part in self.before:
+                    if part.take(effect):
+                        break
+                else:
+                    self.carry_out(effect)
             ended = self.handlers.poll(self.now_ms())
             self.hand_in(ended)
             if not ended and not agent.effects and not agent.later:
@@ -384,11 +398,9 @@ class Device:
         elif kind == E.RESOLVE:  # the file systems of boards have no links
             self.agent.done(effect[E.TASK], (True, effect[_PATH]), self.now_ms())
         elif kind == E.STORE:
-            if self.agent.meter is None:
-                self.agent.prepare()
-            self.agent.done(
-                effect[E.TASK], (True, self.agent.meter.add(effect[_ENTRIES])), self.now_ms()
-            )
+            if self.meter is None:
+                self.prepare()
+            self.agent.done(effect[E.TASK], (True, self.meter.add(effect[_ENTRIES])), self.now_ms())
         elif kind == E.OPEN or kind == E.CLOSE or kind == E.SECRET:
             if self.net:
                 self.net.carry_out(effect)

@@ -53,10 +53,10 @@ def unwind(device):
             task.close()
     device.agent.later.clear()  # none of these tasks waits for a person
     device.safe()
-    if device.agent.prepare and (again or not device.agent.waiting):
+    if device.prepare and (again or not device.agent.waiting):
         if device.net:
             device.net.end()
-        device.net = device.agent.meter = device.agent.providers = None
+        device.net = device.meter = device.agent.providers = None
         drop(REMOTE)
     drop()
     # an import that ran out of memory leaves its module where its name was (MicroPython 1.29)
@@ -77,7 +77,7 @@ def load_providers(device):
         from meters import Meters
         from net import Net
 
-        Meters(device.agent, device.folder, device.clock.both)
+        device.meter = Meters(device.image, device.folder, device.clock.both).meter
         device.net = Net(
             device.agent, device.stdio.poll, device.folder, device.clock.both, device.name_server
         )

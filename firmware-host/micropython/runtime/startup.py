@@ -49,4 +49,4 @@ def _join(device):
         return
     device.wifi = Wifi(path, device)
     device.wifi.tick(device.now_ms())
-    device.agent.conditions += (device.wifi.about,)
+    device.conditions += (device.wifi.about,)

@@ -16,25 +16,31 @@ _ENOENT = 2
 
 
 class Meters:
-    """The meters of one agent, which gets its ``meter`` here.
+    """The meters of one agent: ``meter``.
 
-    agent   ``agent.Agent``
+    image   ``image.Image``
     folder  where ``meters.json`` lies
     clock   function -> (monotonic ms, seconds since 1970 or None)
     """
 
-    def __init__(self, agent, folder: str, clock):
+    def __init__(self, image, folder: str, clock):
         self._path, self._is_told = folder + "/meters.json", False
         self._spent = self._read()
-        info = agent.image.agent
-        if "http" in agent.image.requires or "https" in agent.image.requires:
+        info = image.agent
+        if "http" in image.requires or "https" in image.requires:
             from clawlite.core.policy.meter import Meter
 
-            meter = Meter(clock, self.stored, info.tokens_per_hour, info.cost_per_day, info.rates)
+            self.meter = Meter(
+                clock,
+                self.stored,
+                info.tokens_per_hour,
+                info.cost_per_day,
+                info.rates,
+                None,
+                self.add,
+            )
         else:
-            meter = Ledger(clock, self.stored)
-        meter.add = self.add
-        self._meter = agent.meter = meter
+            self.meter = Ledger(clock, self.stored, None, self.add)
 
     def stored(self) -> dict:
         return self._spent
@@ -44,9 +50,9 @@ class Meters:
         reported.
         """
         if not entries:
-            return self._meter.today()
+            return self.meter.today()
         if entries[0][ENTRY_KEY] == CALLS:
-            entries = self._meter.call(entries[0][ENTRY_AMOUNT])
+            entries = self.meter.call(entries[0][ENTRY_AMOUNT])
         if not add(self._spent, entries):
             return False
         try:

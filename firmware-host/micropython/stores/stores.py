@@ -59,7 +59,7 @@ class Stores:
             history.is_restored = True
             from clawlite.core.memory.conversation import restore
 
-            yield from restore(self._place(), history, self.agent.keep_bytes)
+            yield from restore(self._place(), history, self.agent.setup.keep_bytes)
             del restore
         history.is_kept = True
         clean = yield from work

@@ -58,7 +58,7 @@ class Day:
     def start(self):
         """A process begins: with what is on the disk, and nothing else."""
         self.agent = Agent(Setup(self.image), self.ms)
-        meter = self.agent.meter = Meter(
+        meter = self.agent.setup.meter = Meter(
             lambda: (self.ms, self.ahead_s + self.ms // 1000),
             lambda: self.disk,
             self.image.agent.tokens_per_hour,
@@ -67,7 +67,7 @@ class Day:
         meter.add = lambda entries: add(
             self.disk, meter.call(entries[0][2]) if entries[0][0] == CALLS else entries
         )
-        self.agent.codecs, self.agent.keep_bytes = (loads, dumps), 65536
+        self.agent.setup.codecs, self.agent.setup.keep_bytes = (loads, dumps), 65536
         self.session, self.console = Session(self.agent, loads), Console(self.agent)
         self.agent.start(self.ms)
         self.open = None
@@ -102,7 +102,7 @@ class Day:
             elif kind == E.SECRET:
                 self.agent.done(effect[1], (True, "key"), self.ms)
             elif kind == E.STORE:
-                admitted = self.agent.meter.add(effect[2])
+                admitted = self.agent.setup.meter.add(effect[2])
                 # before an approval: questions are limited too
                 if admitted and effect[2][0][0] == CALLS:
                     self.admitted.append(self.ms)

@@ -181,20 +181,26 @@ class Week:
     def start(self):
         """A process begins: with what is on the disk, and nothing else."""
         self.agent = Agent(Setup(image_of(self.data, "test")), self.ms)
-        self.agent.codecs, self.agent.keep_bytes = (loads, dumps), 65536
+        self.agent.setup.codecs, self.agent.setup.keep_bytes = (loads, dumps), 65536
         self.session, self.waits = Session(self.agent, loads), 0
-        self.kept = Persistence(self.agent, lambda: self.ms, "")
+        self.agent.setup.agent = self.agent
+        self.kept = Persistence(self.agent.setup, "")
+        self.agent.setup.memories, self.agent.setup.lasting = self.kept.memories, self.kept.lasting
+        self.agent.setup.kept = self.kept.records
         self.kept._memory = self.memory = Memory(
             self.agent, self.pipe[1], lambda: self.ms, self.wall_ms
         )
         record = self.agent.image.section(17)
-        self.telemetry = Telemetry(record, self.agent, lambda: self.ms, [self.taken])
-        self.carry = self.telemetry.tapped(
-            {E.LOG: self._log, E.SEND: self._send, E.RUN: self._run, E.REMEMBER: self._remember},
-            self._other,
-        )
+        self.telemetry = Telemetry(record, self.agent.setup, lambda: self.ms, [self.taken])
+        self.agent.setup.hears_done = self.telemetry.hear_done
+        self.table = {
+            E.LOG: self._log,
+            E.SEND: self._send,
+            E.RUN: self._run,
+            E.REMEMBER: self._remember,
+        }
         self.agent.start(self.ms)
-        self.channels = Channels(
+        self.channels = self.agent.setup.channels = Channels(
             self.agent, lambda: self.ms, self.wall_ms, os.urandom, self.state, self.pipe[1], False
         )
         self.settle()
@@ -210,7 +216,8 @@ class Week:
         while True:
             effect = self.agent.next_effect()
             if effect:
-                self.carry.get(effect[0], self._other)(effect)
+                self.telemetry.observe(effect)
+                self.table.get(effect[0], self._other)(effect)
             elif self.waits:
                 assert select.select([self.pipe[0]], [], [], 120)[0], "the memory does not answer"
                 os.read(self.pipe[0], 512)
@@ -276,7 +283,7 @@ class Week:
         self.looked_s = now_s
         self.channels.poll()
         self.settle()
-        self.channels.announce_changes()
+        self.channels.update()
 
     def move(self, ms: int):
         until = self.ms + ms

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from clawlite.core.line.frame import Framer
-from clawlite.core.protocol.session import Session
+from clawlite.core.protocol.group_session import GroupSession
 from clawlite.core.turns import gates
 from clawlite.host.bench import agent as bench_agent
 from clawlite.host.compiler import compiler
@@ -17,7 +17,8 @@ from clawlite.host.manifest import manifest
 from clawlite.linux.files.files import open_image
 from clawlite.linux.io.jsontext import loads
 from clawlite.linux.io.stdio import MAX_LINE, Wire
-from clawlite.linux.runtime.shell import Shell, prepare
+from clawlite.linux.runtime.assemble import prepare
+from clawlite.linux.runtime.shell import Shell
 
 ECHO = """
 
@@ -68,8 +69,8 @@ class Line:
         )
         if not straight:
             agent = self.shell.agent
-            agent.run, agent.emit = None, agent.effects.append
-            self.shell.session = Session(agent, loads)
+            agent._run_tool, agent.emit = None, agent.effects.append
+            self.shell.session = GroupSession(agent, loads)
         self.shell.start()
         self.said = b""
 

@@ -287,7 +287,7 @@ def test_whatever_ends_an_attempt_closes_its_connection(clockwork):
         raise MemoryError
 
     it = clockwork(provider(AWAY[0], streaming=False))
-    it.agent.codecs = (no_room, dumps)
+    it.agent.setup.codecs = (no_room, dumps)
     it.line("hello")
     assert it.open
     it.receive(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")

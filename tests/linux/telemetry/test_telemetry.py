@@ -14,7 +14,6 @@ from agents import Agent, clawlite, eventually, linux, tool_call
 from llm_server import Server, calls, say
 from providers.project import World, provider
 
-from clawlite.core.agent.agent import Agent as Core
 from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base import effect as E
 from clawlite.core.base.errors import StoreError
@@ -114,18 +113,17 @@ class Watched:
         telemetry = dict({"exporters": [{"type": "console"}]}, **telemetry)
         data = compiler.build(manifest.load(project(folder, telemetry, **more))).data
         image = Image(lambda offset, length: data[offset : offset + length], len(data))
-        self.now, self.taken, self.carried = 0, Taken(), []
-        self.telemetry = telemetry_of(Core(Setup(image), 0), lambda: self.now)
+        self.now, self.taken = 0, Taken()
+        self.telemetry = telemetry_of(Setup(image), lambda: self.now)
         self.telemetry._exporters = [self.taken]
-        self._table = self.telemetry.tapped({E.LOG: self.carried.append}, self.carried.append)
 
     def log(self, **event):
         effect = (E.LOG, event)
-        self._table[E.LOG](effect)
-        assert self.carried[-1] is effect, "it only looks on"
+        self.telemetry.observe(effect)
+        assert effect == (E.LOG, event), "it only looks on"
 
     def effect(self, *effect):
-        self._table[effect[0]](effect)
+        self.telemetry.observe(effect)
 
     def call(self, **more):
         self.log(
@@ -158,7 +156,7 @@ def test_5_10_the_default_categories(tmp_path):
         E.SEND, {"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "no such method"}}
     )
     it.effect(E.SEND, {"jsonrpc": "2.0", "id": 2, "result": {"content": []}})
-    it.telemetry._agent.done(5, (True, {}), 0)
+    it.telemetry.hear_done(5, (True, {}))
     it.log(event="notice", text="a stranger's text")
     assert [(event["category"], event["event"]) for event in it.taken.events] == [
         ("tool_calls", "tool.call"),
@@ -190,7 +188,7 @@ def test_5_10_a_category_that_is_off_is_not_told(tmp_path, category):
         [{"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "no such method"}}],
     )
     it.effect(E.REMEMBER, 5, "store", STORE, "", None)
-    it.telemetry._agent.done(5, (True, {}), 0)
+    it.telemetry.hear_done(5, (True, {}))
     assert {event["category"] for event in it.taken.events} == {
         "tool_calls",
         "lifecycle",
@@ -213,7 +211,7 @@ def test_5_10_each_request_to_a_store_is_told_once_without_what_it_says(tmp_path
     )
     it.now = 4
     for number in (6, 5, 5):  # another task's outcome, its own, one that is late
-        it.telemetry._agent.done(number, outcome, 4)
+        it.telemetry.hear_done(number, outcome)
     (event,) = it.taken.events
     assert (event["category"], event["event"], event["store"], event["duration_ms"]) == (
         "memory_ops",
@@ -289,7 +287,7 @@ def test_metrics_are_cumulative_and_come_with_events_and_at_the_end(tmp_path):
     class Model:
         name, prices = "first", (2, 5)
 
-    it.telemetry._spent(Model, 10, 100)
+    it.telemetry.hear_spent(Model, 10, 100)
     assert [event["category"] for event in it.taken.events] == ["tool_calls"] * 4, (
         "not with each event"
     )

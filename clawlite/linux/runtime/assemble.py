@@ -1,0 +1,293 @@
+"""An agent on Linux is put together here: its parts in the order in which they are made, and what
+each is given.  shell.py is the loop over them.
+
+1. A part that another one needs is given to it, or read from here.  Nobody else sets a field.
+2. READY waits for no part that only a later step needs: those are made by ``prepare_providers``, at
+   the first turn, and by ``join``, after READY.
+"""
+
+import os
+import time
+
+from clawlite.core.agent.agent import Agent
+from clawlite.core.base.effect import LOG
+from clawlite.core.image.features import LINUX
+from clawlite.core.image.image import (
+    CHANNELS,
+    CONTEXT,
+    GUARD,
+    LOCAL,
+    MEMORY,
+    PROVIDERS,
+    SERVICES,
+    SWARM,
+    TELEMETRY,
+    WORLDS,
+)
+from clawlite.core.protocol.group_session import GroupSession
+from clawlite.linux.files import workspace
+from clawlite.linux.files.files import Log, state_folder
+from clawlite.linux.hardware.handlers import running
+from clawlite.linux.io import signals
+from clawlite.linux.io.jsontext import dumps, loads, request
+from clawlite.linux.io.logline import line as log_line
+from clawlite.linux.io.stdio import now_ms, open_line
+from clawlite.linux.maker.maker_run import place_of
+from clawlite.linux.runtime.fast_path import FastPath
+from clawlite.linux.runtime.persistence import Persistence, TaskGroup
+from clawlite.linux.runtime.startup import Startup
+from clawlite.linux.terminal.screen import Screen
+
+MAX_TASKS = 1024
+_RULES = 27  # the section of core/rules/table.py
+_OUTSIDE = {"files", "mcp", "mediated", "services", "shell", "web"}
+
+
+class Parts:
+    """The parts of one agent; ``shell.Shell`` says what the arguments are."""
+
+    # as of core/agent/agent_setup.py: READY does not wait for that
+    worlds = stop = emit = run_tool = later = prepare = meter = dialects = repetition = None
+    memories = lasting = channels = hears_done = None
+    keep_bytes, is_behind, conditions = 0, False, ()
+    telemetry = console = people = remote = swarm = stop_gate = None
+
+    def __init__(
+        self, image, folder: str, operator: bool, wake: int, line, session, answers, memory, adopts
+    ):
+        image.require(LINUX, "this machine")
+        state, profile = state_folder(image.agent.name), _profile_of(image)
+        self.operator, self.answers, self.memory = operator, answers, memory
+        self.terminal = not operator and line is None and os.isatty(0)
+        # what tools, policies and scans need of this machine
+        self.image, self.guard = image, _guard_of(image)
+        self.worlds = _worlds_of(image)
+        self.workspace = workspace.folder(profile, state, image)
+        self.stop = self._ask_stop if image.size_of(SWARM) else None
+        # the records: the log, the audit, and what exporters carry away
+        self.log = Log(image.agent.name, _line_of(self.guard))
+        self.audit = _audit_of(image, self.guard)
+        if image.size_of(TELEMETRY):
+            self.telemetry = _telemetry_of(self)
+            self.hears_done = self.telemetry.hear_done
+        # what outlives the process: calls and approvals, memories, conversations
+        self.persistence = Persistence(self, folder)
+        self.kept = self.persistence.records
+        if image.size_of(MEMORY):
+            self.memories = self.persistence.memories
+        if image.size_of(MEMORY) or image.size_of(CONTEXT):
+            self.lasting = self.persistence.lasting
+        # the agent; an operator's calls may run at once, where nobody looks at each effect
+        is_quick = operator and not self.telemetry
+        if is_quick:
+            self.emit, self.run_tool = self._emit, self._run_tool
+        if image.size_of(PROVIDERS):
+            self.prepare = self.prepare_providers
+        self.codecs, self.adopt = (loads, dumps), adopts or _adopt
+        self.agent = Agent(self, now_ms(), MAX_TASKS)
+        # the line: of an operator's records, or of a person with records between
+        self.wire, self.framer = line or open_line(operator, wake)
+        self.screen = Screen(self.wire, self.terminal)
+        # where tools run: in this process, and where the image wants it, outside of it
+        functions = {}
+        self.startup = Startup(self, folder, None if image.agent.isolation else functions)
+        self.on_start, self.on_failure = self.startup.start, self.startup.report_failure
+        self.decided = workspace.DecidedPaths(self.agent.tasks)
+        self.handlers = running(self, functions, lambda e: place_of(e, folder))
+        self.fast_path = FastPath(self)
+        if profile is not None:
+            self.handlers = _dispatcher_of(self, profile, state, image.section(LOCAL))
+            self.wire.watch_others(self.handlers.descriptors)
+        # who gives it work
+        self.session = (session or GroupSession)(
+            self.agent, request, self.fast_path if is_quick else None
+        )
+        self.session.set_clock(int(time.time()), now_ms())
+        if not operator:
+            self.console, self.people = _console_of(self)
+        # beside the loop, in the order in which they are asked
+        self.parts = [self.persistence, *([self.people] if self.people else ())]
+
+    def prepare_providers(self):
+        """Make what the first turn needs: the meters, and the way to remote providers."""
+        from clawlite.linux.runtime.providers import Remote
+
+        self.count()
+        self.remote = self.add_part(Remote(self, signals.waker()))
+        self.keep_bytes, self.repetition = self.remote.keep_bytes, self.remote.repetition
+        self.dialects = self.remote.dialects
+        if self.image.size_of(SERVICES):
+            from clawlite.linux.runtime.feeds import Feeds
+
+            self.lasting = Feeds(self, now_ms).lasting
+        if self.people:
+            self.people.think()
+
+    def count(self):
+        """Return the meter of this agent, made when something is counted first."""
+        if self.meter is None:
+            from clawlite.linux.runtime.meters import meter_of
+
+            self.meter = meter_of(self.image, now_ms, self.telemetry and self.telemetry.hear_spent)
+        return self.meter
+
+    def join(self):
+        """Make what speaks with others, after READY: channels, the swarm, tasks, systemd."""
+        if self.image.size_of(CHANNELS):
+            self.wire.flush(0)  # the message of READY goes out first
+            from clawlite.linux.channels.channels import channels_of
+
+            self.channels = self.add_part(channels_of(self.agent, self.console is not None))
+        if self.image.size_of(SWARM):
+            from clawlite.linux.swarm.member import member_of, share_stores
+
+            member = self.add_part(member_of(self.agent, self.memory))
+            self.swarm, self.stop_gate = member.methods, member.gate
+            self.session.serve(member.methods)
+            self.persistence.share(share_stores(member, self.persistence.remember_here))
+        if self.image.size_of(_RULES):
+            from clawlite.linux.rules.commands import commands_of
+            from clawlite.linux.rules.rules import rules_of
+
+            rules = self.add_part(rules_of(self.agent, self.handlers))
+            self.session.serve(commands_of(rules))
+        self.session.serve(TaskGroup(self.agent, self.add_part))
+        if "NOTIFY_SOCKET" in os.environ:
+            from clawlite.linux.runtime.systemd import Notifier
+
+            self.add_part(Notifier(now_ms)).ready()
+
+    def heed_stop(self):
+        """Obey a stop of the swarm without joining it, for ``clawlite ask``."""
+        if self.image.size_of(SWARM):
+            from clawlite.linux.swarm.member import no_shared_stores
+            from clawlite.linux.swarm.stop_gate import Watcher
+
+            self.stop_gate = self.add_part(Watcher(self)).gate
+            self.persistence.share(no_shared_stores(self.agent))
+
+    def add_part(self, part):
+        """Let *part* live beside the loop; return it."""
+        self.parts.append(part)
+        if part.fileno() >= 0:
+            self.wire.wake_by(part.fileno())
+        return part
+
+    def remove_part(self, part):
+        """Let *part* go, which is over."""
+        self.parts.remove(part)
+        if part.fileno() >= 0:
+            self.wire.sleep_by(part.fileno())
+        part.close()
+
+    def _ask_stop(self, tool):
+        return self.stop_gate(tool)
+
+    def _emit(self, effect: tuple):
+        self.fast_path.emit(effect)
+
+    def _run_tool(self, *call):
+        return self.fast_path.start(*call)
+
+
+# -- the parts that not every image wants: each is loaded for those that do
+
+
+def prepare(image, tool):
+    """Prepare *tool* of *image* for quick calls, as an image that is opened for a shell does."""
+    from clawlite.linux.runtime import fast_schema
+
+    fast_schema.prepare(image, tool)
+
+
+def _profile_of(image):
+    """Return the ``profile.Profile`` of *image*, or None where no tool runs outside of this
+    process.
+    """
+    if not image.agent.isolation and _OUTSIDE.isdisjoint(image.requires):
+        return None
+    from clawlite.core.image import profile
+
+    return profile.profile_of(image)
+
+
+def _guard_of(image):
+    """Return the guard of *image*, or None."""
+    if not image.size_of(GUARD):
+        return None
+    from clawlite.linux.tools import scan_support
+
+    return scan_support.guard_of(image)
+
+
+def _worlds_of(image):
+    """Return the world models of *image*, or None."""
+    if not image.size_of(WORLDS):
+        return None
+    from clawlite.linux.tools.world_model import WorldModels
+
+    return WorldModels(image)
+
+
+def _line_of(guard):
+    """Return function(event) -> its line in the log, without secrets where *guard* looks for
+    them.
+    """
+    return log_line if guard is None else lambda event: guard.text(dumps(event))
+
+
+def _audit_of(image, guard):
+    """Return the audit of *image*, or None."""
+    if guard is None or not guard.audit:
+        return None
+    from clawlite.linux.audit.audit import Audit
+
+    return Audit(image, guard)
+
+
+def _telemetry_of(setup):
+    """Return the telemetry of *setup*, whose image wants one."""
+    from clawlite.linux.telemetry import telemetry
+
+    return telemetry.telemetry_of(setup, now_ms)
+
+
+def _dispatcher_of(parts, profile, state: str, local):
+    """Return what runs tools outside of this process too."""
+    from clawlite.linux.tools.dispatch import Dispatcher
+
+    return Dispatcher(
+        parts.handlers,
+        parts,
+        profile,
+        state,
+        signals.waker(),
+        now_ms,
+        parts.decided,
+        parts.startup.source,
+        local,
+        lambda event: parts.log_event((LOG, event)),
+        parts,
+    )
+
+
+def _console_of(parts) -> tuple:
+    """Return the console of a person, and what they see of it."""
+    from clawlite.core.protocol.console import Console
+    from clawlite.linux.terminal.console_view import ConsoleView
+
+    answers = parts.answers
+    console = Console(parts.agent, not parts.terminal, answers is not None, answers)
+    return console, ConsoleView(parts)
+
+
+def _adopt(manifest, is_free: bool) -> bool:
+    """Check the *manifest* of a ``claw.initialize``.  Return False: the agent of an image stays.
+
+    Raises ``ImageError``.  Source  docs/adr/0006
+    """
+    if not isinstance(manifest, str):
+        from clawlite.linux.runtime.manifest_check import check
+
+        check(manifest)
+    return False
