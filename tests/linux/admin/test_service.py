@@ -472,7 +472,7 @@ def test_the_watchdog_is_fed_in_half_its_time_where_it_is_meant(tmp_path, monkey
                 assert notifier.deadline() == due
             assert manager.told() == "WATCHDOG=1"
     # its manager has gone: nobody is told, and nothing fails
-    notifier.stopping()
+    notifier.close()
 
 
 def test_no_systemd_no_service(machine, image, monkeypatch):

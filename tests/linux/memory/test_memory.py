@@ -404,8 +404,10 @@ def test_the_campaign_sees_an_acknowledgement_before_the_write(image, home):
 class Stub:
     """An agent that collects outcomes."""
 
+    workspace = None
+
     def __init__(self):
-        self.image = self.agent = self
+        self.image = self.agent = self.setup = self
         self.name = "a"
         self.stores, self.came = [], {}
 

@@ -249,7 +249,7 @@ class Waiting:
     """An agent whose tasks wait for the memory; ``ended``: what came for them."""
 
     def __init__(self):
-        self.ended = []
+        self.ended, self.setup = [], self
 
     def done(self, number, outcome, now_ms):
         self.ended.append((number, outcome))
