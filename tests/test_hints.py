@@ -73,7 +73,7 @@ EXCEPTIONS = {
         "clawlite/core/net/netrules.py": "_encoded parse_authority*3 parse_host*3 parse_url*2",
         "clawlite/core/net/service_call.py": "_filled*3 request_of",
         "clawlite/core/turns/handlers.py": "Handlers._failure",
-        "clawlite/core/turns/tools.py": "_gated",
+        "clawlite/core/turns/gates.py": "check_arguments",
         "clawlite/core/turns/turn.py": "_answered*2",
         "clawlite/linux/files/path_walk.py": (
             "PathWalk.below*2 PathWalk.enter*2 PathWalk.into PathWalk.missing*2"
@@ -96,7 +96,8 @@ EXCEPTIONS = {
     GATE: {
         "clawlite/core/policy/approval.py": "denied",
         "clawlite/core/protocol/console.py": "Console.interrupt",
-        "clawlite/core/turns/tools.py": "_denied _gated _real call",
+        "clawlite/core/turns/gates.py": "_denied _resolve refuse_observer",
+        "clawlite/core/turns/tools.py": "_refuse_outside",
         "clawlite/host/cli/ui.py": "agree",
         "clawlite/linux/channels/channel.py": "Channel._work",
         "clawlite/linux/channels/channel_turn.py": "refusal_for.run",

@@ -73,7 +73,6 @@ FILES = {
     ("providers/refusal.py", "provider"): "one provider, in a file that a board drops",
     ("providers/refusal.py", "self._history"): RECORDS["history"],
     ("providers/provider.py", "self.codec"): _SETS,
-    ("protocol/session.py", "self._calls"): _SETS,
     ("protocol/calls.py", "self.idempotency"): RECORDS["idempotency"],
     ("runtime/fast_schema.py", "tool"): "a tool is prepared once, while its image decodes it",
     ("channels/channel_turn.py", "effect[APPROVAL]"): RECORDS["approval"],

@@ -75,8 +75,8 @@ class World:
         first = once.admit(tool)
         if first is not None:
             return once, first.outcome()
-        if once.is_kept(tool):
-            steps = once.begin()
+        steps = once.begin(tool)
+        if steps is not None:
             effect = next(steps)
             assert effect[0] == KEEP and effect[1] == BEGIN
             if not self.fails and not self.others:
@@ -85,7 +85,7 @@ class World:
                 steps.send((not self.fails, "disk full" if self.fails else self.others))
             except StopIteration as e:
                 if e.value is not None:
-                    return once, e.value.outcome()
+                    return once, e.value
         self.ran.append(tool.name)
         return once, None
 

@@ -9,6 +9,7 @@ from clawlite.core.base.errors import (
     ToolTimeout,
 )
 from clawlite.core.turns import retry
+from clawlite.core.turns.gates import ToolCall
 
 
 class Tool:
@@ -18,15 +19,15 @@ class Tool:
         self.retry = [most, backoff]
 
 
-def run(image, tool, arguments):
-    return (yield (RUN, tool, arguments))
+def run(call):
+    return (yield (RUN, call.tool, call.arguments))
 
 
 def drive(tool, outcomes):
     """Return (the last outcome, the log's events, waits); *outcomes* of the attempts in turn."""
     events, waits, event = [], [], {}
     outcomes = list(outcomes)
-    work = retry.attempts(run, None, tool, {}, event)
+    work = retry.attempts(run, ToolCall(None, tool, {}, None, None, None, event))
     value = None
     try:
         while True:

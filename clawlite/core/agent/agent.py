@@ -152,7 +152,10 @@ class Agent:
             task.chain = chain
         if budget_ms is not None:
             task.due_ms, task.budget_ms = now_ms + budget_ms, budget_ms
-        self._advance(task, None, None, now_ms)
+        if self.later is None:
+            self.drive(task, None, None, now_ms)
+        else:
+            self.later.append((task, None, None))
         return number
 
     def done(self, number: int, outcome: tuple, now_ms: int):
@@ -246,10 +249,12 @@ class Agent:
                     effect = task.generator.throw(error) if error else task.generator.send(value)
                     value = error = None
                 except BaseException as e:
-                    if not task.outer:
-                        raise
-                    task.generator = task.outer.pop()
                     value, error = (e.value, None) if isinstance(e, StopIteration) else (None, e)
+                    if not task.outer:
+                        if error:
+                            raise
+                        break
+                    task.generator = task.outer.pop()
                     continue
                 # a board's: what is ``yield from`` elsewhere (host/firmware/firmware.py)
                 if type(effect) is not tuple:
@@ -299,10 +304,9 @@ class Agent:
                 self.effects.append(effect)
                 if kind in (RESOLVE, RESUME, SECRET, STORE, KEEP, REMEMBER):
                     return
-        except StopIteration as e:
-            self._end(task, e.value, None, now_ms)
         except Exception as e:
-            self._end(task, None, e if isinstance(e, ClawError) else unexpected(e), now_ms)
+            return self._end(task, None, e if isinstance(e, ClawError) else unexpected(e), now_ms)
+        self._end(task, value, None, now_ms)
 
     def _called(self, task, event: dict, now_ms: int):
         """Add to the *event* of a call that has ended how long it took, and keep it where a

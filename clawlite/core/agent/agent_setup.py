@@ -16,6 +16,8 @@ class Setup:
     worlds      linux/tools/world_model.py, ``WorldModels``; boards have none
     workspace   the folder behind /workspace
     stop        function(tool), a generator of effects that raises while the swarm is stopped
+    ways        {name of a tool: its gates} of the tools that were called (``gates.find_way``); None
+                on a board, which finds them for each call
 
     For the loop, when the agent is made:
 
@@ -60,3 +62,4 @@ class Setup:
     def __init__(self, image, guard=None):
         self.image = image
         self.guard = guard
+        self.ways = {}

@@ -7,7 +7,8 @@ from clawlite.core.base.errors import ClawError, InvalidParams, ParseError
 from clawlite.core.turns.history import History
 from clawlite.core.image.image import HANDLER_NAME
 from clawlite.core.image.skill import PREFIX, begun, find, skills, value_of
-from clawlite.core.turns.tools import PERSON, call
+from clawlite.core.turns.gates import PERSON
+from clawlite.core.turns.tools import call
 from clawlite.core.turns.turn import turn
 
 

@@ -74,17 +74,14 @@ class IdempotentRequest:
         idempotency.known[self.id] = self
         return None
 
-    def is_kept(self, tool) -> bool:
-        """Return whether it must be put on record before *tool* runs: because it may not run twice,
-        or because a person was asked.
+    def begin(self, tool):
+        """Return the generator of effects that puts its begin on record (``recorded_request``), or
+        None when that is not needed: *tool* may run twice, and no person was asked.
         """
-        return self.waits or not tool.flags & (READ_ONLY | IDEMPOTENT)
+        if self.waits or not tool.flags & (READ_ONLY | IDEMPOTENT):
+            from clawlite.core.idempotency.recorded_request import begin
 
-    def begin(self):
-        """A generator of effects, see ``recorded_request.begin``."""
-        from clawlite.core.idempotency.recorded_request import begin
-
-        return begin(self)
+            return begin(self)
 
     def again(self):
         """A generator of effects that waits for the end of this request, and returns its result or

@@ -33,7 +33,8 @@ _ERROR = const(1)
 def begin(once):
     """A generator of effects: put on record that the handler of *once* begins.
 
-    Returns None, or the request with this id that another process of this agent has begun since.
+    Returns None, or the result of the request with this id that another process of this agent has
+    begun since; raises the error of that request.
     Raises ``InternalError`` when it cannot be put on record; then nothing runs.
     """
     idempotency = once.idempotency
@@ -61,7 +62,7 @@ def begin(once):
             "mend that where this agent keeps its state, and send it again",
         )
     compare(once, theirs)
-    return theirs
+    return theirs.outcome()
 
 
 def end(once, result, error):

@@ -100,15 +100,13 @@ class Tool:
     entry        what all policies say together, from the index
     constant     bool, one rule decides, whatever the arguments
 
-    Three are set by what an image prepares its tools with (``Image``), where there is room:
+    Two are set by what an image prepares its tools with (``Image``), where there is room:
     fits         function(arguments) -> bool, True only when they fit ``schema``; when it is False,
                  ``check`` decides
     decision     of a constant tool, as ``policy.decide`` returns it
-    settled      bool, see core/turns/gates.py
     """
 
     fits = decision = None
-    settled = False
 
     def __init__(self, record: list, entry):
         (

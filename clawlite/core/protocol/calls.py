@@ -48,17 +48,19 @@ class Calls:
 
     agent     ``agent.Agent``
     alone     function(message), the *reply* of a call that is not part of a batch
-    short     see ``Session``
+    answer    see ``Session``
     """
 
-    def __init__(self, agent, alone, short):
+    def __init__(self, agent, alone, answer):
         self.agent = agent
         self._alone = alone
-        self._short = short
-        self.line_bytes = 0  # of the record that is being processed
+        self._answer = answer
 
-    def begin(self, id, params: dict, reply, now_ms: int):
-        """Begin ``claw.tool.call``; *reply* gets its answer, now or later."""
+    def begin(self, id, params: dict, reply, now_ms: int, line_bytes: int):
+        """Begin ``claw.tool.call``; *reply* gets its answer, now or later.
+
+        line_bytes  int, of the record that it came in
+        """
         name, arguments, context = (
             params.get("name"),
             params.get("arguments"),
@@ -104,14 +106,10 @@ class Calls:
         request.agent = agent
         request.reply_id = id
         request.reply = reply
-        if self.line_bytes > PLAIN:
+        if line_bytes > PLAIN:
             request.is_long = True
-        if (
-            self._short is not None
-            and policy is None
-            and self._short.call(name, request, reply is self._alone, now_ms)
-        ):
-            return
+        if reply is self._alone:
+            request.answered = self._answer
         request.number = agent.begin(
             call(agent.setup, name, arguments, "operator", policy, request),
             request.ended,

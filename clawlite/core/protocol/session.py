@@ -11,7 +11,6 @@ the same line accepts a new ``initialize``.  Decisions (docs/adr/0006):
 5. A batch of requests gets a batch of answers."""
 
 from clawlite.core.protocol import rpc
-from clawlite.core.protocol.calls import Calls
 from clawlite.core.protocol.method_table import NEVER, OPEN, START, find
 from clawlite.core.base.effect import LOG, SEND
 from clawlite.core.base.errors import (
@@ -34,12 +33,11 @@ class Session:
     agent    ``agent.Agent``; with ``image`` None it gets its image from the manifest in
              ``initialize`` (linux/runtime/bootstrap_session.py)
     loads    the shell's JSON decoder: bytes -> value, raises ``ParseError``
-    short    the shell's fast path (linux/runtime/fast_path.py), or None.  It runs a call without
-             effects: call(name, ``calls.Call``, alone, now_ms) -> bool, False when it cannot run
-             this call; *alone*: the request is not in a batch
+    answer   function(id, result) -> bool that answers a tool call with its ``effect.Result``, or
+             None.  False: the answer must go the way of all messages
     """
 
-    def __init__(self, agent, loads, short=None):
+    def __init__(self, agent, loads, answer=None):
         self.agent = agent
         self._reply = self._send  # bound once, for all calls that wait for an answer
         self._loads = loads
@@ -49,7 +47,8 @@ class Session:
         self._beat_ms = None
         # (epoch seconds, at monotonic ms), None while the clock is unset
         self._clock = None
-        self._calls = Calls(agent, self._reply, short)
+        self._calls, self._answer = None, answer  # ``calls.Calls``, from the first call on
+        self._line_bytes = 0  # of the record that is being handled
         # of the message that is being handled: its id, the function that takes its answer (None
         # once that is sent), and its batch
         self._id = self._to = self._open_batch = None
@@ -69,7 +68,7 @@ class Session:
         except Exception as e:  # no memory for it, where nobody unwinds
             self._send(rpc.error(None, unexpected(e)))
             return
-        self._calls.line_bytes = len(data)
+        self._line_bytes = len(data)
         if not isinstance(message, list):
             self._one(message, self._reply, now_ms)
         elif not message or len(message) > rpc.MAX_BATCH:
@@ -152,7 +151,10 @@ class Session:
             and self.agent.image.has_tools
             and isinstance(params, dict)
         ):
-            return self._calls.begin(id, params, reply, now_ms)  # the most frequent method
+            # the most frequent method
+            return (self._calls or self._begin_calls()).begin(
+                id, params, reply, now_ms, self._line_bytes
+            )
         if method == "claw.initialize":
             self._asked = True
             if isinstance(params, dict):
@@ -181,7 +183,15 @@ class Session:
             return self._shutdown(id, params, reply, now_ms)
         if needs == "memory":
             return self.agent.setup.memories().begin(id, method, params, reply, now_ms)
-        return self._calls.answer(id, params, method == "claw.tool.approve", reply, now_ms)
+        calls = self._calls or self._begin_calls()
+        return calls.answer(id, params, method == "claw.tool.approve", reply, now_ms)
+
+    def _begin_calls(self):
+        """Load what runs calls, at the first one: until READY nobody waits for it."""
+        from clawlite.core.protocol.calls import Calls
+
+        self._calls = Calls(self.agent, self._reply, self._answer)
+        return self._calls
 
     def _refusal(self, method: str, now_ms: int):
         """Return the error for *method*, which is not accepted in the present state."""

@@ -15,18 +15,19 @@ DELAY_MS = 1000
 MAX_WAIT_MS = 60000
 
 
-def attempts(run, setup, tool, arguments: dict, event: dict):
+def attempts(run, call):
     """A generator of effects that returns the outcome of the last attempt.
 
-    run    function(setup, tool, arguments) -> a generator of effects that runs the handler once and
-           returns its outcome
-    event  the log event of the call, which gets the number of attempts; each attempt is logged with
-           an event of its own, too
+    run   function(call) -> a generator of effects that runs the handler once and returns its
+          outcome
+    call  ``gates.ToolCall``; its log event gets the number of attempts, and each attempt is logged
+          with an event of its own, too
     """
+    tool, event = call.tool, call.event
     most, backoff = tool.retry
     attempt = 1
     while True:
-        outcome = yield from run(setup, tool, arguments)
+        outcome = yield from run(call)
         tried = {
             "event": "tool.attempt",
             "tool": tool.name,

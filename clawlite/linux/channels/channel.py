@@ -15,8 +15,8 @@ from clawlite.core.base.printable import escape_line, join_lines
 from clawlite.core.image.features import CLI, KINDS
 from clawlite.core.image.image import SKILLS
 from clawlite.core.protocol.console import error_text
+from clawlite.core.turns.gates import PERSON
 from clawlite.core.turns.history import History
-from clawlite.core.turns.tools import PERSON
 from clawlite.core.turns.turn import turn
 from clawlite.linux.channels.access import ADMIN, OPEN, PAIRING, VIEWER, Access
 from clawlite.linux.channels.channel_turn import TurnOutput, calling, refusal_for, run_work

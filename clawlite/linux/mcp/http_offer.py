@@ -88,7 +88,7 @@ class HTTPSession(Session):
     swarm = None
     _server: Server
 
-    def __init__(self, agent, loads, short=None):
+    def __init__(self, agent, loads, answer=None):
         self._offer = Offer(agent)
         self._shared = self._conversation()
         self._shared.is_shared = True

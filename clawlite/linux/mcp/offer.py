@@ -206,7 +206,7 @@ class StdioSession(Session):
 
     swarm = None
 
-    def __init__(self, agent, loads, short=None):
+    def __init__(self, agent, loads, answer=None):
         self._agent, self._loads = agent, loads
         self._offer = offer = Offer(agent)
         self._server = MCPServer(offer, offer.info, self._send, random)

@@ -60,7 +60,7 @@ class Parts:
         self.operator, self.answers, self.memory = operator, answers, memory
         self.terminal = not operator and line is None and os.isatty(0)
         # what tools, policies and scans need of this machine
-        self.image, self.guard = image, _guard_of(image)
+        self.image, self.guard, self.ways = image, _guard_of(image), {}
         self.worlds = _worlds_of(image)
         self.workspace = workspace.folder(profile, state, image)
         self.stop = self._ask_stop if image.size_of(SWARM) else None
@@ -100,7 +100,7 @@ class Parts:
             self.wire.watch_others(self.handlers.descriptors)
         # who gives it work
         self.session = (session or GroupSession)(
-            self.agent, request, self.fast_path if is_quick else None
+            self.agent, request, self.fast_path.answer if is_quick else None
         )
         self.session.set_clock(int(time.time()), now_ms())
         if not operator:

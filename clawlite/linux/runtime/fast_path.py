@@ -1,7 +1,7 @@
 """The fast path of an operator's requests: while no effect waits, a request runs at once, without
 the queue of effects and without the framer.
 
-1. It uses the gates of the core.  All handlers, for every kind of caller, are started by
+1. It decides nothing.  All handlers, for every kind of caller, are started by
    ``FastPath.start``.
 2. When effects wait already, a new request joins the queue, so that the order is kept.
 3. All lines of a read are split at once.  A read with a carriage return or a record separator
@@ -9,10 +9,7 @@ the queue of effects and without the framer.
 """
 
 from clawlite.core.base.effect import KEEP, KIND, LOG
-from clawlite.core.base.errors import ClawError, unexpected
-from clawlite.core.image.image import HAS_SIDE_EFFECTS, RULE_ID
-from clawlite.core.policy.policy import ACTIONS
-from clawlite.core.turns.tools import refused, result_of
+from clawlite.core.image.image import HAS_SIDE_EFFECTS
 from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import answer
 from clawlite.linux.io.stdio import now_ms
@@ -30,9 +27,6 @@ class FastPath:
         self._shell = shell
         self._effects = shell.agent.effects
         self._leave = shell.leave
-        self._handlers = shell.handlers  # those of this process; ``Shell.isolate`` may replace them
-        self._agent = shell.agent
-        self._image, self._setup = shell.agent.image, shell.agent.setup
         self._now_ms = now_ms()  # the time of the last read, or of the last handler's end
         self.starts = 0  # the task whose handler begins
         self._open = True  # the framer may hold a line without its end
@@ -83,63 +77,6 @@ class FastPath:
         if self._effects or audit and not audit.flush():
             return False
         self._shell.wire.write(self._shell.framer.send(answer(id, result).encode()))
-        return True
-
-    def call(self, name: str, request, alone: bool, at_ms: int) -> bool:
-        """Run a new request whose tool is ``settled`` and whose arguments fit.  Do nothing and
-        return False for any other request.
-
-        request  ``idempotent_request.IdempotentRequest``
-        alone    bool, it is no part of a batch: its answer goes out at once
-        at_ms    monotonic time at which it came
-        """
-        agent, image, idempotency, arguments = (
-            self._agent,
-            self._image,
-            request.idempotency,
-            request.asked[1],
-        )
-        if alone:
-            request.answered = self.answer
-        tool = image.tool(name)
-        if (
-            tool is None
-            or not tool.settled
-            or self._effects
-            or request.id in idempotency.known
-            or request.id in idempotency.held
-            or not tool.fits(arguments)
-            or self._shell.handlers is not self._handlers
-            or len(agent.tasks) >= agent.max_tasks
-        ):
-            return False
-        request.admit(tool)
-        action, rule, trace, _ = tool.decision
-        event = {
-            "event": "tool.call",
-            "tool": tool.name,
-            "caller": "operator",
-            "arguments": arguments,
-            "image": image.id,
-            "request_id": request.id,
-            "action": ACTIONS[action],
-            "rule_id": rule[RULE_ID],
-            "trace": trace,
-        }
-        outcome, now_ms = self.start(0, tool, arguments, None)
-        result = error = None
-        try:
-            result = result_of(tool, outcome, self._setup, event)
-            event["status"] = "error" if result.is_error else "ok"
-        except ClawError as e:
-            error = e
-            refused(event, e)
-        except Exception as e:
-            error = unexpected(e)
-        if "status" in event:
-            event["duration_ms"] = now_ms - at_ms
-            self.emit((LOG, event))
-        request.ended(result, error, now_ms)
         return True
 
     def start(self, task: int, tool, arguments: dict, due_ms) -> tuple:

@@ -22,7 +22,6 @@ from clawlite.core.formats.operations import (
     OBJECT,
 )
 from clawlite.core.policy import policy
-from clawlite.core.turns.gates import is_settled
 
 _MASK, _OPERATION, _ARGUMENT = range(3)  # of a node with one check
 _OBJECT = 16  # kinds of values, as in core/formats/schema.py
@@ -51,13 +50,12 @@ _EXACT = 1 << 53  # all integers up to here have an exact float
 
 
 def prepare(image, tool):
-    """Set the fields of *tool* that make its calls quick: ``fits``, ``decision`` when it is always
-    the same, and ``settled``.
+    """Set the fields of *tool* that make its calls quick: ``fits``, and ``decision`` when it is
+    always the same.
     """
     tool.fits = proof(tool.schema, image.automaton)
     if tool.constant:
         tool.decision = policy.decide(image, tool.entry, [])
-    tool.settled = is_settled(image, tool)
 
 
 def proof(program, automata):

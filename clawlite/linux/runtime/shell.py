@@ -43,7 +43,7 @@ class Shell(Parts):
     line      (wire, framer) instead of stdio, or None.  It is the line of an earlier session
               (bootstrap_session.py), or that of an agent that shares its process
               (swarm_commands/together.py)
-    session   function(agent, loads, short) -> a session that is used instead of an operator's
+    session   function(agent, loads, answer) -> a session that is used instead of an operator's
     answers   as of ``Console``, for ``clawlite ask``, which does one turn; or None
     memory    ``SharedMemory`` when the agents of a swarm share one process, or None
     leave     function() that ends everything when a maker's code hangs; None: ``leave``

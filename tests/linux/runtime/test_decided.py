@@ -265,8 +265,8 @@ def test_where_the_root_of_a_rule_leads_is_not_what_a_call_opens(tmp_path):
     class Tool:
         name = "t"
 
-    from clawlite.core.turns.tools import _real
+    from clawlite.core.turns.gates import _resolve
 
     for opens in (True, False):
-        effect = _real(Tool, ["/workspace/door"], opens).send(None)
+        effect = _resolve(Tool, ["/workspace/door"], opens).send(None)
         assert effect[1:] == ("/workspace/door", opens)

@@ -10,7 +10,6 @@ import pytest
 
 from clawlite.core.line.frame import Framer
 from clawlite.core.protocol.group_session import GroupSession
-from clawlite.core.turns import gates
 from clawlite.host.bench import agent as bench_agent
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
@@ -225,33 +224,20 @@ def test_answers_and_log_are_those_of_the_pipeline(image, tmp_path, monkeypatch,
     )
 
 
-def test_the_short_way_is_taken(image, tmp_path, monkeypatch):
+def test_a_call_queues_no_effect(image, tmp_path, monkeypatch):
+    """Its handler, its log and its answer are each carried out at once."""
     line = Line(image, tmp_path / "a", True, monkeypatch)
     line.feed(bench_agent.opening())
-    monkeypatch.setattr(line.shell.agent, "begin", None)  # the pipeline's
+    monkeypatch.setattr(line.shell, "settle", None)  # what the queue is for
     for number in range(3):
-        line.feed(json.dumps(call(number, {"text": "plain"})).encode() + b"\n")
+        line.shell.fast_path.feed(json.dumps(call(number, {"text": "plain"})).encode() + b"\n")
+    assert not line.shell.agent.effects
+    monkeypatch.undo()
+    line.feed(b"\n")
     assert [answer["result"]["content"][0]["text"] for answer in line.answers()[2:]] == [
         "plain"
     ] * 3
     line.close()
-
-
-def test_what_is_not_settled_goes_the_long_way(image, tmp_path, monkeypatch):
-    for change in ({"calls_per_minute": 5}, {"autonomy": 0}, {"isolation": 1}):
-        line = Line(image, tmp_path / "a", True, monkeypatch)
-        for name, value in change.items():
-            setattr(line.shell.agent.image.agent, name, value)
-        assert not line.shell.agent.image.tool("echo").settled, change
-        line.close()
-    for wants in (
-        "secret_scanning: { enabled: true }",
-        "prompt_injection: { detection: pattern }",
-        "input_validation: { max_size_bytes: 9999 }",
-    ):
-        line = Line(_wanting(image, wants), tmp_path / "a", True, monkeypatch)
-        assert not line.shell.agent.image.tool("echo").settled, wants
-        line.close()
 
 
 def _wanting(image, wants: str):
@@ -264,12 +250,11 @@ def _wanting(image, wants: str):
     return image
 
 
-def test_an_audit_alone_leaves_the_short_way_open(image, tmp_path, monkeypatch):
+def test_an_audit_is_written_before_the_answer(image, tmp_path, monkeypatch):
     _wanting(image, "audit: { destination: file, log_outputs: true }")
     line = Line(image, tmp_path / "a", True, monkeypatch)
     line.feed(bench_agent.opening())
-    records, beginning = tmp_path / "a" / "bench" / "audit.jsonl", line.shell.agent.begin
-    monkeypatch.setattr(line.shell.agent, "begin", None)  # the pipeline's
+    records = tmp_path / "a" / "bench" / "audit.jsonl"
     line.feed(json.dumps(call(1, {"text": "plain"})).encode() + b"\n")
     assert line.answers()[-1]["result"]["content"][0]["text"] == "plain"
     written = [json.loads(record) for record in records.read_text().splitlines()]
@@ -277,7 +262,6 @@ def test_an_audit_alone_leaves_the_short_way_open(image, tmp_path, monkeypatch):
         ("tool.call", "echo", "plain")
     ]
     assert "output" not in dict(line.events()[-1]), "for the audit alone"
-    monkeypatch.setattr(line.shell.agent, "begin", beginning)
     monkeypatch.setattr(line.shell.audit._store, "append", _full)
     line.feed(json.dumps(call(2, {"text": "unheard"})).encode() + b"\n")
     assert "error" in line.answers()[-1] and b"unheard" not in line.said
@@ -286,11 +270,3 @@ def test_an_audit_alone_leaves_the_short_way_open(image, tmp_path, monkeypatch):
 
 def _full(*_):
     raise OSError(28, "no space left")
-
-
-def test_a_gate_that_says_no_closes_the_short_way(image, tmp_path, monkeypatch):
-    """A new gate is one entry of GATES: no list of the fast path knows it."""
-    monkeypatch.setitem(gates.GATES, "moon", lambda image, tool: tool.name != "echo")
-    line = Line(image, tmp_path / "a", True, monkeypatch)
-    assert not line.shell.agent.image.tool("echo").settled
-    line.close()
