@@ -68,10 +68,11 @@ def test_channels_obey_a_new_gate(moon, tmp_path, monkeypatch):
 
 def test_a_way_has_the_gates_that_its_tool_needs():
     class Tool:
-        handler, flags, name = (0, "x"), 0, "x"
+        handler, flags, name, retry = (0, "x"), 0, "x", None
 
     class Setup:
         guard = worlds = stop = ways = None
+        is_recorded = False
 
         class image:
             class agent:
@@ -91,7 +92,8 @@ def test_a_way_has_the_gates_that_its_tool_needs():
     more = [gates.scan_arguments, gates.refuse_observer, gates.count_call, gates.foresee]
     assert set(gates.find_way(Setup, Tool)) == set(plain + more)
     Tool.flags = gates.HAS_SIDE_EFFECTS
-    assert gates.heed_stop in gates.find_way(Setup, Tool)
+    Setup.is_recorded = True
+    assert {gates.heed_stop, gates.record_run} < set(gates.find_way(Setup, Tool))
 
 
 def test_nothing_runs_a_tool_but_the_pipeline():

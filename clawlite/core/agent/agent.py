@@ -23,6 +23,7 @@ from clawlite.core.base.effect import (
     LOG,
     OPEN,
     RECEIVE,
+    RECORD,
     REMEMBER,
     RESOLVE,
     RESUME,
@@ -297,12 +298,12 @@ class Agent:
                     from clawlite.core.agent.child import begin
 
                     return begin(self, task, effect, now_ms)
-                if kind in (RESOLVE, RESUME, SECRET, STORE, KEEP, REMEMBER, OPEN, CLOSE):
+                if kind in (RESOLVE, RESUME, SECRET, STORE, KEEP, REMEMBER, RECORD, OPEN, CLOSE):
                     effect = (kind, task.number) + effect[1:]
                 elif kind == SAY or kind == WRITE:
                     self.has_spoken = True
                 self.effects.append(effect)
-                if kind in (RESOLVE, RESUME, SECRET, STORE, KEEP, REMEMBER):
+                if kind in (RESOLVE, RESUME, SECRET, STORE, KEEP, REMEMBER, RECORD):
                     return
         except Exception as e:
             return self._end(task, None, e if isinstance(e, ClawError) else unexpected(e), now_ms)

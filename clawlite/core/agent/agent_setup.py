@@ -16,6 +16,7 @@ class Setup:
     worlds      linux/tools/world_model.py, ``WorldModels``; boards have none
     workspace   the folder behind /workspace
     stop        function(tool), a generator of effects that raises while the swarm is stopped
+    is_recorded  bool, a tool with side effects waits until its begin is on record (RECORD) [False]
     ways        {name of a tool: its gates} of the tools that were called (``gates.find_way``); None
                 on a board, which finds them for each call
 
@@ -56,7 +57,7 @@ class Setup:
     emit = run_tool = later = on_start = on_failure = prepare = codecs = meter = None
     dialects = repetition = memories = lasting = kept = adopt = channels = hears_done = None
     keep_bytes = 0
-    is_behind = False
+    is_behind = is_recorded = False
     conditions = ()
 
     def __init__(self, image, guard=None):

@@ -7,10 +7,14 @@
     (VOID, count)                          the last *count* characters that were written are void,
                                            because the answer broke off
     (PROMPT, text)                         show a prompt: the console waits for a line
-    (SEND, message)                        a JSON-RPC message (dict or list) for the operator; with
-                                           a third item for one on another line than the shell's
+    (SEND, message)                        a JSON-RPC message (dict or list) for the operator
+    (SEND_TO, message, line)               the same, for an operator on another line than the
+                                           shell's (linux/tasks/operator_line.py)
     (LOG, event)                           a dict for the log: never stdout
     (EXIT, code)                           leave, with an exit code
+    (RECORD, task, tool, arguments)        write all records so far, and that *tool* begins, which
+                                           has side effects; an agent that cannot does not go on,
+                                           and nothing is handed in  -> done
     (RUN, task, tool, arguments, due_ms)   run a tool's handler                           -> done
     (RESUME, task, outcome)                continue a handler that asked a provider or a person;
                                            *outcome* is the answer or an error  -> done
@@ -83,15 +87,18 @@ They also yield six effects that never leave the core:
     SLEEP,
     REMEMBER,
     RUN_SKILL,
-) = range(1, 25)
+    RECORD,
+    SEND_TO,
+) = range(1, 27)
 # positions in an effect
 KIND = 0
 TEXT = 1  # SAY, TELL, PROMPT, WRITE
 COUNT = 1  # VOID
 EVENT = MESSAGE = APPROVAL = 1  # LOG, SEND, APPROVE
-TOOL = 1  # RUN, as a task yields it
+TOOL = 1  # RUN and RECORD, as a task yields them
 TASK = 1  # of effects with a task, as a shell gets them
-RUN_TOOL, RUN_ARGUMENTS = 2, 3  # RUN, as a shell gets it
+RUN_TOOL, RUN_ARGUMENTS = 2, 3  # RUN and RECORD, as a shell gets them
+LINE = 2  # SEND_TO
 IS_OK, VALUE = range(2)  # of an outcome
 # in an outcome, in place of True or False: from ASKS_PROVIDER on, the handler has not ended
 ASKS_PROVIDER, ASKS_PERSON = 2, 3

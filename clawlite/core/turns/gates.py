@@ -1,7 +1,7 @@
 """The gates of the pipeline (tools.py), in their order, and which of them a tool's calls pass.
 
     arguments fit? -> again? -> autonomy -> policy -> limit -> world model -> approval -> stopped?
-    -> on record -> handler
+    -> on record (request, audit) -> handler
 
 1. A gate is a function of a ``ToolCall`` and of an answer, and one row in ``find_way``, which says
    for which tools it stands in the way.
@@ -17,6 +17,7 @@ from clawlite.core.base.effect import (
     ASK,
     ASKS_PROVIDER,
     IS_OK,
+    RECORD,
     RESOLVE,
     RESUME,
     RUN,
@@ -76,6 +77,7 @@ def find_way(setup, tool) -> list:
     where there is room.
     """
     image, kind = setup.image, tool.handler[HANDLER_KIND]
+    changes = tool.flags & HAS_SIDE_EFFECTS
     rows = (
         setup.guard is not None and scan_arguments,
         check_arguments,
@@ -85,8 +87,10 @@ def find_way(setup, tool) -> list:
         image.agent.calls_per_minute is not None and count_call,
         setup.worlds is not None and foresee,
         ask_person,
-        setup.stop is not None and tool.flags & HAS_SIDE_EFFECTS and heed_stop,
+        setup.stop is not None and changes and heed_stop,
         record_begin,
+        # an attempt of a tool that is tried again is recorded for itself
+        setup.is_recorded and changes and tool.retry is None and record_run,
         begin_skill if kind == SKILL else run_composite if kind == COMPOSITE else run_handler,
     )
     way = list(filter(None, rows))
@@ -262,6 +266,13 @@ def record_begin(call, _):
         return call.once.begin(call.tool)
 
 
+def record_run(call, outcome):
+    """Wait until the log and the audit are written so far, and say that this tool begins: its
+    handler may never return.
+    """
+    return (RECORD, call.tool, call.arguments) if outcome is None else None
+
+
 def begin_skill(call, _):
     """Return the instruction of a skill, which is its tool's result."""
     from clawlite.core.image.skill import begun
@@ -299,6 +310,8 @@ def _run_again(call):
     """Run one attempt of the handler; a generator of effects that returns its outcome."""
     if call.setup.stop is not None and call.tool.flags & HAS_SIDE_EFFECTS:
         yield from call.setup.stop(call.tool)  # it may have come between two attempts
+    if call.setup.is_recorded and call.tool.flags & HAS_SIDE_EFFECTS:
+        yield (RECORD, call.tool, call.arguments)
     outcome = yield (RUN, call.tool, call.arguments)
     return (yield from _answer(call, outcome))
 

@@ -49,7 +49,7 @@ class Parts:
     # as of core/agent/agent_setup.py: READY does not wait for that
     worlds = stop = emit = run_tool = later = prepare = meter = dialects = repetition = None
     memories = lasting = channels = hears_done = None
-    keep_bytes, is_behind, conditions = 0, False, ()
+    keep_bytes, is_behind, is_recorded, conditions = 0, False, True, ()
     telemetry = console = people = remote = swarm = stop_gate = None
 
     def __init__(

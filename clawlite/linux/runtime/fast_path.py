@@ -9,7 +9,6 @@ the queue of effects and without the framer.
 """
 
 from clawlite.core.base.effect import KEEP, KIND, LOG
-from clawlite.core.image.image import HAS_SIDE_EFFECTS
 from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import answer
 from clawlite.linux.io.stdio import now_ms
@@ -87,9 +86,6 @@ class FastPath:
         due_ms  monotonic time at which it is ended, or None
         """
         shell, state = self._shell, signals.state
-        # recorded first: the handler may never return
-        if tool.flags & HAS_SIDE_EFFECTS and not shell.startup.may_begin(task, tool, arguments):
-            return None, self._now_ms
         # a turn may call its next tool before the loop sees the signal
         if state["terminated"] or shell.ending:
             from clawlite.core.idempotency.idempotency import not_run

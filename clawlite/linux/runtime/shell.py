@@ -21,7 +21,6 @@ from clawlite.linux.io.stdio import MAX_LINE, now_ms
 from clawlite.linux.maker.maker_run import print_event
 from clawlite.linux.runtime.assemble import Parts
 
-_LINE = 2  # of SEND: the ``OperatorLine`` of an operator who is not on stdin
 INTERRUPT = 2  # the number of SIGINT on every Linux
 # time for calls and output to end when the program leaves
 LEAVE_MS = 2000
@@ -353,6 +352,8 @@ class Shell(Parts):
             **table,
             E.SEND: self.send,
             E.LOG: self.log_event,
+            E.SEND_TO: self._send_to,
+            E.RECORD: self._record,
             E.RUN: self._run,
             E.CANCEL: self._cancel,
             E.RESOLVE: self._resolve,
@@ -405,8 +406,23 @@ class Shell(Parts):
         if outcome is not None:
             self.agent.done(effect[E.TASK], outcome, now)
 
+    def _record(self, effect: tuple):
+        _, task, tool, arguments = effect
+        if self.startup.may_begin(task, tool, arguments):
+            self.agent.done(task, (True, None), now_ms())
+
     def send(self, effect: tuple):
-        message = effect[E.MESSAGE]
+        """Send a message to the operator on the shell's line."""
+        data = self.framer.send(self._encode(effect[E.MESSAGE]))
+        if self.console:
+            self.screen.record(data)
+        else:
+            self.wire.write(data)
+
+    def _send_to(self, effect: tuple):
+        effect[E.LINE].write(self._encode(effect[E.MESSAGE]))
+
+    def _encode(self, message) -> bytes:
         if self.audit:
             message = self.startup.flushed_answer(message)
         try:
@@ -419,11 +435,4 @@ class Shell(Parts):
                 "error": {"code": -32603, "message": "no JSON: %s" % e},
             }
             data = dumps(message).encode()
-        if len(effect) > _LINE:  # another operator's (operator_line.py)
-            effect[_LINE].write(data)
-            return
-        data = self.framer.send(data)
-        if self.console:
-            self.screen.record(data)
-        else:
-            self.wire.write(data)
+        return data

@@ -11,7 +11,7 @@
 import time
 
 from clawlite.core.agent.lifecycle import STOPPED
-from clawlite.core.base.effect import SEND
+from clawlite.core.base.effect import SEND_TO
 from clawlite.core.base.errors import PolicyDenied
 from clawlite.core.line.frame import RECORD, TOO_LONG, Framer
 from clawlite.core.protocol.group_session import GroupSession
@@ -75,7 +75,7 @@ class OperatorLine(Part):
         self._due_ms: int | None = None  # when what waits to be written is tried again
 
     def _send(self, message):
-        self._parts.agent.emit((SEND, message, self))
+        self._parts.agent.effects.append((SEND_TO, message, self))
 
     def write(self, data: bytes):
         """Queue a record."""

@@ -9,9 +9,9 @@ with an audit; other agents pay nothing for it.
    after the other, and dropped.
 """
 
-from clawlite.core.base.effect import EVENT, KEEP, KIND, LOG, MESSAGE, RUN, RUN_TOOL, SEND
+from clawlite.core.base.effect import EVENT, KEEP, KIND, LOG, MESSAGE, RECORD, SEND
 from clawlite.core.base.errors import ClawError, unexpected
-from clawlite.core.image.image import GUARD, HAS_SIDE_EFFECTS
+from clawlite.core.image.image import GUARD
 from clawlite.core.image.scan_config import AUDIT_KEPT_S, LEAKS
 from unload import drop
 
@@ -44,14 +44,13 @@ class Auditing:
         if effect is not self._written and (
             effect[KIND] == LOG
             and effect[EVENT]["event"][:4] in ("tool", "task")
-            or effect[KIND] == RUN
-            and effect[RUN_TOOL].flags & HAS_SIDE_EFFECTS
+            or effect[KIND] == RECORD
         ):
             error = self._write(effect)
             self._written = effect
             if error:
                 self.device.agent.lifecycle.fail(error, self.device.now_ms())
-                if effect[KIND] == RUN:
+                if effect[KIND] == RECORD:
                     return True
                 self._withhold(error)
             if effect[KIND] == LOG:
@@ -125,7 +124,7 @@ class Auditing:
         try:
             self._flush()
         except Exception as e:
-            if self._waiting and (isinstance(e, MemoryError) or effect[KIND] == RUN):
+            if self._waiting and (isinstance(e, MemoryError) or effect[KIND] == RECORD):
                 self._waiting.pop()
             raise
 

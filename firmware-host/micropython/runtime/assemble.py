@@ -60,7 +60,7 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         from auditing import Auditing
 
         device.before.append(Auditing(device, image, wants, folder))
-        device.on_start = device.before[0].start
+        device.on_start, device.is_recorded = device.before[0].start, True
     device.terminal = not operator and is_terminal()
     if not operator:
         from clawlite.core.protocol.console import Console

@@ -59,7 +59,7 @@ class Device:
     meter = None
     dialects = repetition = memories = lasting = adopt = channels = hears_done = None
     keep_bytes = 0
-    is_behind = False
+    is_behind = is_recorded = False
     conditions = ()
     pins = log = console = guarding = session = net = uplink = swarm = watchdog = wifi = code = (
         doing
@@ -413,7 +413,9 @@ class Device:
     def carry_out_more(self, effect: tuple):
         """Perform the effects that few calls and turns need."""
         kind = effect[E.KIND]
-        if kind == E.KEEP:
+        if kind == E.RECORD:  # the audit has written it (Auditing.take)
+            self.agent.done(effect[E.TASK], (True, None), self.now_ms())
+        elif kind == E.KEEP:
             from call_journal import keep
 
             self.agent.done(
