@@ -115,7 +115,7 @@ class World:
     def bus(self, identity="", at_once=1, is_patient=False, **more):
         """Return an end; *is_patient*: the engine may have been started again just now."""
         one = end_of(self.kind, self.place, self.keep, **more)
-        one.refused = self.refused.append
+        one.subscribe(refused=self.refused.append)
         one.join(identity, at_once)
         self.ends.append(one)
         end = time.monotonic() + is_patient * DEADLINE_S

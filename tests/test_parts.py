@@ -87,22 +87,12 @@ FILES = {
     ("doctor/doctor_agent.py", "db"): "sqlite3",
     ("net/gateway_client.py", "self._connection"): RECORDS["connection"],
     ("io/stdio.py", "sys"): "the interpreter's",
-    ("swarm/member.py", "self._bus"): _SETS,
-    ("swarm/board_member.py", "bus"): _SETS,
-    ("swarm/member.py", "swarm"): _SETS,
-    ("swarm/shared_memory.py", "end"): _SETS,
-    ("swarm_commands/commands.py", "swarm"): _SETS,
-    ("swarm_commands/together.py", "swarm"): _SETS,
-    ("tasks/task_methods.py", "runner"): _SETS,
-    ("tasks/task_runner.py", "self._bus"): _SETS,
     (
         "rules/rules.py",
         "self.engine",
     ): "what a process does with its rules, in two files",
     ("memory/jsonl.py", "self._log"): "the size of its own file",
     ("runtime/call_journal.py", "self._log"): "the same",
-    ("swarm/shared_stores.py", "bus"): _SETS,
-    ("swarm_commands/shared_bus.py", "swarm"): _SETS,
     ("terminal/line_editor.py", "self.row"): "the row of this line alone",
 }
 

@@ -100,6 +100,16 @@ class Swarm:
             able = [one.identity for one in self.members if not self.is_leader(one)]
             self.retries = self.retries + [able]
 
+    def share_process(self):
+        """All agents are in one process: each is there once, and does what its processes would."""
+        self.is_shared = True
+        self.at_once *= self.own.count
+
+    def share_members(self, members: list):
+        """Have *members*, those of a ``Swarm`` with the same terms, in place of its own."""
+        self.own = members[self.members.index(self.own)]
+        self.members = members
+
     @property
     def leads(self) -> bool:
         """Whether this agent passes on the tasks that it is given, and does none of them."""

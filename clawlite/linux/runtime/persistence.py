@@ -201,9 +201,8 @@ class TaskGroup(Part):
 
     def _open(self):
         from clawlite.linux.tasks.task_methods import TaskMethods
-        from clawlite.linux.tasks.task_runner import runner_of
 
-        self._methods = TaskMethods(self._agent, runner_of(self._agent, self._folder))
+        self._methods = TaskMethods(self._agent, self._folder)
         self._try_ms = None
         self._join(self._methods.runner)
         return self._methods

@@ -32,8 +32,8 @@ class BoardMember(Member):
           for the board, ms None where its own limit counts; {"begun": id, "text"}: a tool with side
           effects may begin, or why it must not; {"withdrawn": id, "text"}; {"event"}, of the log;
           {"swarm": id, "result" or "error"}: the answer to what an operator of the board asked
-    end   function(``swarm.Swarm``, image) -> its end of a bus that others in this process have,
-          too (``swarm_commands.shared_bus``); None: it has a bus of its own
+    end   function(``swarm.Swarm``, image, this member) -> its end of a bus that others in this
+          process have, too (``swarm_commands.shared_bus``); None: it has a bus of its own
     Raises ``ClawError``: it is in no swarm, or its bus cannot be used.
     """
 
@@ -53,7 +53,7 @@ class BoardMember(Member):
                 *place, _, _, _ = swarm.engine
                 swarm.engine = [*place, remote.identity, secret, ""]
         if end:
-            bus = end(swarm, image)
+            bus = end(swarm, image, self)
         elif swarm.engine:
             from clawlite.linux.swarm.replicated_bus import bus_of
 
@@ -64,8 +64,6 @@ class BoardMember(Member):
         folder = swarm_folder(swarm.name) if swarm.is_shared else None
         agent = _Agent(self._canceled, tell)
         super().__init__(agent, swarm, folder, now_ms, wall_ms, os.urandom, bus)
-        if end:
-            bus.member = self
         self.methods = SwarmMethods(agent, swarm, self)
 
     compares = False  # a gateway has a thousand of them

@@ -112,18 +112,18 @@ def host_of(process: str) -> str:
 class Bus:
     """One process' end of a swarm's bus.
 
-    folder   of the swarm (``files.swarm_folder``), or None: this process is alone, and nothing
-             outlasts it
-    wall_ms  function -> ms since 1970
-    draw     function(count) -> that many random bytes
+    folder      of the swarm (``files.swarm_folder``), or None: this process is alone, and nothing
+                outlasts it
+    wall_ms     function -> ms since 1970
+    draw        function(count) -> that many random bytes
+    most_bytes  of a task, a report or a broadcast; None: any number
     What raises, raises ``ClawError``: the file cannot be used.
     """
 
     is_synced = True  # it knows all that is on record
-    most_bytes: int | None = MAX_ENTRY  # of a task, a report or a broadcast; None: any number
 
-    def __init__(self, folder, wall_ms, draw):
-        self._folder, self._wall_ms = folder, wall_ms
+    def __init__(self, folder, wall_ms, draw, most_bytes: int | None = MAX_ENTRY):
+        self._folder, self._wall_ms, self._most_bytes = folder, wall_ms, most_bytes
         self.process = draw(8).hex()
         self._fd = self._turn = -1
         self._news = False  # something changed here
@@ -211,6 +211,9 @@ class Bus:
         before ``join``, and where the process is alone.
         """
         return self._fd
+
+    def subscribe(self, refused=None, stores=None):
+        """As that of ``ReplicatedBus``, of whose events a file has none: nobody is told."""
 
     def join(self, identity: str = "", at_once: int = 0):
         """Join as a member that does *at_once* tasks at once; with 0, only watch."""
@@ -443,7 +446,7 @@ class Bus:
         return True
 
     def _check_size(self, *texts: str):
-        if self.most_bytes is not None:
+        if self._most_bytes is not None:
             check_size(sum(len(text.encode()) for text in texts))
 
     def reported(self) -> list:

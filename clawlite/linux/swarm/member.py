@@ -97,8 +97,7 @@ class Member(Part):
         self.methods: Any = None  # ``SwarmMethods`` of its operator's session
         self.owed: Any = None  # ``OwedReports`` of its operator, or None
         self.stores: Any = None  # ``SharedStores``, or None
-        if swarm.engine:
-            self._bus.refused = lambda reason: self._log("refused", reason=reason)
+        self._bus.subscribe(refused=lambda reason: self._log("refused", reason=reason))
         self._bus.join(self.swarm.own.identity, 0 if self.swarm.leads else self.swarm.at_once)
 
     def fileno(self) -> int:
@@ -521,7 +520,7 @@ def member_of(agent, memory=None) -> Member:
     bus: Any = None
     if memory:
         bus = memory.end()
-        swarm.is_shared, swarm.at_once = True, swarm.at_once * swarm.own.count
+        swarm.share_process()
     if swarm.engine:
         from clawlite.linux.swarm.replicated_bus import bus_of
 

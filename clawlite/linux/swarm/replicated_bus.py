@@ -283,8 +283,6 @@ class ReplicatedBus:
     make     function(process, identity) -> ``engine.Engine``
     swarm    ``swarm.Swarm``
     keep     ``stop_file.StopFile``, in whose folder the reports are kept, too
-    refused  function(reason), called for an entry that changes nothing
-    stores   ``shared_stores.SharedStores``, which hears of entries about shared stores, or None
     What raises, raises ``ClawError``: the engine is away.
     """
 
@@ -298,8 +296,8 @@ class ReplicatedBus:
         self._make, self._keep = make, keep
         self._joined = {}  # id of each member that this process is -> [identity, at once]
         self._engine: Any = None
-        self.refused = lambda reason: None
-        self.stores: Any = None
+        self._refused = lambda reason: None
+        self._stores: Any = None
         self.keeper = keeper_of(swarm)  # the identity of the member that keeps shared stores
         self._number = 0
         self._waiting = {}  # number -> ``_Waiting``
@@ -324,6 +322,12 @@ class ReplicatedBus:
         """Return the monotonic time at which ``heard`` has something to do, or None."""
         due = [one.due_ms for one in self._waiting.values() if one.due_ms is not None]
         return min([*due, self._look_ms] if self._joined and self._is_synced else due, default=None)
+
+    def subscribe(self, refused=None, stores=None):
+        """Tell *refused*, a function(reason), of each entry that changes nothing, and *stores*, a
+        ``shared_stores.SharedStores``, of those about shared stores.
+        """
+        self._refused, self._stores = refused or self._refused, stores or self._stores
 
     def join(self, identity: str = "", at_once: int = 0):
         self._identity = identity or OPERATOR
@@ -356,7 +360,7 @@ class ReplicatedBus:
             except ClawError as e:  # the next process sends it
                 wrong.append(e)
         for why in dict.fromkeys(map(str, wrong)):
-            self.refused("reports of a process that ended cannot be sent: %s" % why)
+            self._refused("reports of a process that ended cannot be sent: %s" % why)
 
     def speak_as(self, process: str, identity: str):
         """What is asked from now on is asked for this member."""
@@ -436,7 +440,7 @@ class ReplicatedBus:
                 self._replica.hear_from_now()
                 self._here(list(self._joined))
             elif kind == NOTE:
-                self.refused(*given)
+                self._refused(*given)
             elif kind == THERE:
                 self._heard_of(*given)
         if news and self._is_synced:
@@ -463,7 +467,7 @@ class ReplicatedBus:
             said = str(e) or type(e).__name__
             self._why = "its snapshot cannot be read: %s" % said[:200], REMOVE
             self._was_down = True
-            self.refused("%s - %s" % self._why)
+            self._refused("%s - %s" % self._why)
             return
         self._is_sound, self._position = True, position
         self._entries = self._bytes = 0
@@ -489,7 +493,7 @@ class ReplicatedBus:
         try:
             self._keep.set(stop)
         except OSError as e:
-            self.refused("whether the swarm is stopped cannot be kept: %s" % e.strerror)
+            self._refused("whether the swarm is stopped cannot be kept: %s" % e.strerror)
 
     def _apply(self, position: str, at_ms: int, sender, data: bytes):
         self._position = position
@@ -514,12 +518,12 @@ class ReplicatedBus:
         except Exception as e:  # all processes apply it: no entry may end them all
             error = e if isinstance(e, ClawError) else ClawError(str(e))
             if not mine:
-                self.refused("an entry of the log (%s): %s" % (name, str(e)[:300]))
+                self._refused("an entry of the log (%s): %s" % (name, str(e)[:300]))
         finally:
             replica.process, replica.at_ms = speaks, None
-        if name in ("remember", "remembered") and self.stores:
+        if name in ("remember", "remembered") and self._stores:
             about = (process, at_ms, *values) if name == "remember" else values
-            getattr(self.stores, name)(*about)
+            getattr(self._stores, name)(*about)
         if mine:
             self._offset_ms = at_ms - self._local_ms()
             self._since_kept = None
@@ -564,7 +568,7 @@ class ReplicatedBus:
                 values[4] = tuple(values[4])
             return process, number, name, values
         except (ValueError, TypeError, LookupError, ClawError) as e:
-            self.refused("an entry of the log: %s" % str(e)[:300])
+            self._refused("an entry of the log: %s" % str(e)[:300])
             return None
 
     def _check_names(self, process: str, identity: str, name: str, values: list):
@@ -663,7 +667,7 @@ class ReplicatedBus:
         try:
             act(*values)
         except OSError as e:
-            self.refused("a report that is not acknowledged cannot be kept: %s" % e.strerror)
+            self._refused("a report that is not acknowledged cannot be kept: %s" % e.strerror)
 
     def broadcast(self, sender: str, message):
         self._check()

@@ -74,4 +74,8 @@ class MemoryBus(Bus):
 
     def _changed(self):
         for end in self._memory.ends:
-            end._news = True
+            end.wake()
+
+    def wake(self):
+        """Something has changed for this agent."""
+        self._news = True

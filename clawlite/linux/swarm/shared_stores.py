@@ -47,7 +47,7 @@ class SharedStores:
         self._held = []  # (effect, when it is given up), until all that is on record has come
         self._asked = {}  # id -> (number of the agent's task, when it is given up)
         self._unanswered = {}  # id -> (process that asks, ms since 1970, store, ..., details)
-        bus.stores = self
+        bus.subscribe(stores=self)
 
     def carry_out(self, effect: tuple) -> bool:
         """Carry a REMEMBER effect out, unless its store is this agent's own, or it is the keeper:

@@ -101,7 +101,7 @@ def _run_in_process(swarm: Swarm, manifest, task_options: tuple) -> int:
     paths = [path for path in paths if getattr(swarm_of(path), "name", "") == swarm.name]
     agents = Together(images_of(paths), 2)
     try:
-        swarm.is_shared = True
+        swarm.share_process()
         return run_task(swarm, agents.end_of_bus(), *task_options, agents)
     finally:
         agents.close()
@@ -202,7 +202,7 @@ def open_bus(manifest, changes: bool, waits: bool = False) -> tuple:
     if not swarm.is_shared:
         from clawlite.linux.swarm_commands.inside import InsideBus
 
-        swarm.is_shared = True
+        swarm.share_process()
         for one in swarm.members:
             one.count = 1  # of each there is one, which does so many times as much
         return swarm, InsideBus(swarm)

@@ -37,11 +37,11 @@ class SharedBuses:
     def all(self) -> list:
         return [bus for bus, _ in self._buses.values()]
 
-    def end(self, swarm, image) -> "End":
-        """Return another end of the bus of *swarm*, that of *image*; *swarm* then has the same
-        ``members`` as the others.  Raises ``ClawError``: its bus cannot be used.
+    def end(self, swarm, image, member) -> "End":
+        """Return the end of *member* of the bus of *swarm*, that of *image*; *swarm* then has the
+        same ``members`` as the others.  Raises ``ClawError``: its bus cannot be used.
         """
-        name, own, *rest = image.section(SWARM)
+        name, _, *rest = image.section(SWARM)
         login = None
         if swarm.engine:
             from clawlite.linux.swarm.replicated_bus import bus_of, login_of
@@ -55,8 +55,8 @@ class SharedBuses:
                 bus = Bus(swarm_folder(name) if swarm.is_shared else None, wall_ms, os.urandom)
             self._buses[key] = SharedBus(bus, now_ms), swarm.members
         shared, members = self._buses[key]
-        swarm.members, swarm.own = members, members[own]
-        return shared.end()
+        swarm.share_members(members)
+        return shared.end(member)
 
     def leave(self):
         """Be gone, with all members."""
@@ -75,15 +75,15 @@ class SharedBus:
         self._host, self._count = bus.process, 0
         self._look_ms = None
         self.stopped = None  # as ``bus.stopped`` has it
-        bus.refused = self._refused
+        bus.subscribe(refused=self._refused)
         self.ends: dict = {}  # id -> ``End`` that is there
         self.later: list = []  # (``Later``, ``End``) of what members have asked for
         self.news: dict = {}  # ``End``s whose member has something to do, in the order of news
 
-    def end(self) -> "End":
-        """Return another end."""
+    def end(self, member) -> "End":
+        """Return the end of *member*, a ``Member``."""
         self._count += 1
-        return End(self, self._bus, "%s-%d" % (self._host, self._count))
+        return End(self, self._bus, "%s-%d" % (self._host, self._count), member)
 
     def fileno(self) -> int:
         return self._bus.fileno()
@@ -153,10 +153,9 @@ class End:
     name of the member.
     """
 
-    def __init__(self, shared: SharedBus, bus, process: str):
-        self._shared, self._bus, self.process = shared, bus, process
+    def __init__(self, shared: SharedBus, bus, process: str, member):
+        self._shared, self._bus, self.process, self.member = shared, bus, process, member
         self.identity, self.at_once = "", 0
-        self.member: Any = None
         self.refused = lambda reason: None  # as that of ``ReplicatedBus``, which one end is told
         self.follows = False  # it waits for what others do
         self.holds_now: set = set()  # ids of the tasks that were given to it
@@ -174,6 +173,9 @@ class End:
             return found
 
         return for_it
+
+    def subscribe(self, refused):
+        self.refused = refused
 
     def join(self, identity: str = "", at_once: int = 0):
         self.identity, self.at_once = identity, at_once

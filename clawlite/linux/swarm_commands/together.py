@@ -121,7 +121,7 @@ class Together:
                 )
                 self._shells.append(shell)
             if opens:
-                swarm.is_shared = True
+                swarm.share_process()
                 self._door = Door(swarm, self._memory.end())
             for shell in self._shells:
                 shell.start()

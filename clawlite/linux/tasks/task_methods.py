@@ -21,7 +21,7 @@ from clawlite.core.base.effect import SEND
 from clawlite.core.base.errors import InvalidParams
 from clawlite.core.protocol.rpc import field, notification
 from clawlite.core.swarm.swarm import COMPLETED, DEAD, FAILED, PARTIAL, RUNNING, WAITING, Task
-from clawlite.linux.tasks.task_runner import CANCELED
+from clawlite.linux.tasks.task_runner import CANCELED, runner_of
 
 PREFIX = "claw.task."
 UPDATED = PREFIX + "updated"
@@ -59,13 +59,12 @@ _ANSWERS = {"approve": True, "yes": True, "deny": False, "no": False}
 class TaskMethods:
     """The methods of one operator's line.
 
-    agent   ``agent.Agent``
-    runner  ``TaskRunner``
+    agent, folder, what raises  as ``runner_of`` has them
     """
 
-    def __init__(self, agent, runner):
-        self._agent, self.runner = agent, runner
-        runner.on_state, runner.on_text = self._told, self._said
+    def __init__(self, agent, folder: str):
+        self._agent = agent
+        self.runner = runner_of(agent, folder, self._told, self._said)
 
     def begin(self, method: str, params: dict) -> dict:
         """Return the result of a request.  Raises ``ClawError``."""

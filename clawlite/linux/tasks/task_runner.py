@@ -20,6 +20,7 @@ from clawlite.linux.files.files import mend
 from clawlite.linux.files.process_lock import ProcessLock
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.memory.memory import wall_ms
+from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.member import Member
 
 AT_ONCE = 4  # tasks under way at once in one process
@@ -38,18 +39,16 @@ class TaskRunner(Member):
     prefix, compares = "task", False
     sees = (RUN, LOG, APPROVE)
 
-    def __init__(self, agent, folder: str, lock: ProcessLock, *clocks):
-        self._lock = lock
+    def __init__(self, agent, folder: str, lock: ProcessLock, on_state, on_text):
+        self._lock, self.on_state, self.on_text = lock, on_state, on_text
         self._asking = {}  # id of a task -> ``approval.Approval`` that its turn came to last
         self.watched = set()
-        self.on_state = self.on_text = None
         name = agent.image.agent.identity
         me = [name, "claw://local/identity/" + name, "agent", 1]
         swarm = ["tasks", 0, PEER_TO_PEER, [me], True, None, AT_ONCE, None, RETRIES, True]
-        super().__init__(
-            agent, Swarm(swarm + [MERGE, False, None, None, None, None]), folder, *clocks
-        )
-        self._bus.most_bytes = None  # no engine has to take them
+        swarm = Swarm(swarm + [MERGE, False, None, None, None, None])
+        bus = Bus(folder, wall_ms, os.urandom, None)  # no engine has to take them
+        super().__init__(agent, swarm, folder, now_ms, wall_ms, os.urandom, bus)
 
     def close(self):
         super().close()
@@ -150,7 +149,7 @@ class TaskRunner(Member):
             self._changed(taken.id)
 
     def _changed(self, task_id: str):
-        if task_id in self.watched and self.on_state:
+        if task_id in self.watched:
             self.on_state(task_id)
 
 
@@ -166,14 +165,16 @@ class _Watched(TurnOutput):
     def keep(self, text: str):
         super().keep(text)
         runner = self._runner
-        if self._id in runner.watched and runner.on_text and not runner._agent.setup.guard:
+        if self._id in runner.watched and not runner._agent.setup.guard:
             runner.on_text(self._id, text)
 
 
-def runner_of(agent, folder: str) -> TaskRunner:
+def runner_of(agent, folder: str, on_state, on_text) -> TaskRunner:
     """Return what does the tasks of *agent*, which lie in *folder*, here, with the clocks of this
-    machine.  Raises ``StoreError`` when another process does them, ``ClawError`` when the folder
-    cannot be used.
+    machine; *on_state*, *on_text*: as ``TaskRunner`` has them.
+
+    Raises ``StoreError`` when another process does them, ``ClawError`` when the folder cannot be
+    used.
     """
     lock = ProcessLock(folder)
     try:
@@ -186,7 +187,7 @@ def runner_of(agent, folder: str) -> TaskRunner:
             "ask that one, or end it, and send this again",
         )
     try:
-        return TaskRunner(agent, folder, lock, now_ms, wall_ms, os.urandom)
+        return TaskRunner(agent, folder, lock, on_state, on_text)
     except ClawError:
         lock.release()
         raise

@@ -216,9 +216,9 @@ def boards(world, *identities) -> list:
     world.place = (*place, "yard")
     bus = end_of(world.kind, world.place, world.keep, PASSWORD)
     shared, ends = SharedBus(bus, now_ms), []
-    bus.refused = world.refused.append
+    bus.subscribe(refused=world.refused.append)
     for identity in identities:
-        end = shared.end()
+        end = shared.end(identity)
         end.join(identity, 1)
         ends.append(end)
     world.ends.append(bus)

@@ -65,7 +65,7 @@ class Replica:
         clocks = (lambda: NOW, lambda: self.now, os.urandom)
         make = lambda process, identity: self.engine
         self.bus = ReplicatedBus(make, swarm(), *clocks, StopFile(str(folder)))
-        self.bus.refused = self.notes.append
+        self.bus.subscribe(refused=self.notes.append)
         self.bus.join("a", 4)
         self.engine.come += [*first, (UP,), (SYNCED,)]
         self.go_on()

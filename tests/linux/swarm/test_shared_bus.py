@@ -14,8 +14,7 @@ class Boards:
         self.shared = SharedBus(self.bus, now_ms)
         self.ends = []
         for number in range(count):
-            end = self.shared.end()
-            end.member = number
+            end = self.shared.end(number)
             end.join("hand", 1)
             self.ends.append(end)
 

@@ -218,6 +218,9 @@ class Bus:
     def __init__(self):
         self.said = []
 
+    def subscribe(self, stores):
+        self.stores = stores
+
     def keeper_of_stores(self) -> str:
         return "a"
 
