@@ -28,7 +28,7 @@ class Run:
     def __init__(self, image: str):
         from clawlite.linux.files.files import open_image
         from clawlite.linux.io import signals
-        from clawlite.linux.runtime.assemble import prepare
+        from clawlite.linux.runtime.optional_parts import prepare
         from clawlite.linux.runtime.shell import Shell
 
         os.dup2(os.pipe()[0], 0)  # an operator who says nothing, and does not go

@@ -10,13 +10,13 @@ from ckp.process import AGENT, CONF, INITIALIZE, Operator, World
 
 from clawlite.core.protocol import method_table
 from clawlite.core.swarm import swarm_methods
-from clawlite.linux.runtime import persistence
+from clawlite.linux.tasks import task_group
 
 PAGE = Path(__file__).parents[2] / "docs/methods.md"
 REQUEST, UNKNOWN, PARAMS, VERSION = -32600, -32601, -32602, -32001
 ROWS = [
     row.split()
-    for rows in (method_table.own(), swarm_methods.ROWS, persistence.ROWS)
+    for rows in (method_table.own(), swarm_methods.ROWS, task_group.ROWS)
     for row in rows.split("\n")[1:-1]
 ]
 TAKEN = {name: taken for name, taken, *_ in ROWS}

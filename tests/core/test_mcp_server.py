@@ -34,7 +34,7 @@ class Offer:
         self.cancelled.append(call)
 
 
-def server():
+def server(is_shared=False):
     offer, sent = Offer(), []
     states = ["s%d" % number for number in range(200)]
     made = MCPServer(
@@ -42,6 +42,7 @@ def server():
         {"name": "a", "version": "1"},
         lambda message, origin: sent.append((message, origin)),
         lambda: states.pop(),
+        is_shared=is_shared,
     )
     return made, offer, sent
 
@@ -55,8 +56,7 @@ def call(id, name="t", **more):
 
 
 def test_clients_of_a_stateless_transport_may_use_the_same_ids():
-    one, offer, sent = server()
-    one.is_shared = True
+    one, offer, sent = server(is_shared=True)
     one.take(call(1), "a")
     one.take(call(1), "b")
     one.take(call(1), "b")

@@ -111,22 +111,28 @@ class _Exchange:
 
 
 class HTTPClient(MCPClient):
-    """One conversation.  Its fields, besides those of ``MCPClient``:
+    """One conversation.  What it has besides the fields of ``MCPClient``:
 
     url      (scheme, host, port, target)
     closed   keys of requests that are over; the caller closes their connections and empties the
              list
     renews   bool, the caller can get another token when the server refuses one (401).  The request
              is then sent once more; the server refused it, so nothing runs twice
-    is_token_refused  bool, a 401 has come since the caller last set this to False
     """
 
     def __init__(
-        self, url: tuple, codecs: tuple, version: str, now_ms: int, is_handshake=False, asks=False
+        self,
+        url: tuple,
+        codecs: tuple,
+        version: str,
+        now_ms: int,
+        is_handshake=False,
+        asks=False,
+        renews=False,
     ):
         self.url = url
         self.closed = []
-        self.renews = self.is_token_refused = False
+        self._renews, self._is_token_refused = renews, False
         self._renewed = set()  # numbers of requests that were sent once more
         self._queue = []  # messages that wait to be posted
         self._open = {}  # key -> _Exchange
@@ -142,6 +148,11 @@ class HTTPClient(MCPClient):
         super().__init__(codecs, version, now_ms, is_handshake, asks)
 
     # -- what goes out
+
+    def take_refusal(self) -> bool:
+        """Return whether a 401 has come since this was asked last."""
+        is_refused, self._is_token_refused = self._is_token_refused, False
+        return is_refused
 
     def requests(self, now_ms: int) -> list:
         """Return [(key, method, target, [(name, value)], body or None), ...] to be sent now.
@@ -428,12 +439,12 @@ class HTTPClient(MCPClient):
                 self._hears_nothing(one)
         elif (
             status == 401
-            and self.renews
+            and self._renews
             and one.message is not None
             and one.number not in self._renewed
         ):
             self._renewed.add(one.number)
-            self.is_token_refused = True
+            self._is_token_refused = True
             self._queue.insert(0, one.message)
         elif (
             status == 404

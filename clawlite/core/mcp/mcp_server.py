@@ -79,9 +79,10 @@ class MCPServer:
     random  function() -> str that nobody can guess
     closed  function(origin), or None: the request of *origin* was cancelled, so a transport that
             keeps a connection open for its answer closes it
+    is_shared  bool, several clients of the stateless era: each origin has ids of its own
     """
 
-    def __init__(self, offer, info: dict, send, random, closed=None):
+    def __init__(self, offer, info: dict, send, random, closed=None, is_shared=False):
         self._closed = closed
         self._offer, self._info, self._send, self._random = offer, info, send, random
         self._calls = {}  # (origin or None, id) -> Call
@@ -89,7 +90,7 @@ class MCPServer:
         self._questions = {}  # id of ours -> Call
         self._last = 0
         self._capabilities = None  # of the client, once initialize came
-        self.is_shared = False  # several clients of the stateless era: each origin has its own ids
+        self._is_shared = is_shared
 
     @property
     def is_open(self) -> bool:
@@ -369,7 +370,7 @@ class MCPServer:
     # -- what is sent
 
     def _key(self, id, origin) -> tuple:
-        return (origin if self.is_shared else None, id)
+        return (origin if self._is_shared else None, id)
 
     def went_on(self, call: Call, progress, total, text: str):
         """Send the *progress* of *call*'s work, which may only grow (MCP, "Progress")."""

@@ -132,13 +132,12 @@ class Provider:
             from clawlite.core.providers.openai import Codec
         else:
             from clawlite.core.providers.anthropic import Codec
-        self.codec = Codec(loads, dumps)
         self.fixed = [change[0] for change in changes]
         self.changes = list(changes)
         for change in known.of(self.place) if known else ():
             if change[0] not in self.fixed:
                 self.changes.append(change)
-        self.codec.changes = self.changes
+        self.codec = Codec(loads, dumps, self.changes)
         if self.changes:
             from clawlite.core.providers.refusal import apply
 

@@ -91,11 +91,11 @@ class Codec:
     FIRST = b","
     HEADERS = FIELDS = ()
     KEY_HEADER = "api-key"
-    changes = ()
 
-    def __init__(self, loads, dumps):
+    def __init__(self, loads, dumps, changes=()):
         self._loads = loads
         self.dumps = dumps
+        self.changes = changes
         self.is_mended = False  # an answer had text that is no Unicode
 
     def change(self, name: str):

@@ -772,9 +772,8 @@ class _Remote(_Server):
         self._exchanges: dict = {}  # key -> task
         url = parse_url(self.row[_ARGV][0])
         rest = self._codecs, __version__, _now_ms(), self.row[_IS_HANDSHAKE], self._can_ask
-        client = HTTPClient(url, *rest)
-        client.renews, self._asks = self.tokens is not None, False
-        return client
+        self._asks = False
+        return HTTPClient(url, *rest, self.tokens is not None)
 
     async def _renew(self, client) -> None:
         """Get another token: what was refused is sent once more with it."""
@@ -794,8 +793,8 @@ class _Remote(_Server):
 
     def _flush(self) -> None:
         client = self._client
-        if client.is_token_refused:
-            client.is_token_refused, self._asks = False, True
+        if client.take_refusal():
+            self._asks = True
             self._later(self._renew(client))
         if self._asks:
             return

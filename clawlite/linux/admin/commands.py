@@ -128,7 +128,7 @@ def run(command: Command) -> int:
 
 def _run(command: Command, watch) -> int:
     from clawlite.linux.io import signals
-    from clawlite.linux.runtime.assemble import prepare
+    from clawlite.linux.runtime.optional_parts import prepare
     from clawlite.linux.runtime.shell import Shell
 
     try:

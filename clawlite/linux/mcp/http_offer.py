@@ -90,8 +90,7 @@ class HTTPSession(Session):
 
     def __init__(self, agent, loads, answer=None):
         self._offer = Offer(agent)
-        self._shared = self._conversation()
-        self._shared.is_shared = True
+        self._shared = self._conversation(True)
         self._sessions = {}  # id -> MCPServer, the one used last at the end
         self._clients = {}  # number of a client -> _Client
         self._out = []  # (message, number of a client)
@@ -113,8 +112,9 @@ class HTTPSession(Session):
         shown = "[%s]" % host if ":" in host else host
         return "http://%s:%d%s" % (shown, self._server.port, PATH)
 
-    def _conversation(self) -> MCPServer:
-        return MCPServer(self._offer, self._offer.info, self._say, random, self._cancelled)
+    def _conversation(self, is_shared: bool = False) -> MCPServer:
+        offer = self._offer
+        return MCPServer(offer, offer.info, self._say, random, self._cancelled, is_shared)
 
     # -- what comes
 

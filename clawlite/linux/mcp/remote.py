@@ -87,15 +87,20 @@ class RemoteServer:
         return None if self._tokens is None else self._tokens.due_ms
 
     def client(self, version: str, now_ms: int, is_handshake: bool, asks: bool) -> HTTPClient:
-        client = HTTPClient(self.url, (loads, dumps), version, now_ms, is_handshake, asks)
-        client.renews = self._tokens is not None
-        return client
+        return HTTPClient(
+            self.url,
+            (loads, dumps),
+            version,
+            now_ms,
+            is_handshake,
+            asks,
+            self._tokens is not None,
+        )
 
     def send(self, client: HTTPClient, now_ms: int):
         """Open what *client* wants.  Raises ``ClawError``."""
         if self._tokens is not None:
-            if client.is_token_refused:
-                client.is_token_refused = False
+            if client.take_refusal():
                 self._tokens.drop()
             if not self._tokens.ensure_token(now_ms):
                 return

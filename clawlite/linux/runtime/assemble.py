@@ -10,19 +10,16 @@ import os
 import time
 
 from clawlite.core.agent.agent import Agent
-from clawlite.core.base.effect import LOG
 from clawlite.core.image.features import LINUX
 from clawlite.core.image.image import (
     CHANNELS,
     CONTEXT,
-    GUARD,
     LOCAL,
     MEMORY,
     PROVIDERS,
     SERVICES,
     SWARM,
     TELEMETRY,
-    WORLDS,
 )
 from clawlite.core.protocol.group_session import GroupSession
 from clawlite.linux.files import workspace
@@ -30,17 +27,17 @@ from clawlite.linux.files.files import Log, state_folder
 from clawlite.linux.hardware.handlers import running
 from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import dumps, loads, request
-from clawlite.linux.io.logline import line as log_line
 from clawlite.linux.io.stdio import now_ms, open_line
 from clawlite.linux.maker.maker_run import place_of
+from clawlite.linux.runtime import optional_parts
 from clawlite.linux.runtime.fast_path import FastPath
-from clawlite.linux.runtime.persistence import Persistence, TaskGroup
+from clawlite.linux.runtime.persistence import Persistence
 from clawlite.linux.runtime.startup import Startup
+from clawlite.linux.tasks.task_group import TaskGroup
 from clawlite.linux.terminal.screen import Screen
 
 MAX_TASKS = 1024
 _RULES = 27  # the section of core/rules/table.py
-_OUTSIDE = {"files", "mcp", "mediated", "services", "shell", "web"}
 
 
 class Parts:
@@ -56,19 +53,19 @@ class Parts:
         self, image, folder: str, operator: bool, wake: int, line, session, answers, memory, adopts
     ):
         image.require(LINUX, "this machine")
-        state, profile = state_folder(image.agent.name), _profile_of(image)
+        state, profile = state_folder(image.agent.name), optional_parts.read_profile(image)
         self.operator, self.answers, self.memory = operator, answers, memory
         self.terminal = not operator and line is None and os.isatty(0)
         # what tools, policies and scans need of this machine
-        self.image, self.guard, self.ways = image, _guard_of(image), {}
-        self.worlds = _worlds_of(image)
+        self.image, self.guard, self.ways = image, optional_parts.make_guard(image), {}
+        self.worlds = optional_parts.make_worlds(image)
         self.workspace = workspace.folder(profile, state, image)
         self.stop = self._ask_stop if image.size_of(SWARM) else None
         # the records: the log, the audit, and what exporters carry away
-        self.log = Log(image.agent.name, _line_of(self.guard))
-        self.audit = _audit_of(image, self.guard)
+        self.log = Log(image.agent.name, optional_parts.choose_log_line(self.guard))
+        self.audit = optional_parts.make_audit(image, self.guard)
         if image.size_of(TELEMETRY):
-            self.telemetry = _telemetry_of(self)
+            self.telemetry = optional_parts.make_telemetry(self)
             self.hears_done = self.telemetry.hear_done
         # what outlives the process: calls and approvals, memories, conversations
         self.persistence = Persistence(self, folder)
@@ -83,7 +80,7 @@ class Parts:
             self.emit, self.run_tool = self._emit, self._run_tool
         if image.size_of(PROVIDERS):
             self.prepare = self.prepare_providers
-        self.codecs, self.adopt = (loads, dumps), adopts or _adopt
+        self.codecs, self.adopt = (loads, dumps), adopts or optional_parts.keep_agent
         self.agent = Agent(self, now_ms(), MAX_TASKS)
         # the line: of an operator's records, or of a person with records between
         self.wire, self.framer = line or open_line(operator, wake)
@@ -96,7 +93,9 @@ class Parts:
         self.handlers = running(self, functions, lambda e: place_of(e, folder))
         self.fast_path = FastPath(self)
         if profile is not None:
-            self.handlers = _dispatcher_of(self, profile, state, image.section(LOCAL))
+            self.handlers = optional_parts.make_dispatcher(
+                self, profile, state, image.section(LOCAL)
+            )
             self.wire.watch_others(self.handlers.descriptors)
         # who gives it work
         self.session = (session or GroupSession)(
@@ -104,7 +103,7 @@ class Parts:
         )
         self.session.set_clock(int(time.time()), now_ms())
         if not operator:
-            self.console, self.people = _console_of(self)
+            self.console, self.people = optional_parts.make_console(self)
         # beside the loop, in the order in which they are asked
         self.parts = [self.persistence, *([self.people] if self.people else ())]
 
@@ -153,7 +152,7 @@ class Parts:
             self.session.serve(commands_of(rules))
         self.session.serve(TaskGroup(self.agent, self.add_part))
         if "NOTIFY_SOCKET" in os.environ:
-            from clawlite.linux.runtime.systemd import Notifier
+            from clawlite.linux.io.systemd import Notifier
 
             self.add_part(Notifier(now_ms)).ready()
 
@@ -188,106 +187,3 @@ class Parts:
 
     def _run_tool(self, *call):
         return self.fast_path.start(*call)
-
-
-# -- the parts that not every image wants: each is loaded for those that do
-
-
-def prepare(image, tool):
-    """Prepare *tool* of *image* for quick calls, as an image that is opened for a shell does."""
-    from clawlite.linux.runtime import fast_schema
-
-    fast_schema.prepare(image, tool)
-
-
-def _profile_of(image):
-    """Return the ``profile.Profile`` of *image*, or None where no tool runs outside of this
-    process.
-    """
-    if not image.agent.isolation and _OUTSIDE.isdisjoint(image.requires):
-        return None
-    from clawlite.core.image import profile
-
-    return profile.profile_of(image)
-
-
-def _guard_of(image):
-    """Return the guard of *image*, or None."""
-    if not image.size_of(GUARD):
-        return None
-    from clawlite.linux.tools import scan_support
-
-    return scan_support.guard_of(image)
-
-
-def _worlds_of(image):
-    """Return the world models of *image*, or None."""
-    if not image.size_of(WORLDS):
-        return None
-    from clawlite.linux.tools.world_model import WorldModels
-
-    return WorldModels(image)
-
-
-def _line_of(guard):
-    """Return function(event) -> its line in the log, without secrets where *guard* looks for
-    them.
-    """
-    return log_line if guard is None else lambda event: guard.text(dumps(event))
-
-
-def _audit_of(image, guard):
-    """Return the audit of *image*, or None."""
-    if guard is None or not guard.audit:
-        return None
-    from clawlite.linux.audit.audit import Audit
-
-    return Audit(image, guard)
-
-
-def _telemetry_of(setup):
-    """Return the telemetry of *setup*, whose image wants one."""
-    from clawlite.linux.telemetry import telemetry
-
-    return telemetry.telemetry_of(setup, now_ms)
-
-
-def _dispatcher_of(parts, profile, state: str, local):
-    """Return what runs tools outside of this process too."""
-    from clawlite.linux.tools.dispatch import Dispatcher
-
-    return Dispatcher(
-        parts.handlers,
-        parts,
-        profile,
-        state,
-        signals.waker(),
-        now_ms,
-        parts.decided,
-        parts.startup.source,
-        local,
-        lambda event: parts.log_event((LOG, event)),
-        parts,
-    )
-
-
-def _console_of(parts) -> tuple:
-    """Return the console of a person, and what they see of it."""
-    from clawlite.core.protocol.console import Console
-    from clawlite.linux.terminal.console_view import ConsoleView
-
-    answers = parts.answers
-    console = Console(parts.agent, not parts.terminal, answers is not None, answers)
-    return console, ConsoleView(parts)
-
-
-def _adopt(manifest, is_free: bool) -> bool:
-    """Check the *manifest* of a ``claw.initialize``.  Return False: the agent of an image stays.
-
-    Raises ``ImageError``.  Source  docs/adr/0006
-    """
-    if not isinstance(manifest, str):
-        from clawlite.linux.runtime.manifest_check import check
-
-        check(manifest)
-    return False

@@ -146,7 +146,7 @@ class BootstrapSession:
         """Compile *manifest*, whose agent then answers.  Raises ``ClawError``."""
         if self._image:
             raise InvalidRequest("claw.initialize: this session is initialized already")
-        from clawlite.linux.runtime.assemble import prepare
+        from clawlite.linux.runtime.optional_parts import prepare
 
         self._image = image_of(_compile(manifest, self._wake), "manifest", prepare)
         self._manifest = manifest

@@ -20,7 +20,7 @@ from clawlite.linux.files import files
 from clawlite.linux.io import signals
 from clawlite.linux.io.stdio import MAX_LINE, now_ms
 from clawlite.linux.memory.memory import wall_ms
-from clawlite.linux.runtime.assemble import prepare
+from clawlite.linux.runtime.optional_parts import prepare
 from clawlite.linux.runtime.shell import INTERRUPT, Shell
 from clawlite.linux.swarm.shared_memory import SharedMemory
 from clawlite.linux.swarm_commands.inside import Door

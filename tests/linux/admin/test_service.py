@@ -23,7 +23,7 @@ from ssh_server import command
 from clawlite.core.base.errors import ClawError
 from clawlite.host.compiler import compiler
 from clawlite.linux.admin import service, units
-from clawlite.linux.runtime import systemd
+from clawlite.linux.io import systemd
 
 ANALYZE = shutil.which("systemd-analyze")
 FILES = ROOT / "firmware-host/raspberrypi"

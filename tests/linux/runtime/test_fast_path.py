@@ -16,7 +16,7 @@ from clawlite.host.manifest import manifest
 from clawlite.linux.files.files import open_image
 from clawlite.linux.io.jsontext import loads
 from clawlite.linux.io.stdio import MAX_LINE, Wire
-from clawlite.linux.runtime.assemble import prepare
+from clawlite.linux.runtime.optional_parts import prepare
 from clawlite.linux.runtime.shell import Shell
 
 ECHO = """

@@ -12,7 +12,7 @@ from clawlite.core.line.frame import Framer
 from clawlite.linux.channels.access import ADMIN, USER, VIEWER
 from clawlite.linux.files.files import open_image
 from clawlite.linux.io.stdio import MAX_LINE, Wire
-from clawlite.linux.runtime.assemble import prepare
+from clawlite.linux.runtime.optional_parts import prepare
 from clawlite.linux.runtime.shell import Shell
 from clawlite.linux.tasks.operator_line import OperatorLine
 

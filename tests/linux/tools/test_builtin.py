@@ -10,7 +10,7 @@ from clawlite.core.base.effect import Result
 from clawlite.core.base.errors import ClawError, SandboxDenied
 from clawlite.core.image import profile as P
 from clawlite.core.image.profile import Profile
-from clawlite.core.turns.tools import result_of
+from clawlite.core.turns.tool_result import result_of
 from clawlite.host.schema.automata import compile_pattern
 from clawlite.linux.confinement import landlock
 from clawlite.linux.files import workspace

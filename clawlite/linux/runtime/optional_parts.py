@@ -1,0 +1,110 @@
+"""What not every image wants of an agent (assemble.py): each part is loaded for those that do."""
+
+from clawlite.core.base.effect import LOG
+from clawlite.core.image.image import GUARD, WORLDS
+from clawlite.linux.io import signals
+from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.io.logline import line as log_line
+from clawlite.linux.io.stdio import now_ms
+
+_OUTSIDE = {"files", "mcp", "mediated", "services", "shell", "web"}
+
+
+def prepare(image, tool):
+    """Prepare *tool* of *image* for quick calls, as an image that is opened for a shell does."""
+    from clawlite.linux.runtime import fast_schema
+
+    fast_schema.prepare(image, tool)
+
+
+def read_profile(image):
+    """Return the ``profile.Profile`` of *image*, or None where no tool runs outside of this
+    process.
+    """
+    if not image.agent.isolation and _OUTSIDE.isdisjoint(image.requires):
+        return None
+    from clawlite.core.image import profile
+
+    return profile.profile_of(image)
+
+
+def make_guard(image):
+    """Return the guard of *image*, or None."""
+    if not image.size_of(GUARD):
+        return None
+    from clawlite.linux.tools import scan_support
+
+    return scan_support.guard_of(image)
+
+
+def make_worlds(image):
+    """Return the world models of *image*, or None."""
+    if not image.size_of(WORLDS):
+        return None
+    from clawlite.linux.tools.world_model import WorldModels
+
+    return WorldModels(image)
+
+
+def choose_log_line(guard):
+    """Return function(event) -> its line in the log, without secrets where *guard* looks for
+    them.
+    """
+    return log_line if guard is None else lambda event: guard.text(dumps(event))
+
+
+def make_audit(image, guard):
+    """Return the audit of *image*, or None."""
+    if guard is None or not guard.audit:
+        return None
+    from clawlite.linux.audit.audit import Audit
+
+    return Audit(image, guard)
+
+
+def make_telemetry(setup):
+    """Return the telemetry of *setup*, whose image wants one."""
+    from clawlite.linux.telemetry import telemetry
+
+    return telemetry.telemetry_of(setup, now_ms)
+
+
+def make_dispatcher(parts, profile, state: str, local):
+    """Return what runs tools outside of this process too."""
+    from clawlite.linux.tools.dispatch import Dispatcher
+
+    return Dispatcher(
+        parts.handlers,
+        parts,
+        profile,
+        state,
+        signals.waker(),
+        now_ms,
+        parts.decided,
+        parts.startup.source,
+        local,
+        lambda event: parts.log_event((LOG, event)),
+        parts,
+    )
+
+
+def make_console(parts) -> tuple:
+    """Return the console of a person, and what they see of it."""
+    from clawlite.core.protocol.console import Console
+    from clawlite.linux.terminal.console_view import ConsoleView
+
+    answers = parts.answers
+    console = Console(parts.agent, not parts.terminal, answers is not None, answers)
+    return console, ConsoleView(parts)
+
+
+def keep_agent(manifest, is_free: bool) -> bool:
+    """Check the *manifest* of a ``claw.initialize``.  Return False: the agent of an image stays.
+
+    Raises ``ImageError``.  Source  docs/adr/0006
+    """
+    if not isinstance(manifest, str):
+        from clawlite.linux.runtime.manifest_check import check
+
+        check(manifest)
+    return False
