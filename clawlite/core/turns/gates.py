@@ -78,6 +78,7 @@ def find_way(setup, tool) -> list:
     """
     image, kind = setup.image, tool.handler[HANDLER_KIND]
     changes = tool.flags & HAS_SIDE_EFFECTS
+    last = begin_skill if kind == SKILL else run_composite if kind == COMPOSITE else run_handler
     rows = (
         setup.guard is not None and scan_arguments,
         check_arguments,
@@ -89,9 +90,9 @@ def find_way(setup, tool) -> list:
         ask_person,
         setup.stop is not None and changes and heed_stop,
         record_begin,
-        # an attempt of a tool that is tried again is recorded for itself
-        setup.is_recorded and changes and tool.retry is None and record_run,
-        begin_skill if kind == SKILL else run_composite if kind == COMPOSITE else run_handler,
+        # the calls of a skill are recorded for themselves, and so are attempts of one tool
+        setup.is_recorded and changes and last is run_handler and not tool.retry and record_run,
+        last,
     )
     way = list(filter(None, rows))
     if setup.ways is not None:
