@@ -53,7 +53,6 @@ RECORDS = {
     "one": "an item of a list of such records",
 }
 _DEVICE = "one object, the device, in files that a board loads only for that, and drops"
-_SETS = "a field that another object sets: to be given when that is made"
 # (file, receiver) -> why
 FILES = {
     ("runtime/assemble.py", "device"): _DEVICE,
