@@ -23,12 +23,14 @@ def moon(monkeypatch):
     """Add a gate that refuses all calls; return the list of (caller, tool) that met it."""
     met = []
 
-    def heed_moon(call, _):
+    def refuse_all(call, _):
         met.append((call.event["caller"], call.tool.name))
         raise PolicyDenied("%s: the moon is full" % call.tool.name)
 
     check = gates.check_arguments
-    monkeypatch.setattr(gates, "check_arguments", lambda *given: check(*given) or heed_moon(*given))
+    monkeypatch.setattr(
+        gates, "check_arguments", lambda *given: check(*given) or refuse_all(*given)
+    )
     return met
 
 

@@ -90,7 +90,7 @@ EXCEPTIONS = {
         ),
         "clawlite/linux/tools/kept_content.py": "_check",
         "clawlite/linux/tools/memory_tools.py": "_append _text*2 run write*2",
-        "clawlite/linux/tools/world_model.py": "WorldModels._ask_tool WorldModels._predicted",
+        "clawlite/linux/tools/world_model.py": "WorldModels._ask_tool WorldModels._predict",
         "clawlite/scan/checks.py": "check*2",
     },
     GATE: {

@@ -241,14 +241,14 @@ class MCPClient:
         try:
             message = self._loads(line)
         except ClawError:
-            message = self._mended(line)
+            message = self._mend(line)
             if message is None:
                 raise Broken("it sent what is not JSON: %s" % _start(line)) from None
         if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
             raise Broken("it sent what is not JSON-RPC: %s" % _start(line))
         return message
 
-    def _mended(self, line: bytes):
+    def _mend(self, line: bytes):
         """Return the value of a line that is JSON but for text that is no Unicode, else None:
         JavaScript cuts a text between the halves of an emoji, and writes the half.
         """

@@ -488,7 +488,7 @@ class Engine:
             row["queue"] = [run.at_s] + (row.get("queue") or [])
             self._keep(1)
 
-    def asked(self) -> list:
+    def find_questions(self) -> list:
         """Return [(rule, [time of its schedule, ...]), ...] of the questions that wait."""
         found = []
         for rule in self.rules:

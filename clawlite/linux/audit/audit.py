@@ -19,6 +19,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import MCP, SERVICES
 from clawlite.linux.audit.chain import line
 from clawlite.linux.files.files import mend, print_to_stderr, state_folder
+from clawlite.linux.io.stdio import Part
 from clawlite.scan.auditrecord import begin_record, record
 
 MAX_SIZE_MB = 64  # that an audit may have when clawlite.toml says nothing
@@ -43,7 +44,7 @@ def store_of(agent: str, wants: list, taken=None):
     return FileStore(state_folder(agent), agent, kept_s, taken, most)
 
 
-class Audit:
+class Audit(Part):
     """What is kept, and what waits to be.
 
     image   ``image.Image``

@@ -77,7 +77,7 @@ class RuleCommands:
 
     def _list_rules(self, what: str) -> list:
         lines = []
-        for one in self._known_rules():
+        for one in self._describe_rules():
             text = {
                 "": "%s: %s" % (one["begins"], one["call"]),
                 "next": one["next"] or "not by the clock",
@@ -97,7 +97,7 @@ class RuleCommands:
 
     def _list_readings(self) -> list:
         lines = []
-        for one in self._known_readings():
+        for one in self._describe_readings():
             value = "no value" if one["value"] is None else canonical(one["value"], 60)
             age = "" if one["age_s"] is None else ", %d s ago" % one["age_s"]
             wrong = "  (%s)" % escape_line(one["wrong"], 200) if one["wrong"] else ""
@@ -142,9 +142,9 @@ class RuleCommands:
                 "ask that process, or send this again",
             )
         if method == "claw.rule.list":
-            return {"is_clock_set": self._rules.engine.is_set, "rules": self._known_rules()}
+            return {"is_clock_set": self._rules.engine.is_set, "rules": self._describe_rules()}
         if method == "claw.reading.list":
-            return {"readings": self._known_readings()}
+            return {"readings": self._describe_readings()}
         name = params.get("name")
         if not isinstance(name, str) or name not in self._names:
             raise InvalidParams(
@@ -186,7 +186,7 @@ class RuleCommands:
         if not is_on:
             rules.withdraw(name, "its rule was switched off")
 
-    def _known_rules(self) -> list:
+    def _describe_rules(self) -> list:
         engine, found = self._rules.engine, []
         for rule in engine.rules:
             row, next_s = engine.row(rule.name), rule.next_s if engine.is_set else None
@@ -213,7 +213,7 @@ class RuleCommands:
             )
         return found
 
-    def _known_readings(self) -> list:
+    def _describe_readings(self) -> list:
         engine, times, found = self._rules.engine, self._rules.times(), []
         for reading, known in zip(engine.readings, self._rules.statuses):
             age_s = None if reading.at_ms is None else (times.up_ms - reading.at_ms) // 1000

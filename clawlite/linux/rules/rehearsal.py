@@ -105,7 +105,7 @@ class Rehearsal:
 
     # -- people
 
-    def _recorded(self, task):
+    def _find_recorded(self, task):
         """Return the recorded answer to the question of *task*, or None."""
         since_s = self._from_s + (task.approval.since_ms - 1000) // 1000
         for answer in self._answers:
@@ -118,7 +118,7 @@ class Rehearsal:
     def _answer_ms(self, task):
         if self._answer is not None:
             return self._ms
-        found = self._recorded(task)
+        found = self._find_recorded(task)
         return found and 1000 + (found[0] - self._from_s) * 1000
 
     def _answer_question(self, task):
@@ -127,7 +127,7 @@ class Rehearsal:
         if self._answer is not None:
             self._agent.answer(task, self._answer, "", self._ms)
             return
-        found = self._recorded(task)
+        found = self._find_recorded(task)
         if found and found[0] <= self._now_s():
             self._answers.remove(found)
             self._agent.answer(task, found[2], "a person said no", self._ms)

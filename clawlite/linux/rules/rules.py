@@ -256,13 +256,13 @@ class Rules(stdio.Part):
         work = read(self.agent.setup, record, self.statuses[number])
         task = []
 
-        def ended(value, error, now_ms):
+        def end(value, error, now_ms):
             self._reads.difference_update(task)
             task.append(None)
             self._sample(number, value, error)
 
         try:
-            begun = self.agent.begin(work, ended, self.now_ms(), self.agent.image.agent.turn_ms)
+            begun = self.agent.begin(work, end, self.now_ms(), self.agent.image.agent.turn_ms)
             if not task:
                 task.append(begun)
                 self._reads.add(begun)
@@ -311,7 +311,7 @@ class Rules(stdio.Part):
                 )
                 self._finish(Run(record, at_s, {}), "cut", said)
                 self.tell("[rule %s] %s" % (name, said), True)
-        for record, asks in self.engine.asked():
+        for record, asks in self.engine.find_questions():
             if record[table.NAME] not in live:
                 self._ask_again(record, asks, times)
 
@@ -354,7 +354,7 @@ class Rules(stdio.Part):
         )
         number = []
 
-        def ended(value, error, now_ms):
+        def end(value, error, now_ms):
             self._end(run, act, value, error)
             for one in number:
                 self._runs.pop(one, None)
@@ -363,7 +363,7 @@ class Rules(stdio.Part):
             number.append(None)
 
         try:
-            begun = agent.begin(act.work(), ended, self.now_ms(), agent.image.agent.turn_ms)
+            begun = agent.begin(act.work(), end, self.now_ms(), agent.image.agent.turn_ms)
         except InvalidRequest as e:  # too much is under way
             self._end(run, act, None, e)
             return

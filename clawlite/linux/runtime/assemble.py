@@ -104,8 +104,9 @@ class Parts:
         self.session.set_clock(int(time.time()), now_ms())
         if not operator:
             self.console, self.people = optional_parts.make_console(self)
-        # beside the loop, in the order in which they are asked
-        self.parts = [self.persistence, *([self.people] if self.people else ())]
+        # beside the loop, in the order in which they are asked; they are closed the other way
+        # round, so that the audit has all records, and before the answers leave
+        self.parts = [part for part in (self.audit, self.persistence, self.people) if part]
 
     def prepare_providers(self):
         """Make what the first turn needs: the meters, and the way to remote providers."""

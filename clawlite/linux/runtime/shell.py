@@ -131,8 +131,6 @@ class Shell(Parts):
         for part in reversed(self.parts):
             part.close()
         self.screen.close()
-        if self.audit:  # the records are written before the answers
-            self.audit.close()
         self.wire.flush(LEAVE_MS)
         self.log.close()
         if self.telemetry:

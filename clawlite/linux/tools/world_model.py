@@ -98,7 +98,7 @@ class WorldModels:
             return None
         doubt = ""
         for _ in range(2 if model.fallback == RETRY else 1):
-            predicted, doubt = yield from self._predicted(setup, model, skill, tool, arguments)
+            predicted, doubt = yield from self._predict(setup, model, skill, tool, arguments)
             if not doubt:
                 return False, "the world model %s expects %s" % (
                     model.name,
@@ -123,7 +123,7 @@ class WorldModels:
             )
         return True, "the world model %s %s" % (model.name, doubt)
 
-    def _predicted(self, setup, model, skill, tool, arguments: dict):
+    def _predict(self, setup, model, skill, tool, arguments: dict):
         """Ask once; return (prediction, "") or (prediction or None, what is doubtful about it)."""
         began, predicted = now_ms(), None
         event = {
