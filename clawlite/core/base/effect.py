@@ -12,9 +12,10 @@
                                            shell's (linux/tasks/operator_line.py)
     (LOG, event)                           a dict for the log: never stdout
     (EXIT, code)                           leave, with an exit code
-    (RECORD, task, tool, arguments)        write all records so far, and that *tool* begins, which
-                                           has side effects; an agent that cannot does not go on,
-                                           and nothing is handed in  -> done
+    (RECORD, task, tool, arguments)        write all waiting records of log and audit, and one
+                                           that *tool*, which has side effects, begins.  When that
+                                           fails, the agent goes to ERROR, and no outcome is handed
+                                           in  -> done
     (RUN, task, tool, arguments, due_ms)   run a tool's handler                           -> done
     (RESUME, task, outcome)                continue a handler that asked a provider or a person;
                                            *outcome* is the answer or an error  -> done

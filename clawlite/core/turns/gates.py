@@ -90,7 +90,8 @@ def find_way(setup, tool) -> list:
         ask_person,
         setup.stop is not None and changes and heed_stop,
         record_begin,
-        # the calls of a skill are recorded for themselves, and so are attempts of one tool
+        # A skill's tool runs no handler: each call of the skill has its own record.  So has each
+        # attempt of a tool that is tried again (_run_again).
         setup.is_recorded and changes and last is run_handler and not tool.retry and record_run,
         last,
     )

@@ -2,7 +2,7 @@
 output schema of the tool, scanned for secrets and cut to ``max_output``.
 
 1. A handler that fails gives a result with ``is_error``.
-2. A time that is over, a provider's error and what a sandbox or a later check refuses are raised:
+2. A timeout, a provider's error, and what a sandbox or a later check refuses are raised as errors:
    the call is refused.
 3. Text that is not Unicode is mended, and the log event says so.
 """

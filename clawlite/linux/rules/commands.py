@@ -51,7 +51,10 @@ class RuleCommands:
         if words[0] not in ("/rules", "/readings"):
             return None
         if self._rules.engine is None:
-            return ["The rules of this agent run in %s." % (self._rules.owner or "no process yet")]
+            return [
+                "The rules of this agent run in %s."
+                % (self._rules.owner or "no process yet: ask again in a second")
+            ]
         if words[0] == "/readings":
             return self._list_readings()
         what, name = (words[1:] + ["", ""])[:2]

@@ -104,8 +104,8 @@ class Parts:
         self.session.set_clock(int(time.time()), now_ms())
         if not operator:
             self.console, self.people = optional_parts.make_console(self)
-        # beside the loop, in the order in which they are asked; they are closed the other way
-        # round, so that the audit has all records, and before the answers leave
+        # beside the loop, in the order in which it asks them; it closes them in reverse order, so
+        # that the audit, which is last, has all records before the answers leave
         self.parts = [part for part in (self.audit, self.persistence, self.people) if part]
 
     def prepare_providers(self):

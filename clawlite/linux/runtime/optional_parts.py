@@ -1,4 +1,6 @@
-"""What not every image wants of an agent (assemble.py): each part is loaded for those that do."""
+"""Parts that only some images need.  assemble.py calls these functions; each imports its part when
+it is needed, so that other agents do not load it.
+"""
 
 from clawlite.core.base.effect import LOG
 from clawlite.core.image.image import GUARD, WORLDS
