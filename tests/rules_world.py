@@ -10,12 +10,12 @@ from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import CHANNELS
 from clawlite.core.rules.engine import Times
+from clawlite.core.rules.rule_commands import commands_of
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
 from clawlite.linux.channels.channels import Channels
 from clawlite.linux.files.files import image_of
 from clawlite.linux.io.jsontext import dumps, loads
-from clawlite.linux.rules.commands import commands_of
 from clawlite.linux.rules.rules import Rules
 
 EPOCH_S = 1_800_000_000  # 2027-01-15 08:00 UTC

@@ -146,7 +146,7 @@ class Parts:
             self.session.serve(member.methods)
             self.persistence.share(share_stores(member, self.persistence.remember_here))
         if self.image.size_of(_RULES):
-            from clawlite.linux.rules.commands import commands_of
+            from clawlite.core.rules.rule_commands import commands_of
             from clawlite.linux.rules.rules import rules_of
 
             rules = self.add_part(rules_of(self.agent, self.handlers))

@@ -11,7 +11,7 @@ from agents import Agent, clawlite, eventually, linux
 from ckp.test_methods import line
 from rules_world import ALLOW, ASK, READING, RULE, project
 
-from clawlite.linux.rules import commands
+from clawlite.core.rules import rule_commands as commands
 
 PAGE = Path(__file__).parents[3] / "docs/methods.md"
 UNKNOWN, PARAMS, DENIED = -32601, -32602, -32011

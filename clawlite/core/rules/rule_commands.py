@@ -5,10 +5,9 @@ clawlite's own methods ``claw.rule.*`` and ``claw.reading.list``.
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import InvalidParams, InvalidRequest, PolicyDenied
 from clawlite.core.base.printable import escape_line
-from clawlite.core.base.render import canonical
+from clawlite.core.base.render import call_text, canonical
 from clawlite.core.rules import table
 from clawlite.core.rules.conditions import text_of
-from clawlite.linux.rules.rules import describe_call
 
 HELP = """  /rules    what it does by itself; /rules next, last, why NAME, on NAME, off NAME
   /readings what it measures by itself"""
@@ -276,3 +275,12 @@ def duration(ms: int) -> str:
         if ms and ms % unit == 0:
             return "%d%s" % (ms // unit, name)
     return "%dms" % ms
+
+
+def describe_call(record: list) -> str:
+    """Return the call of a rule, for people."""
+    arguments = {
+        name: "{%s}" % value[0] if isinstance(value, list) else value
+        for name, value in record[table.ARGUMENTS]
+    }
+    return escape_line(call_text(record[table.CALL], arguments))

@@ -57,7 +57,7 @@ def drop_damaged(state: dict) -> list:
     rows = state.get("rules", {})
     if not isinstance(rows, dict):
         del state["rules"]
-        return [*dropped, ""]
+        return dropped + [""]
     for name, row in list(rows.items()):
         if not isinstance(row, dict):
             del rows[name]

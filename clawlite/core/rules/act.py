@@ -8,6 +8,8 @@ the caller ``reading/NAME`` or ``rule/NAME``, and what the pipeline yields is lo
    and is not asked twice for the same.  An answer that did not come is no, whatever
    ``default_if_timeout`` says.
 3. A call with side effects begins only once that is on record.
+4. On a board a generator yields those that it waits for (host/firmware/README.md); so ``_advance``
+   keeps them in a list, the outermost first.
 """
 
 from clawlite.core.base.effect import (
@@ -21,7 +23,7 @@ from clawlite.core.base.effect import (
     SLEEP,
     TOOL,
 )
-from clawlite.core.base.errors import ClawError, Denied, PolicyDenied
+from clawlite.core.base.errors import ClawError, PolicyDenied
 from clawlite.core.image.image import HAS_SIDE_EFFECTS, IDEMPOTENT, READ_ONLY, RULE_ID
 from clawlite.core.providers.reflex import NUMBER
 from clawlite.core.providers.reflex import read as read_number
@@ -31,12 +33,6 @@ from clawlite.core.turns.tools import call
 _TURN_MS = 100  # between two looks whether another run has ended
 
 
-class Obstacle(Denied):
-    """An approved call does not run: what was true when it was asked is so no more."""
-
-    code = -32011
-
-
 def read(setup, record: list, state: dict):
     """Read once; a generator of effects that returns the value, None for none.
 
@@ -44,16 +40,16 @@ def read(setup, record: list, state: dict):
     state   {"status": how the last call ended}, changed here
     Raises ``ClawError``.
     """
-    work = call(setup, record[table.TOOL], {}, "reading/" + record[table.NAME])
+    work = [call(setup, record[table.TOOL], {}, "reading/" + record[table.NAME])]
     value = error = None
     while True:
         try:
-            effect = work.throw(error) if error else work.send(value)
+            effect = _advance(work, value, error)
         except StopIteration as e:
             return _field(e.value, record[table.FIELD])
         value = error = None
         if effect[KIND] == APPROVE:
-            work.close()
+            _close(work)
             error = PolicyDenied(
                 "reading %s: a rule of the policy asks a person first, and a reading asks nobody"
                 % record[table.NAME],
@@ -67,6 +63,30 @@ def read(setup, record: list, state: dict):
         if effect[KIND] == LOG and not _is_news(effect[EVENT], state):
             continue
         value = yield effect
+
+
+def _advance(work: list, value, error) -> tuple:
+    """Return the next effect of *work*, after handing in *value* or *error*.  Raises
+    ``StopIteration`` with the result at the end, or the error that ended it.
+    """
+    while True:
+        try:
+            effect = work[-1].throw(error) if error else work[-1].send(value)
+        except BaseException as e:
+            if len(work) < 2:
+                raise
+            work.pop()
+            value, error = (e.value, None) if isinstance(e, StopIteration) else (None, e)
+            continue
+        if type(effect) is tuple:
+            return effect
+        value = error = None
+        work.append(effect)
+
+
+def _close(work: list):
+    while work:
+        work.pop().close()
 
 
 def _is_news(event: dict, state: dict) -> bool:
@@ -125,19 +145,18 @@ class Act:
         self._obstacle, self._suspend, self._begin = obstacle, suspend, begin
         self._resume = resume
         self._left_s = left_s
-        self._approved: str | None = (
-            None  # the id of the policy's rule that was answered, "" for another
-        )
+        # the id of the policy's rule that was answered, "" for another
+        self._approved = None
         self.has_begun = False
 
     def work(self):
         """A generator of effects that returns a ``Result``.  Raises ``ClawError``."""
-        name, work = self._run.rule[table.CALL], self._call()
+        name, work = self._run.rule[table.CALL], [self._call()]
         value = error = None
         try:
             while True:
                 try:
-                    effect = work.throw(error) if error else work.send(value)
+                    effect = _advance(work, value, error)
                 except StopIteration as e:
                     return e.value
                 value = error = None
@@ -149,15 +168,15 @@ class Act:
                         yield from self._ask(effect)
                         why = self._obstacle(self._run)
                         if why:
-                            raise Obstacle(
+                            raise PolicyDenied(
                                 "%s: approved, but by now %s" % (name, why),
                                 "/rules why %s says more" % self._run.name,
                             )
                     except Exception as e:  # the pipeline puts it on record
                         error = e
                         continue
-                    work.close()
-                    work = self._call()
+                    _close(work)
+                    work.append(self._call())
                     continue
                 if effect[KIND] in (RUN, RUN_SKILL) and not self.has_begun:
                     acts = bool(effect[TOOL].flags & HAS_SIDE_EFFECTS)
@@ -173,7 +192,7 @@ class Act:
                 except Exception as e:
                     error = e
         finally:
-            work.close()
+            _close(work)
 
     def _call(self):
         rule = self._run.rule
