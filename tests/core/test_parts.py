@@ -269,10 +269,10 @@ def test_errors_carry_a_hint_in_their_data():
 
 NOW = [0]
 BANK = [
-    ["soil", 26, ADC, 1000, None, 0],
-    ["pump", 15, OUTPUT, 0, "soil", 500],
-    ["fan", 3, PWM, 0, None, 0],
-    ["door", 4, INPUT, 1, None, 0],
+    ["soil", 26, ADC, 1000, None, 0, 0],
+    ["pump", 15, OUTPUT, 0, "soil", 500, 0],
+    ["fan", 3, PWM, 0, None, 0, 0],
+    ["door", 4, INPUT, 1, None, 0, 0],
 ]
 
 

@@ -222,6 +222,27 @@ def test_the_pump_is_off_however_the_agent_ends(device, level, end):
         assert level(15) == "0"
 
 
+def test_a_level_that_does_not_come_is_an_error_and_switches_off(device, level, tmp_path):
+    (tmp_path / "levels/15.slow").write_text("99999")
+    with device().initialize() as agent:
+        answer = call(agent, "digital-write", {"pin": "pump", "value": True})
+        assert answer["result"]["isError"]
+        assert answer["result"]["content"][0]["text"] == (
+            "digital-write failed: pin pump was set to 1 and reads 0: something holds it"
+        )
+        assert level(15) == "0"
+        (tmp_path / "levels/15.slow").write_text("5")
+        assert call(agent, "digital-write", {"pin": "pump", "value": True}, 6)["value"] is True
+
+
+def test_an_open_drain_output_may_read_as_others_hold_it(device, level, tmp_path):
+    (tmp_path / "levels/15.slow").write_text("99999")
+    settings = PINS.replace('kind = "output"', 'kind = "output"\nopen_drain = true')
+    with device(settings).initialize() as agent:
+        answer = call(agent, "digital-write", {"pin": "pump", "value": True})
+        assert answer == {"pin": "pump", "value": False} and level("15.open") == "1"
+
+
 def test_a_pin_that_the_board_does_not_have(device):
     with device(PINS.replace("pin = 16", "pin = 99")) as agent:
         assert agent.wait() == 2

@@ -2,6 +2,7 @@
 
     board.read("soil")          adc: 0..65535 of full scale; input, output: 0 or 1
     board.write("pump", 1)      output: 0 or 1; pwm: 0..65535 of full duty
+    board.settle("pump", 1)     the level that an output has after a write, and whether it may
 
 A pin that is not declared, or has another kind, is refused, so that a tool reaches only the pins
 that the manifest names.
@@ -13,9 +14,11 @@ The bank of a board is firmware-host/micropython/io/machinepins.py."""
 from clawlite.core.base.dialect import const
 from clawlite.core.base.errors import SandboxDenied
 
-ADC, INPUT, OUTPUT, PWM, PULL_UP, PULL_DOWN = range(6)  # the last two: inputs with a resistor
-KINDS = ("adc", "input", "output", "pwm", "input", "input")
+# PULL_UP, PULL_DOWN: inputs with a resistor; OPEN_DRAIN: an output that others may pull low
+ADC, INPUT, OUTPUT, PWM, PULL_UP, PULL_DOWN, OPEN_DRAIN = range(7)
+KINDS = ("adc", "input", "output", "pwm", "input", "input", "output")
 FULL = 65535
+_DRIVEN = (OUTPUT, PWM, OPEN_DRAIN)
 # positions in a simulated pin
 _VALUE = const(0)
 _KIND = const(1)
@@ -25,7 +28,7 @@ _PIN = const(4)
 class SimulatedPins:
     """A bank of simulated pins.
 
-    pins   list of [name, pin, kind, start, raises, per_second] from the image's PINS section:
+    pins   list of [name, pin, kind, start, raises, per_second, settle_ms] of the section PINS:
            *start* is the first value, 0..65535; *raises* is the name of a pin, or None.  While this
            output is on, the value of that pin changes by *per_second*, within 0..65535
     clock  function -> monotonic ms
@@ -38,7 +41,7 @@ class SimulatedPins:
         self.names = [row[0] for row in pins]
         self._clock = clock
         self._at = clock()
-        for name, pin, kind, start, raises, per_second in pins:
+        for name, pin, kind, start, raises, per_second, _ in pins:
             self._pins[name] = [start, kind, raises, per_second, pin]
 
     def read(self, name: str) -> int:
@@ -54,7 +57,7 @@ class SimulatedPins:
         other pin or value.
         """
         pin = self._pin(name)
-        if pin[_KIND] not in (OUTPUT, PWM):
+        if pin[_KIND] not in _DRIVEN:
             raise SandboxDenied(
                 "pin %s is %s, expected output or pwm" % (name, KINDS[pin[_KIND]]),
                 "name another pin, or change its kind in clawlite.toml",
@@ -68,6 +71,10 @@ class SimulatedPins:
             )
         self._move()
         pin[_VALUE] = value
+
+    def settle(self, name: str, level: int) -> tuple:
+        """Return (the value of a pin that *level* was written to, whether that may be so)."""
+        return self.read(name), True
 
     def describe(self) -> list:
         """Return [{name, pin, kind, value}, ...] in the image's order."""
@@ -86,7 +93,7 @@ class SimulatedPins:
         """Switch every output off: the safe state."""
         self._move()
         for pin in self._pins.values():
-            if pin[_KIND] in (OUTPUT, PWM):
+            if pin[_KIND] in _DRIVEN:
                 pin[_VALUE] = 0
 
     def _pin(self, name: str) -> list:

@@ -4,6 +4,8 @@ Names, schemas and annotations are in ``clawlite/host/documents/registry/``; the
 behind them.  ``board`` is a bank of pins, real or simulated, which raises ``SandboxDenied`` for a
 pin that it does not have, or that cannot do this.  Values of an ADC and a PWM are 0..65535."""
 
+from clawlite.core.base.errors import ClawError
+
 
 def adc_read(board, pin: str) -> dict:
     value = board.read(pin)
@@ -15,8 +17,15 @@ def digital_read(board, pin: str) -> dict:
 
 
 def digital_write(board, pin: str, value: bool) -> dict:
-    board.write(pin, 1 if value else 0)
-    return {"pin": pin, "value": bool(board.read(pin))}
+    level = 1 if value else 0
+    board.write(pin, level)
+    found, may_be = board.settle(pin, level)
+    if not may_be:
+        raise ClawError(
+            "pin %s was set to %d and reads %d: something holds it" % (pin, level, found),
+            "look at its wires; a pin that others may hold is open_drain in clawlite.toml",
+        )
+    return {"pin": pin, "value": bool(found)}
 
 
 def pwm_write(board, pin: str, value: int) -> dict:

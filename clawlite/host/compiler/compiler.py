@@ -13,7 +13,7 @@ import inspect
 from clawlite import __version__
 from clawlite.core.image import image as layout
 from clawlite.core.image.pins import KINDS as PIN_KINDS
-from clawlite.core.image.pins import PULL_DOWN, PULL_UP
+from clawlite.core.image.pins import OPEN_DRAIN, PULL_DOWN, PULL_UP
 from clawlite.core.mcp.tool_definitions import SCHEMAS
 from clawlite.core.mcp.tool_provider import is_provided
 from clawlite.core.net.service_call import MAX_RESULT, TIMEOUT_MS
@@ -33,6 +33,7 @@ from clawlite.host.providers.remotes import BACKOFF, MAX_ATTEMPTS
 from clawlite.host.providers.replays import compile_replay
 from clawlite.host.providers.rule_calls import find_callables
 from clawlite.host.rules import rules as own_rules
+from clawlite.host.rules.conditions import parse_duration
 from clawlite.host.schema.automata import PatternError, compile_pattern
 from clawlite.host.schema.compile import SchemaError, compile_schema
 from clawlite.host.services import context as service_context
@@ -450,10 +451,11 @@ def _pins(manifest):
             [
                 pin.name,
                 pin.pin,
-                _PULLS.get(pin.pull, PIN_KINDS.index(pin.kind)),
+                OPEN_DRAIN if pin.open_drain else _PULLS.get(pin.pull, PIN_KINDS.index(pin.kind)),
                 simulate.start if simulate else 0,
                 simulate.raises if simulate else None,
                 simulate.per_second if simulate else 0,
+                parse_duration(pin.settle) or 0,
             ]
         )
     return pins or None

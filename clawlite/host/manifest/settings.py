@@ -34,6 +34,7 @@ from clawlite.host.models.walk import convert
 from clawlite.host.policy.audits import AuditSettings
 from clawlite.host.providers.remotes import ENDPOINT, endpoint_problem, is_secure
 from clawlite.host.providers.trust import TLS, Gateway, authorities
+from clawlite.host.rules.conditions import parse_duration
 from clawlite.host.services.grants import ServiceSettings
 from clawlite.host.swarm.swarm_settings import SwarmSettings
 from clawlite.host.tools.buses import Bus
@@ -78,11 +79,20 @@ class Simulate(Strict):
     per_second: Annotated[int, Meta(ge=-65535, le=65535)] = 0
 
 
+MAX_SETTLE_MS = 500  # the loop stands still meanwhile
+
+
 class Pin(Strict):
+    """One pin.  *settle*: within this time an output has the level that was written to it, or the
+    write is an error; an *open_drain* output may be held low by others.
+    """
+
     name: Name
     pin: Annotated[int, Meta(ge=0, le=65535)]
     kind: Literal["adc", "input", "output", "pwm"]
     pull: Literal["up", "down"] | None = None
+    open_drain: bool = False
+    settle: Text = "10ms"
     simulate: Simulate | None = None
 
     @staticmethod
@@ -93,6 +103,29 @@ class Pin(Strict):
                 'only a pin of kind "input" has a pull resistor',
                 hint="remove pull, or change the kind",
                 key=True,
+            )
+        for key in ("open_drain", "settle"):
+            if value.get(key) and value.get("kind", "output") != "output":
+                report(
+                    (key,),
+                    'only a pin of kind "output" has it',
+                    hint=f"remove {key}, or change the kind",
+                    key=True,
+                )
+        if value.get("open_drain") is True and "settle" in value:
+            report(
+                ("settle",),
+                "the level of an open drain output is not compared with what was written",
+                hint="remove settle, or open_drain",
+                key=True,
+            )
+        ms = parse_duration(value.get("settle", "0ms"))
+        if isinstance(value.get("settle"), str) and (ms is None or ms > MAX_SETTLE_MS):
+            report(
+                ("settle",),
+                "",
+                f'a time such as "5ms", from 0ms to {MAX_SETTLE_MS}ms',
+                quoted(value["settle"]),
             )
 
 

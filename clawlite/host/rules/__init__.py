@@ -2,5 +2,5 @@
 need.
 
 Imports: base, channels, providers.
-Used by: compiler.
+Used by: compiler, manifest.
 """

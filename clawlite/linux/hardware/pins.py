@@ -9,6 +9,7 @@ are switched off.
 """
 
 import sys
+import time
 
 from clawlite.core.base.effect import IS_OK, VALUE
 from clawlite.core.base.errors import ClawError, SandboxDenied
@@ -16,6 +17,7 @@ from clawlite.core.image.pins import (
     ADC,
     FULL,
     KINDS,
+    OPEN_DRAIN,
     OUTPUT,
     PULL_DOWN,
     PULL_UP,
@@ -24,7 +26,10 @@ from clawlite.core.image.pins import (
 )
 from clawlite.core.turns.handlers import Handlers
 
-_KIND, _NUMBER, _HELD = range(3)  # positions in a pin of the bank
+_KIND, _NUMBER, _HELD, _SETTLE_MS = range(4)  # positions in a pin of the bank
+_DRIVEN = (OUTPUT, PWM, OPEN_DRAIN)
+
+_LOOK_S = 0.001  # between two looks at a level that settles
 
 
 def bank_of(rows: list, now_ms):
@@ -50,19 +55,20 @@ class Pins:
         self.names, self._pins, self._outputs, self._chip = [], {}, [], None
         flags = {
             OUTPUT: gpio.OUTPUT,
+            OPEN_DRAIN: gpio.OUTPUT | gpio.OPEN_DRAIN,
             PULL_UP: gpio.INPUT | gpio.PULL_UP,
             PULL_DOWN: gpio.INPUT | gpio.PULL_DOWN,
         }
         try:
-            for name, number, kind, _, _, _ in rows:
+            for name, number, kind, _, _, _, settle_ms in rows:
                 if kind == ADC or kind == PWM:
                     held = (analog.ADC if kind == ADC else analog.PWM)(name, number, kernel.root)
                 else:
                     self._chip = self._chip or gpio.Chip(kernel)
                     held = self._chip.line(name, number, flags.get(kind, gpio.INPUT))
-                self._pins[name] = (kind, number, held)
+                self._pins[name] = (kind, number, held, settle_ms)
                 self.names.append(name)
-                if kind == OUTPUT or kind == PWM:
+                if kind in _DRIVEN:
                     self._outputs.append((name, held))
         except BaseException as e:
             self.release()
@@ -82,8 +88,8 @@ class Pins:
         """Set an output (0 or 1) or a PWM pin (0..65535).  Raises ``SandboxDenied`` for any
         other pin or value.
         """
-        kind, _, held = self._pin(name)
-        if kind != OUTPUT and kind != PWM:
+        kind, _, held, _ = self._pin(name)
+        if kind not in _DRIVEN:
             raise SandboxDenied(
                 "pin %s is %s, expected output or pwm" % (name, KINDS[kind]),
                 "name another pin, or change its kind in clawlite.toml",
@@ -95,6 +101,21 @@ class Pins:
                 "give a value between them",
             )
         held.write(value)
+
+    def settle(self, name: str, level: int) -> tuple:
+        """Return (the value of a pin that *level* was written to, whether that may be so).  Only a
+        plain output must have its level, after its settle time at the latest.
+        """
+        kind, _, held, settle_ms = self._pin(name)
+        until = time.monotonic() + settle_ms / 1000
+        found = held.read()
+        while kind == OUTPUT and found != level:
+            left_s = until - time.monotonic()
+            if left_s <= 0:
+                return found, False
+            time.sleep(min(left_s, _LOOK_S))
+            found = held.read()
+        return found, True
 
     def describe(self) -> list:
         """Return [{name, pin, kind, value}, ...] in the image's order."""
@@ -124,7 +145,7 @@ class Pins:
     def release(self):
         """Give the pins back, as the end of the process does."""
         self._outputs = []
-        for _, _, held in self._pins.values():
+        for _, _, held, _ in self._pins.values():
             try:
                 held.close()
             except OSError:  # the device has been unplugged

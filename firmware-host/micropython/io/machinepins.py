@@ -8,16 +8,18 @@ with pins.
 """
 
 import sys
+import time
 
 import machine
 
 from clawlite.core.base.errors import ImageMismatch, SandboxDenied
-from clawlite.core.image.pins import ADC, FULL, INPUT, OUTPUT, PULL_UP, PWM
+from clawlite.core.image.pins import ADC, FULL, INPUT, OPEN_DRAIN, OUTPUT, PULL_UP, PWM
 
 _HERTZ = 1000
-_KIND, _NUMBER, _PIN = range(3)  # positions in a pin of the bank
+_KIND, _NUMBER, _PIN, _SETTLE_MS = range(4)  # positions in a pin of the bank
 # core/image/pins.py has it too; importing it would load the simulated bank
-_KINDS = ("adc", "input", "output", "pwm", "input", "input")
+_KINDS = ("adc", "input", "output", "pwm", "input", "input", "output")
+_DRIVEN = (OUTPUT, PWM, OPEN_DRAIN)
 
 
 class MachinePins:
@@ -30,11 +32,11 @@ class MachinePins:
     simulated = False
 
     def __init__(self, pins: list):
-        self._pins = {}  # name -> (kind, number, object of ``machine``)
+        self._pins = {}  # name -> (kind, number, object of ``machine``, settle_ms)
         self.names, self._outputs = [], []
-        for name, number, kind, _, _, _ in pins:
+        for name, number, kind, _, _, _, settle_ms in pins:
             try:
-                self._pins[name] = (kind, number, _opened(number, kind))
+                self._pins[name] = (kind, number, _opened(number, kind), settle_ms)
             except (AttributeError, OSError, TypeError, ValueError) as e:
                 raise ImageMismatch(
                     "pin %s: this board has no pin %d for %s: %s" % (name, number, _KINDS[kind], e),
@@ -42,7 +44,7 @@ class MachinePins:
                     "clawlite build --board B",
                 )
             self.names.append(name)
-            if kind == OUTPUT or kind == PWM:
+            if kind in _DRIVEN:
                 self._outputs.append((kind, self._pins[name][_PIN]))
 
     def read(self, name: str) -> int:
@@ -55,8 +57,8 @@ class MachinePins:
         """Set an output (0 or 1) or a PWM pin (0..65535).  Raises ``SandboxDenied`` for any
         other pin or value.
         """
-        kind, _, pin = self._pin(name)
-        if kind != OUTPUT and kind != PWM:
+        kind, _, pin, _ = self._pin(name)
+        if kind not in _DRIVEN:
             raise SandboxDenied(
                 "pin %s is %s, expected output or pwm" % (name, _KINDS[kind]),
                 "name another pin, or change its kind in clawlite.toml",
@@ -69,6 +71,20 @@ class MachinePins:
                 "give a value between them",
             )
         _set(kind, pin, value)
+
+    def settle(self, name: str, level: int) -> tuple:
+        """Return (the value of a pin that *level* was written to, whether that may be so).  Only a
+        plain output must have its level, after its settle time at the latest.
+        """
+        pin = self._pin(name)
+        left_ms, found = pin[_SETTLE_MS], _value(pin)
+        while pin[_KIND] == OUTPUT and found != level:
+            if left_ms <= 0:
+                return found, False
+            time.sleep_ms(1)
+            left_ms -= 1
+            found = _value(pin)
+        return found, True
 
     def describe(self) -> list:
         """Return [{name, pin, kind, value}, ...] in the image's order.  Raises ``OSError``."""
@@ -113,6 +129,8 @@ def _opened(number: int, kind: int):
         return converter
     if kind == OUTPUT:
         return Pin(number, Pin.OUT, value=0)
+    if kind == OPEN_DRAIN:
+        return Pin(number, Pin.OPEN_DRAIN, value=0)
     if kind == PWM:
         return machine.PWM(Pin(number, Pin.OUT, value=0), freq=_HERTZ, duty_u16=0)
     return Pin(

@@ -3,7 +3,8 @@ Pin, ADC, PWM, RTC, WDT, no more.
 
 The unix port has no pins.  What drives a pin here, and what it reads, are files in the folder
 $PINS: ``15`` holds a level or a duty, ``26.adc`` what a converter reads, ``watchdog`` the lines of
-a watchdog, ``clock`` what the clock was set to; with 1 in ``15.broken`` that pin takes nothing.
+a watchdog, ``clock`` what the clock was set to; with 1 in ``15.broken`` that pin takes nothing;
+``15.slow`` is for how many reads a level that was written to it does not show.
 A number from 90 on is no pin.  ``without`` names parts that this board lacks, such as
 ``machine.RTC``."""
 
@@ -28,12 +29,15 @@ def _read(name):
 
 
 class Pin:
-    IN, OUT, PULL_UP, PULL_DOWN = 0, 1, 1, 2
+    IN, OUT, OPEN_DRAIN, PULL_UP, PULL_DOWN = 0, 1, 2, 1, 2
 
     def __init__(self, id, mode=-1, pull=-1, *, value=None):
         if id >= 90:
             raise ValueError("invalid pin")
         self.id = id
+        self._late = 0  # reads that show the level before
+        if mode == Pin.OPEN_DRAIN:
+            _write("%d.open" % id, 1)
         if mode == Pin.IN:
             _write("%d.pull" % id, pull)
         if value is not None:
@@ -41,9 +45,11 @@ class Pin:
 
     def value(self, x=None):
         if x is None:
-            return _read(self.id)
+            self._late -= 1
+            return 1 - _read(self.id) if self._late >= 0 else _read(self.id)
         if _read("%d.broken" % self.id):
             raise OSError(5)
+        self._late = _read("%d.slow" % self.id) if x else 0
         _write(self.id, 1 if x else 0)
 
 

@@ -102,6 +102,26 @@ def test_defaults_without_a_file(tmp_path):
             "clawlite.toml:3: pins[0].pin: expected a whole number from 0 to 65535, found a date",
         ),
         (
+            '[[pins]]\nname = "a"\npin = 1\nkind = "adc"\nopen_drain = true',
+            'clawlite.toml:5: pins[0].open_drain: only a pin of kind "output" has it - remove '
+            "open_drain, or change the kind",
+        ),
+        (
+            '[[pins]]\nname = "a"\npin = 1\nkind = "output"\nsettle = "5"',
+            'clawlite.toml:5: pins[0].settle: expected a time such as "5ms", from 0ms to 500ms, '
+            'found "5"',
+        ),
+        (
+            '[[pins]]\nname = "a"\npin = 1\nkind = "output"\nsettle = "2s"',
+            'clawlite.toml:5: pins[0].settle: expected a time such as "5ms", from 0ms to 500ms, '
+            'found "2s"',
+        ),
+        (
+            '[[pins]]\nname = "a"\npin = 1\nkind = "output"\nsettle = "5ms"\nopen_drain = true',
+            "clawlite.toml:5: pins[0].settle: the level of an open drain output is not compared "
+            "with what was written - remove settle, or open_drain",
+        ),
+        (
             '[[pins]]\nname = "a"\npin = 1\nkind = "outputs"',
             'clawlite.toml:4: pins[0].kind: expected "adc", "input", "output" or "pwm", found '
             '"outputs" '

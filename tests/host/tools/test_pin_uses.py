@@ -65,7 +65,7 @@ def test_what_is_allowed_there_is_allowed_here(call):
 
 def bank() -> SimulatedPins:
     return SimulatedPins(
-        [[pin.name, pin.pin, KINDS[pin.kind], 0, None, 0] for pin in PINS], lambda: 0
+        [[pin.name, pin.pin, KINDS[pin.kind], 0, None, 0, 0] for pin in PINS], lambda: 0
     )
 
 

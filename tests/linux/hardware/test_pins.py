@@ -15,7 +15,16 @@ import pytest
 
 from clawlite.core.base.errors import ClawError, ImageMismatch, SandboxDenied
 from clawlite.core.image.image import BUILTIN, GENERATOR, HAS_BOARD, MAKER
-from clawlite.core.image.pins import ADC, INPUT, OUTPUT, PULL_DOWN, PULL_UP, PWM, SimulatedPins
+from clawlite.core.image.pins import (
+    ADC,
+    INPUT,
+    OPEN_DRAIN,
+    OUTPUT,
+    PULL_DOWN,
+    PULL_UP,
+    PWM,
+    SimulatedPins,
+)
 from clawlite.core.turns.builtin import HANDLERS
 from clawlite.linux.hardware import analog, buses, gpio
 from clawlite.linux.hardware.pins import PinHandlers, Pins, bank_of
@@ -65,7 +74,8 @@ class FakeKernel(gpio.Kernel):
         self.labels, self.closed = labels, closed
         self.open_files, self.levels, self.held, self.flags = {}, {}, {}, {}
         self.asked, self.next = [], 50
-        self.broken = set()
+        self.broken, self.stuck = set(), {}
+        self.slow = {}  # line -> reads that show the level before
 
     def chips(self):
         return ["/dev/gpiochip%d" % number for number in range(len(self.labels))]
@@ -116,7 +126,10 @@ class FakeKernel(gpio.Kernel):
             values = Values.from_buffer(data)
             assert kind == "line" and values.mask == 1
             if request == gpio.GET_VALUES:
-                values.bits = self.levels.get(number, 0)
+                late = self.slow.get(number, 0)
+                self.slow[number] = max(0, late - 1)
+                level = self.stuck.get(number, self.levels.get(number, 0))
+                values.bits = 1 - level if late else level
             else:
                 assert request == gpio.SET_VALUES and self.flags[number] & gpio.OUTPUT
                 if number in self.broken:
@@ -125,7 +138,7 @@ class FakeKernel(gpio.Kernel):
 
 
 def row(name, number, kind):
-    return [name, number, kind, 0, None, 0]
+    return [name, number, kind, 0, None, 0, 0]
 
 
 @pytest.fixture
@@ -246,6 +259,36 @@ def test_outputs_go_off_when_anything_ends_badly(kernel):
         assert kernel.levels[17] == 0
     pins.write("pump", 1)
     assert kernel.levels[17] == 1, "an agent that gets over an ERROR has its pins"
+
+
+def test_a_level_that_does_not_come_is_an_error(kernel):
+    settled = [*row("pump", 17, OUTPUT)[:-1], 5]
+    pins = Pins([settled, row("relay", 18, OUTPUT), row("line", 19, OPEN_DRAIN)], kernel)
+    write = HANDLERS["digital-write"]
+    assert kernel.flags[19] == gpio.OUTPUT | gpio.OPEN_DRAIN and kernel.levels[19] == 0
+    kernel.stuck[17], kernel.stuck[18], kernel.stuck[19] = 0, 0, 0
+    for name in ("pump", "relay"):
+        with pytest.raises(ClawError, match=f"pin {name} was set to 1 and reads 0"):
+            write(pins, name, True)
+        assert write(pins, name, False) == {"pin": name, "value": False}
+    assert write(pins, "line", True) == {"pin": "line", "value": False}
+    kernel.stuck = {}
+    kernel.slow[17] = 3
+    assert write(pins, "pump", True) == {"pin": "pump", "value": True}
+    kernel.slow[18] = 1
+    with pytest.raises(ClawError, match="pin relay was set to 1"):
+        write(pins, "relay", True)
+
+
+def test_a_write_that_does_not_come_switches_all_outputs_off(kernel):
+    pins = Pins([row("pump", 17, OUTPUT), row("fan", 18, OUTPUT)], kernel)
+    handlers = PinHandlers(HANDLERS, {}, pins)
+    write = tool(None, HAS_BOARD, BUILTIN, "digital-write")
+    assert handlers.start(1, write, {"pin": "fan", "value": True}, None, 0)[0]
+    kernel.stuck[17] = 0
+    done, error = handlers.start(2, write, {"pin": "pump", "value": True}, None, 0)
+    assert not done and "reads 0" in error.message
+    assert kernel.levels == {17: 0, 18: 0}
 
 
 def test_an_output_that_stays_on_is_said(kernel, capsys):
