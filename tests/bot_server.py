@@ -20,6 +20,8 @@ NEEDED = {
     "sendMessage": ("chat_id", "text"),
     "sendChatAction": ("chat_id", "action"),
     "setMessageReaction": ("chat_id", "message_id"),
+    "answerCallbackQuery": ("callback_query_id",),
+    "editMessageText": ("chat_id", "message_id", "text"),
 }
 
 
@@ -85,6 +87,36 @@ class BotServer:
             message["text"] = text
         self.update(message={**message, **more})
 
+    def tap(self, person: int, button: str, at: int = -1, data: str = None):
+        """*person* touches the *button* below the message ``sent[at]``; *data*: what a forged
+        client sends in its place.
+        """
+        below = self.sent[at]
+        rows = below["reply_markup"]["inline_keyboard"] if data is None else ()
+        found = [one["callback_data"] for row in rows for one in row if one["text"] == button]
+        chat = int(below["chat_id"])
+        self.update(
+            callback_query={
+                "id": "%d" % (5000 + self._next),
+                "from": {"id": person, "is_bot": False, "first_name": "A"},
+                "chat_instance": "77",
+                "data": data if data is not None else found[0],
+                "message": _message(1001 + (at % len(self.sent)), chat, below["text"]),
+            }
+        )
+
+    def notices(self) -> list:
+        """Return the texts of the answers to taps, in order."""
+        return [params.get("text") for name, params in self.asked if name == "answerCallbackQuery"]
+
+    def edits(self) -> list:
+        """Return (chat, text) of the messages that were changed, in order."""
+        return [
+            (params["chat_id"], params["text"])
+            for name, params in self.asked
+            if name == "editMessageText"
+        ]
+
     def update(self, number: int = None, **what):
         """Something happens; *number*: the id of its update, and the next one follows it."""
         with self._changed:
@@ -138,19 +170,28 @@ class BotServer:
         if len(params["text"].encode("utf-16-le")) // 2 > MOST:
             return _refused(400, "Bad Request: message is too long")
         self.sent.append(params)
-        message = {
-            "message_id": 1000 + len(self.sent),
-            "date": int(time.time()),
-            "chat": {"id": chat, "type": "private" if chat > 0 else "supergroup"},
-            "text": params["text"],
-        }
+        message = _message(1000 + len(self.sent), chat, params["text"])
+        return 200, {"ok": True, "result": message}
+
+    @staticmethod
+    def _editmessagetext(params: dict) -> tuple:
+        message = _message(params["message_id"], int(params["chat_id"]), params["text"])
         return 200, {"ok": True, "result": message}
 
     @staticmethod
     def _sendchataction(params: dict) -> tuple:
         return 200, {"ok": True, "result": True}
 
-    _setmessagereaction = _sendchataction
+    _setmessagereaction = _answercallbackquery = _sendchataction
+
+
+def _message(number: int, chat: int, text: str) -> dict:
+    return {
+        "message_id": number,
+        "date": int(time.time()),
+        "chat": {"id": chat, "type": "private" if chat > 0 else "supergroup"},
+        "text": text,
+    }
 
 
 def _refused(status: int, description: str) -> tuple:

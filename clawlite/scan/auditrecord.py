@@ -19,6 +19,7 @@ _PLAIN = (
     "rule_id",
     "approval",
     "answer",
+    "by",
     "reason",
     "status",
     "code",

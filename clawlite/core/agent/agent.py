@@ -346,8 +346,13 @@ class Agent:
 
             forget(self, task, now_ms)
 
-    def answer(self, task, approved: bool, reason: str, now_ms: int):
-        """Answer the approval of *task*: it runs, or ends with ``ApprovalDenied`` (-32013)."""
+    def answer(self, task, approved: bool, reason: str, now_ms: int, by: str = ""):
+        """Answer the approval of *task*: it runs, or ends with ``ApprovalDenied`` (-32013).
+
+        by  who answers, for the log and for the others who were asked
+        """
+        if by:
+            task.approval.by = by
         self._person_said(task, "approved" if approved else "denied", reason, now_ms)
 
     def _person_said(self, task, how: str, reason: str, now_ms: int):

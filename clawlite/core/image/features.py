@@ -44,6 +44,7 @@ KINDS = (  # images contain these numbers: add a new one at the end
     Kind("telegram", "telegram", False, True),
     Kind("queue", "mqtt", True, True, Package("paho.mqtt", "paho-mqtt", 2, "mqtt")),
 )
+APPROVALS = 28  # the section of an image that says who is asked (host/channels/approvals.py)
 CLI = 0  # the console, which has no source of its own
 
 

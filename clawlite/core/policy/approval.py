@@ -2,8 +2,8 @@
 for the first approval.
 
 It is put to a person elsewhere: at the console by ``Console._put_approval`` of
-core/protocol/console.py, to the admins of a channel by ``Channel.announce`` of
-linux/channels/channel.py, and to an MCP client by ``Offer._put_approvals`` of
+core/protocol/console.py, to the admins of channels by ``Desk.update`` of
+linux/approvals/desk.py, and to an MCP client by ``Offer._put_approvals`` of
 linux/mcp/offer.py.  An operator answers by a method of core/protocol/calls.py.
 
 Each approval belongs to one task, and so to one call of one caller.  Its first answer uses it up.
@@ -33,6 +33,8 @@ class Approval:
     """
 
     asker = ""  # who asks, by a channel that is not the console
+    how = ""  # "approved", "denied" or "expired", once it has ended
+    by = ""  # who has answered, where that is known
     seen = None
     form = None  # a question that is asked in its place (linux/mcp/question.py)
     prompt = "[y/N] "
@@ -119,6 +121,7 @@ def restarted(agent, records, says: bool):
 def ended(approval, how: str, reason: str) -> tuple:
     """Return (the log event, the error of a call that must not run, or None)."""
     error = None
+    approval.how = how
     if approval.form:
         return approval.form.event(event(approval, how)), None
     if how == "denied":
@@ -134,13 +137,16 @@ def event(approval, how: str) -> dict:
     approval  ``Approval``
     how       "approved", "denied" or "expired"
     """
-    return {
+    told = {
         "event": "tool.approval",
         "tool": approval.tool.name,
         "arguments": approval.arguments,
         "rule_id": _rule_id(approval),
         "answer": how,
     }
+    if approval.by:
+        told["by"] = approval.by
+    return told
 
 
 def denied(approval, reason: str):

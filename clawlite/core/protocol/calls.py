@@ -143,7 +143,8 @@ class Calls:
                 reply(rpc.result(id, {"acknowledged": True}))
 
         known.told = tell
-        self.agent.answer(task, approved, reason or "", now_ms)
+        by = params["actor"] if "actor" in params and self.agent.setup.channels else "operator"
+        self.agent.answer(task, approved, reason or "", now_ms, by)
         # the effect of the answer is put on record before it is acknowledged
         self.agent.afterwards(tell, now_ms)
 

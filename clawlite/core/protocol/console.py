@@ -20,6 +20,7 @@ from clawlite.core.turns.turn import turn
 
 MAX_WAITING = 32  # lines
 _ANSWERS = ("y", "yes", "n", "no", "")
+_HERE = "console"  # who has answered
 # a skill with the name of one of these is begun with /skill NAME
 _COMMANDS = (
     "/help",
@@ -318,16 +319,17 @@ class Console:
             if decided is None:
                 self._prompt()
             else:
-                self.agent.answer(task, decided, "", now_ms)
+                self.agent.answer(task, decided, "", now_ms, _HERE)
         elif line is None or said in _ANSWERS[2:]:
             self.agent.answer(
                 task,
                 False,
                 "nobody is at the console" if line is None else "the person said no",
                 now_ms,
+                _HERE,
             )
         elif said in _ANSWERS:
-            self.agent.answer(task, True, "", now_ms)
+            self.agent.answer(task, True, "", now_ms, _HERE)
         elif said.split()[0] in _COMMANDS[:-2]:  # a person may look around before they answer
             self._take(line, now_ms)
         else:

@@ -170,13 +170,17 @@ class RuleCommands:
         reason = params.get("reason", "")
         if not isinstance(reason, str) or len(reason) > _MAX_REASON:
             raise InvalidParams("reason: expected a text of at most %d characters" % _MAX_REASON)
-        task = self._rules.question_of(name)
+        task, channels = self._rules.question_of(name), self._rules.agent.setup.channels
         if task is None:
             raise PolicyDenied(
                 "rule %s: it waits for no approval" % name, "claw.rule.list says which rules wait"
             )
         self._rules.agent.answer(
-            task, params["is_approved"], reason or "the operator said no", self._rules.now_ms()
+            task,
+            params["is_approved"],
+            reason or "the operator said no",
+            self._rules.now_ms(),
+            params["actor"] if params.get("actor") and channels else "operator",
         )
         return {"name": name, "is_approved": params["is_approved"]}
 

@@ -12,6 +12,7 @@ import inspect
 
 from clawlite import __version__
 from clawlite.core.image import image as layout
+from clawlite.core.image.features import APPROVALS
 from clawlite.core.image.pins import KINDS as PIN_KINDS
 from clawlite.core.image.pins import OPEN_DRAIN, PULL_DOWN, PULL_UP
 from clawlite.core.mcp.tool_definitions import SCHEMAS
@@ -19,7 +20,7 @@ from clawlite.core.mcp.tool_provider import is_provided
 from clawlite.core.net.service_call import MAX_RESULT, TIMEOUT_MS
 from clawlite.core.rules import table as rule_table
 from clawlite.core.turns.builtin import HANDLERS
-from clawlite.host.channels import channels
+from clawlite.host.channels import approvals, channels
 from clawlite.host.compiler import schemas
 from clawlite.host.documents import registry
 from clawlite.host.image.image_file import AUTONOMY, SECTION_NAMES, encode, table, write
@@ -140,6 +141,7 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
             manifest, lambda *what: _schema(manifest, *what, pool), prose
         ),
         layout.CHANNELS: channels.section(manifest),
+        APPROVALS: approvals.section(manifest),
         layout.WORLDS: world_models.section(manifest),
         layout.NETWORK: trust.section(manifest),
         layout.MCP: image_section.section(manifest),

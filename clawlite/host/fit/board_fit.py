@@ -537,6 +537,14 @@ def _stores(manifest, board: Profile, known: list, problems: Problems) -> None:
                 else f"retention.max_entries in its place: a {store.type} store is "
                 f"counted in entries",
             )
+    if board.runtime == "micropython" and manifest.settings.approvals.notify:
+        problems.add(
+            manifest.settings.place,
+            ("approvals", "notify"),
+            f"{board.name} sends no notices",
+            hint="remove it; a gateway tells the admins of its channels",
+            key=True,
+        )
     for ability, wants_of in (("memory", stores.add_problems), ("audit", audit.add_problems)):
         if board.runtime == "micropython" and ability in board.abilities:
             wants_of(

@@ -9,6 +9,7 @@ import struct
 import zlib
 
 from clawlite.core.image import image as layout
+from clawlite.core.image.features import APPROVALS
 from clawlite.core.image.header import FORMAT, MAGIC
 from clawlite.core.image.image import AUTOMATA, PROSE, PROVIDERS, RECORDS, RULES, WIRE
 from clawlite.core.image.image_signature import sign
@@ -47,6 +48,7 @@ SECTION_NAMES = {
     layout.STOPPED_WITH: "swarm whose stop holds",
     SCHEMAS: "schemas for MCP clients",
     rule_table.SECTION: "readings and rules",
+    APPROVALS: "who is asked for approvals",
 }
 
 

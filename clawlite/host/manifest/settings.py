@@ -26,6 +26,7 @@ from clawlite.host.base.problems import (
 )
 from clawlite.host.base.toml_text import TOMLDocument
 from clawlite.host.channels import channels
+from clawlite.host.channels.approvals import Approvals
 from clawlite.host.documents.sources import Refused, Sources, is_glob
 from clawlite.host.memory.memory_settings import Memory
 from clawlite.host.models.common import URI, Money, Name, Strict, Text, text_like
@@ -388,6 +389,7 @@ class File(Strict):
     memory: Memory | None = None
     swarm: SwarmSettings | None = None
     audit: AuditSettings | None = None
+    approvals: Approvals | None = None
     tenant_id: Name | None = None
     time_zone: Text | None = None
     # latitude and longitude
@@ -468,6 +470,7 @@ class Settings:
     memory                    Memory
     swarm                     SwarmSettings, or None
     audit                     AuditSettings
+    approvals                 Approvals
     tenant_id                 what {tenant_id} stands for, or None
     time_zone                 of schedules: an IANA name or None
     location                  (latitude, longitude) for sunrise and sunset, or None
@@ -506,6 +509,7 @@ class Settings:
     memory: Struct = dataclasses.field(default_factory=Memory)
     swarm: Struct = None
     audit: Struct = dataclasses.field(default_factory=AuditSettings)
+    approvals: Struct = dataclasses.field(default_factory=Approvals)
     mcp: dict = dataclasses.field(default_factory=dict)
     surfaces: list = dataclasses.field(default_factory=list)
     services: dict = dataclasses.field(default_factory=dict)
@@ -594,6 +598,7 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.memory = file.memory or Memory()
         settings.swarm = file.swarm
         settings.audit = file.audit or AuditSettings()
+        settings.approvals = file.approvals or Approvals()
         settings.mcp = file.mcp or {}
         settings.surfaces = file.surfaces or []
         settings.services = file.services or {}

@@ -8,7 +8,7 @@ and built-in tools that lack what they need answer -32010."""
 
 from clawlite.core.image.profile import NONE
 from clawlite.host.boards import boards
-from clawlite.host.channels import channels
+from clawlite.host.channels import approvals, channels
 from clawlite.host.documents import registry
 from clawlite.host.mcp import image_section
 from clawlite.host.memory import memories
@@ -35,6 +35,7 @@ def refuse(manifest, at_use: bool = False) -> None:
     for provider in manifest.providers:
         _provider(manifest, provider)
     channels.refuse(manifest)
+    approvals.check(manifest)
     for tool in manifest.tools:
         _tool(manifest, tool)
         if tool.origin == "registry" and not at_use:

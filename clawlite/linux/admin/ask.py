@@ -25,7 +25,7 @@ def answering(approve: bool):
         if is_terminal and (is_form or not approve):
             return False
         why = "" if approve and not is_form else _NOBODY
-        agent.answer(task, not why, why, at_ms)
+        agent.answer(task, not why, why, at_ms, "" if why else "--approve")
         return True
 
     return answer

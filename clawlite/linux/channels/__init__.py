@@ -3,6 +3,6 @@
 import the other files of this room, the core, and the rooms of the next line, and nothing else of
 clawlite (tests/test_layers.py).
 
-Imports: files, io, memory, net, secrets.
+Imports: approvals, files, io, memory, net, secrets.
 Used by: admin, rules, runtime, swarm.
 """

@@ -2,9 +2,10 @@
 goes back to the sender.
 
 A source (cron.py, webhook.py, telegram.py, mqtt.py) has ``poll``, ``deadline``, ``reply`` and
-``close``.  A source that the tool ``message`` can write to also has ``send`` and ``recipient``.  A
-source whose messages are on record (delivery.py) also has ``begins``, which is called before the
-effects of a message's turn, ``put_back``, when the turn was cut off, and ``is_sending``.
+``close``.  A source that the tool ``message`` can write to also has ``send`` and ``recipient``, and
+one whose questions have buttons has ``ask`` and ``end_question``.  A source whose messages are on
+record (delivery.py) also has ``begins``, which is called before the effects of a message's turn,
+``put_back``, when the turn was cut off, and ``is_sending``.
 core/image/features.py lists the kinds of channels."""
 
 import importlib
@@ -33,6 +34,7 @@ MAX_TALKS = 64  # conversations of one channel that stay in memory
 AT_ONCE, IN_LINE, ROOM = 4, 8, 256
 _COMMAND, _NUMBER, _REST = range(3)  # of the words that answer an approval
 _ANSWERS = ("/approve", "/deny", "/show")
+_GREETED = ("/start", "/help")  # Telegram sends the first for a person who opens a chat
 TRY_AGAIN_MS = 30000  # after a channel could not be opened
 
 
@@ -96,6 +98,11 @@ class Channel:
         if self.kind == CLI:
             return None
         return self._source.deadline() if self._source else self._open_ms
+
+    @property
+    def is_open(self) -> bool:
+        """Whether messages can be sent here."""
+        return self._source is not None
 
     @property
     def is_draining(self) -> bool:
@@ -197,12 +204,28 @@ class Channel:
             if len(self._spoke) > MAX_SPOKE:
                 del self._spoke[next(iter(self._spoke))]
         lines = self.channels.answer_command(text.split(), verdict.role)
+        if text.strip() in _GREETED and not self._is_skill(text):
+            lines = self._greet(verdict.role)
         if lines is None:
             return verdict.role, ""
         guard = self.agent.setup.guard
         lines = [guard.text(line) for line in lines] if guard else lines
         self._source.reply(to, join_lines(lines))
         return None, ""
+
+    def _is_skill(self, text: str) -> bool:
+        from clawlite.core.agent.skillturn import typed
+
+        return bool(self.agent.image.size_of(SKILLS) and typed(self.agent.image, text))
+
+    def _greet(self, role: int) -> list:
+        """Return the lines that say what somebody with *role* can do here."""
+        lines = ["This is %s. Write to it in your own words." % self.agent.image.agent.name]
+        if not self.is_trigger:
+            lines.append("/new begins a conversation afresh.")
+        if role == ADMIN:
+            lines.append("/approve N and /deny N answer a question, and /show N shows all of it.")
+        return lines
 
     def offer(
         self, role: int, actor: str, text: str, to, talk: str = "", is_kept: bool = False
@@ -401,39 +424,67 @@ class Channel:
         wait in this channel are put again, below it.
         """
         for task in self.agent.waiting if any(word in text for word in _ANSWERS) else ():
-            if self.channels.is_asked_in(task.number, self):
-                self.put_question(task, self.channels.runs[task.number][2])
+            if self.asked_task(task.number):
+                self.put_question(task, self.channels.job_in(self, task))
 
     # -- approvals
 
-    def announce(self, task, job: tuple):
-        """Tell the admins, and the sender of the message, that *task* waits for an approval."""
-        self.put_question(task, job)
+    def tell_waits(self, job: tuple):
+        """Tell the sender of the message of *job* that it waits, unless an admin has sent it."""
         if job[_ROLE] is not None and job[_ROLE] != ADMIN:
             self._source.reply(job[_TO], "This waits for approval.", False)
 
-    def put_question(self, task, job):
-        """Put the approval of *task* to the admins; *job*: of the message that it began with, or
-        None.
+    def put_question(self, task, job, first: str = ""):
+        """Put the approval of *task* to the admins, to one who has written the message of *job*
+        where that came from; *first* stands before it.
         """
         from clawlite.core.policy.approval import question
 
         how = task.approval.form.how if task.approval.form else ""
         more = "\nAnswer with /approve %d%s or /deny %d" % (task.number, how, task.number)
         by = "/show %d" % task.number
-        self.tell_admins(question(task.approval, self.now_ms(), by), more, job)
-
-    def tell_admins(self, text: str, more: str = "", job=None):
-        """Send *text*, whose lines are this agent's own, without secrets, and *more* to the admins;
-        to one who has written the message of *job*, where that came from.
-        """
-        guard = self.agent.setup.guard
-        said = (guard.text(text) if guard else text) + more
-        for admin in self.access.admins():
-            if job and job[_ACTOR] == admin and self._source:
-                self._source.reply(job[_TO], said, False)
+        text = first + self._without_secrets(question(task.approval, self.now_ms(), by))
+        if not task.approval.asker:
+            text += "\n  asked for at the console or by an operator"
+        for admin in self.access.admins() if self._source else ():
+            to = job[_TO] if job and job[_ACTOR] == admin else admin
+            if hasattr(self._source, "ask"):
+                self._source.ask(to, text, more, task)
             else:
-                self.source_reply(admin, said)
+                self._source.reply(to, text + more, False)
+
+    def end_question(self, approval, text: str):
+        """Tell the admins by *text* how *approval* has ended, but for the one who has answered."""
+        text = self._without_secrets(text)
+        if hasattr(self._source, "end_question"):
+            self._source.end_question(approval, text)
+            return
+        for admin in self.access.admins():
+            if approval.by != self._name_of(admin):
+                self.source_reply(admin, text)
+
+    def tell_admins(self, text: str):
+        """Send *text*, whose lines are this agent's own, without secrets, to the admins."""
+        for admin in self.access.admins():
+            self.source_reply(admin, self._without_secrets(text))
+
+    def _without_secrets(self, text: str) -> str:
+        guard = self.agent.setup.guard
+        return guard.text(text) if guard else text
+
+    def _name_of(self, actor: str) -> str:
+        return "%s/%s" % (self.name, actor)
+
+    def asked_task(self, number: int):
+        """Return the task *number*, when the admins here answer its approval, else None."""
+        return self.channels.asked_task(number, self)
+
+    def show(self, task) -> str:
+        """Return the whole call that waits, for an admin."""
+        from clawlite.core.base.render import whole
+
+        lines = whole(task.approval.tool.name, task.approval.arguments)
+        return join_lines([self._without_secrets(line) for line in lines])
 
     def _answer(self, actor: str, words: list, to) -> bool:
         """Handle /approve N, /deny N or /show N of *actor*.  Return False for any other text, and
@@ -444,45 +495,37 @@ class Channel:
             return False
         number = words[_NUMBER] if len(words) > _NUMBER else ""
         is_number = number.isascii() and number.isdigit() and len(number) < 12
-        is_asked = is_number and self.channels.is_asked_in(int(number), self)
-        task = self.agent.tasks.get(int(number)) if is_asked else None
+        task = self.asked_task(int(number)) if is_number else None
         if role != ADMIN:
-            lines = ["Only an admin approves."]
-        elif task is None or task.approval is None:
-            lines = ["No call with that number waits for approval." + self._waiting()]
+            text = "Only an admin approves."
+        elif task is None:
+            text = "No call with that number waits for approval." + self._waiting()
         elif words[_COMMAND] == "/show":
-            from clawlite.core.base.render import whole
-
-            lines = whole(task.approval.tool.name, task.approval.arguments)
-            guard = self.agent.setup.guard
-            lines = [guard.text(line) for line in lines] if guard else lines
+            text = self.show(task)
         else:
-            lines = [self._decided(task, actor, words)]
-        self._source.reply(to, join_lines(lines))
+            rest = words[_REST].strip() if len(words) > _REST else ""
+            text = self.decide(task, actor, words[_COMMAND] == "/approve", rest)
+        self._source.reply(to, text)
         return True
 
     def _waiting(self) -> str:
         """Return a sentence that lists the approvals that wait, or "" when none waits."""
-        runs, tasks = self.channels.runs, self.agent.tasks
-        numbers = [
-            "%d" % number
-            for number in sorted(runs)
-            if self.channels.is_asked_in(number, self)
-            and number in tasks
-            and tasks[number].approval
-        ]
+        waiting = sorted(task.number for task in self.agent.waiting)
+        numbers = ["%d" % number for number in waiting if self.asked_task(number)]
         return " Waiting: %s." % ", ".join(numbers) if numbers else ""
 
-    def _decided(self, task, actor: str, words: list) -> str:
-        """Answer the approval of *task*; return the text of the reply to *actor*."""
-        approves = words[_COMMAND] == "/approve"
+    def decide(self, task, actor: str, approves: bool, rest: str = "") -> str:
+        """Answer the approval of *task* for the admin *actor*, with the values *rest* for a form;
+        return the text of the reply.
+        """
         if approves and task.approval.form:
             try:
-                task.approval.form.fill_text(words[_REST].strip() if len(words) > _REST else "")
+                task.approval.form.fill_text(rest)
             except ClawError as e:
                 return "Not that: " + error_text(e)
-        self.log("approval", actor=actor, tool=task.approval.tool.name, answer=words[_COMMAND][1:])
-        self.agent.answer(task, approves, "%s/%s said no" % (self.name, actor), self.now_ms())
+        by, answer = self._name_of(actor), "approve" if approves else "deny"
+        self.log("approval", actor=actor, tool=task.approval.tool.name, answer=answer)
+        self.agent.answer(task, approves, by + " said no", self.now_ms(), by)
         return "Approved." if approves else "Denied."
 
 

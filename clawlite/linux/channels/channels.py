@@ -6,8 +6,7 @@ begin there, and where answers go.
 
 1. The loop asks ``deadline`` and calls ``poll`` and ``update``; nothing here waits.
 2. A conversation is one actor's of one channel; a trigger's run has none.
-3. An approval is shown on the console, and sent to the admins of the channel that the message came
-   by.  Only they can approve it.
+3. An approval is shown on the console, and put to the admins of the channels (approvals/desk.py).
 4. An orderly end takes no more messages and begins no more turns (``drain``).  What is on record
    goes on in the next process.
 5. When several processes share a state folder, only one of them runs the channels, until it ends or
@@ -20,9 +19,10 @@ import os
 import time
 
 from clawlite.core.base.errors import InvalidParams, PolicyDenied
-from clawlite.core.base.printable import escape_ends, escape_name
+from clawlite.core.base.printable import escape_name
 from clawlite.core.image.features import CLI
 from clawlite.core.image.image import CHANNELS
+from clawlite.linux.approvals.desk import desk_of
 from clawlite.linux.channels.access import ADMIN, OPEN, ROLE_NAMES, VIEWER
 from clawlite.linux.channels.channel import MAX_ACTOR, TRY_AGAIN_MS, Channel
 from clawlite.linux.files.files import state_folder
@@ -84,7 +84,7 @@ class Channels(Part):
             wake,
             tells,
         )
-        self._draw = draw
+        self.draw = draw
         self.all = [Channel(self, record, draw) for record in agent.image.section(CHANNELS)]
         self._consoles = [channel for channel in self.all if channel.kind == CLI]
         self._lock, self._is_ours, self._try_ms = ProcessLock(folder), False, 0
@@ -94,7 +94,7 @@ class Channels(Part):
         self.is_draining = False
         self.lasts = len(self._consoles) < len(self.all)
         self._commands = []  # of the console, that people of channels may use too
-        self._announced = {}  # id of an approval that waits -> its channel, and the approval
+        self._desk = desk_of(agent.image, self)
         agent.commands.append(self.command)
 
     def poll(self):
@@ -133,7 +133,7 @@ class Channels(Part):
             self.owner = ""
             section = self.agent.image.section(CHANNELS)
             self.all = [
-                old if old.kind == CLI else Channel(self, record, self._draw)
+                old if old.kind == CLI else Channel(self, record, self.draw)
                 for old, record in zip(self.all, section)
             ]
         self._is_ours = True
@@ -160,27 +160,11 @@ class Channels(Part):
         """Tell the people who may approve about each new approval that waits, and about each form
         that nobody may answer any more, because its call has ended.
         """
-        waiting = [task for task in self.agent.waiting if task.number in self.runs]
-        announced, self._announced = self._announced, {}
-        for task in waiting:
-            known = announced.pop(id(task.approval), None)
-            if known is None:
-                channel, _, job = self.runs[task.number]
-                if channel is None:
-                    self._announce_to_all(task)
-                else:
-                    channel.announce(task, job)
-                known = channel, task.approval
-            self._announced[id(task.approval)] = known
-        for channel, approval in announced.values():
-            if approval.form and not approval.form.is_decided:
-                (channel or self).tell_admins(escape_ends(approval.form.withdrawn))
+        self._desk.update(self.now_ms())
 
-    def _announce_to_all(self, task):
-        """Tell the admins of every channel that *task*, the run of a rule, waits."""
-        for channel in self.all:
-            if channel.kind != CLI:
-                channel.put_question(task, None)
+    def remote(self) -> list:
+        """Return the channels beside the console."""
+        return [channel for channel in self.all if channel.kind != CLI]
 
     def add_command(self, command):
         """Let people of all channels use *command(words, is_admin)*, a command of the console."""
@@ -195,7 +179,7 @@ class Channels(Part):
         return None
 
     def add_run(self, number: int):
-        """Put the approvals of the task *number*, which no channel has begun, to all admins."""
+        """A rule has begun the task *number*, whose forms are put to all admins, too."""
         self.runs[number] = None, None, None
 
     def end_run(self, number: int):
@@ -203,13 +187,21 @@ class Channels(Part):
 
     def tell_admins(self, text: str):
         """Send *text* to the admins of every channel."""
-        for channel in self.all:
-            if channel.kind != CLI:
-                channel.tell_admins(text)
+        for channel in self.remote():
+            channel.tell_admins(text)
 
-    def is_asked_in(self, number: int, channel) -> bool:
-        """Return whether the admins of *channel* answer the approvals of the task *number*."""
-        return number in self.runs and self.runs[number][0] in (channel, None)
+    def asked_task(self, number: int, channel):
+        """Return the task *number* when it waits for an answer that the admins of *channel* may
+        give, else None.
+        """
+        task = self.agent.tasks.get(number)
+        is_asked = task is not None and task.approval and channel in self._desk.channels_of(task)
+        return task if is_asked else None
+
+    def job_in(self, channel, task):
+        """Return the message of *channel* that *task* began with, or None."""
+        own, _, job = self.runs.get(task.number, (None, None, None))
+        return job if own is channel else None
 
     def can_ask(self, task) -> bool:
         """Return whether the channel of *task* has an admin who can be asked.
@@ -226,6 +218,7 @@ class Channels(Part):
         if self.lasts and self.agent.is_ready and not self._is_ours:
             return self._try_ms
         times = [channel.deadline() for channel in self.all] if self.agent.is_ready else []
+        times.append(self._desk.deadline())
         return min([at for at in times if at is not None], default=None)
 
     def drain(self):
@@ -240,6 +233,7 @@ class Channels(Part):
         ) or any(channel.is_sending() for channel in self.all)
 
     def close(self):
+        self._desk.close()
         for channel in self.all:
             channel.close()
         self._lock.release()

@@ -15,6 +15,8 @@
 6. A message that is older than ``max_age`` does not act, and its sender is told.  Telegram's own
    clock counts: that of this machine may be wrong.
 7. ``read_receipts``: the Bot API has none, so a message that was accepted gets a reaction.
+8. Below a question there are buttons (approvals/taps.py).  Each tap is answered, and what is said
+   of a question's end replaces the buttons.
 """
 
 from collections import deque
@@ -29,7 +31,8 @@ from clawlite.core.net.http1 import (
     Response,
     request,
 )
-from clawlite.linux.channels.access import RECEIPTS, THREADS, TYPING
+from clawlite.linux.approvals.taps import APPROVE, SHOW, Taps, read_tap
+from clawlite.linux.channels.access import ADMIN, RECEIPTS, THREADS, TYPING
 from clawlite.linux.channels.delivery import Delivery
 from clawlite.linux.channels.inbox import Item
 from clawlite.linux.channels.telegram_update import is_int, moved, read, seconds_of
@@ -43,6 +46,9 @@ CONNECT_MS = 10000
 MOST = 4096  # UTF-16 units of a message (Bot API, sendMessage)
 MAX_BODY = 1 << 20
 MAX_WAITING = 1000  # messages that wait to be sent
+MOST_NOTICE = 200  # characters of the answer to a tap (Bot API, answerCallbackQuery)
+# what is sent beside the messages, one at a time
+_ASIDES = ("answerCallbackQuery", "editMessageText", "setMessageReaction")
 MAX_UPDATES = 100
 SEEN = "\U0001f440"  # two eyes, one of the reactions that a bot may give
 TYPING_MS = 5000  # a typing indicator lasts so long (Bot API, sendChatAction)
@@ -134,7 +140,8 @@ class Telegram:
         self._last = 0
         # (parameters, how often it was sent, the Item whose reply ends with it or None)
         self._out = deque()
-        self._seen = deque(maxlen=MAX_WAITING)  # parameters of reactions to be sent
+        self._asides = deque(maxlen=MAX_WAITING)  # (method, parameters) of ``_ASIDES`` to be sent
+        self._taps = Taps(channel.channels.draw)
         self._typing = {}  # chat, or (chat, topic) -> monotonic ms of its next typing indicator
         self._ask_ms = self._send_ms = 0  # earliest time of the next request
         self._failures = 0
@@ -193,8 +200,8 @@ class Telegram:
             self._ask(
                 "sendMessage", dict(params, chat_id=self._moved.get(chat, chat)), tries + 1, item
             )
-        if self._seen and not self._is_under_way("setMessageReaction"):
-            self._ask("setMessageReaction", self._seen.popleft())
+        if self._asides and not self._is_aside_under_way():
+            self._ask(*self._asides.popleft())
         for to, at in self._typing.items():
             if now >= at and not self._is_under_way("sendChatAction"):
                 self._typing[to] = now + TYPING_MS
@@ -210,7 +217,8 @@ class Telegram:
             self._accept()
             if self._judged:
                 return
-        asked = {"timeout": POLL_S, "limit": self._limit, "allowed_updates": ["message"]}
+        asked = {"timeout": POLL_S, "limit": self._limit}
+        asked["allowed_updates"] = ["message", "callback_query"]
         if self._offset and now - self._update_ms < IDLE_MS:
             asked["offset"] = self._offset
         self._ask("getUpdates", asked)
@@ -226,7 +234,7 @@ class Telegram:
             times.append(self._kept.deadline())
         if self._out and not self._is_under_way("sendMessage"):
             times.append(self._send_ms)
-        if self._seen and not self._is_under_way("setMessageReaction"):
+        if self._asides and not self._is_aside_under_way():
             times.append(0)
         if self._typing and not self._is_under_way("sendChatAction"):
             times.append(min(self._typing.values()))
@@ -267,19 +275,44 @@ class Telegram:
             self._channel.log("dropped", actor=item.actor)
             self._kept.done(item)
 
-    def send(self, to, text: str, item=None) -> str:
+    def ask(self, to, text: str, more: str, task):
+        """Put the question *text* about *task* to *to*, with buttons; *more* says how to answer by
+        a command.
+        """
+        if task.approval.form:  # it wants more than yes or no
+            self.reply(to, text + more, False)
+            return
+        address = place_of(to).address if isinstance(to, Item) else to
+        if self.send(
+            address, text + more, keyboard=self._taps.keyboard(task.approval, task.number)
+        ):
+            self._channel.log("dropped", actor=address_parameters(address)["chat_id"])
+
+    def end_question(self, approval, text: str):
+        """Put *text* in the place of the buttons below all copies of a question."""
+        for copy in self._taps.end_question(approval):
+            self._edit(*copy, text)
+
+    def _edit(self, chat: str, message: int, old: str, text: str):
+        new = split_message(text + "\n\n" + old)[0]
+        self._asides.append(
+            ("editMessageText", {"chat_id": chat, "message_id": message, "text": new})
+        )
+
+    def send(self, to, text: str, item=None, keyboard=None) -> str:
         """Queue *text*, in parts when it is long; return "", or why it cannot be sent.
 
-        item  it is the reply to this one
+        item      it is the reply to this one
+        keyboard  the buttons below its last part, or None
         """
         parts = split_message(text)
         if len(self._out) + len(parts) > MAX_WAITING:
             return "%d messages wait already" % len(self._out)
         for number, part in enumerate(parts):
-            is_last = number == len(parts) - 1
-            self._out.append(
-                (dict(address_parameters(to), text=part), 0, item if is_last else None)
-            )
+            params, is_last = dict(address_parameters(to), text=part), number == len(parts) - 1
+            if keyboard and is_last:
+                params["reply_markup"] = keyboard
+            self._out.append((params, 0, item if is_last else None))
         return ""
 
     def recipient(self, name: str):
@@ -293,6 +326,9 @@ class Telegram:
 
     def _is_under_way(self, method: str) -> bool:
         return any(asked.method == method for asked in self._under_way.values())
+
+    def _is_aside_under_way(self) -> bool:
+        return any(asked.method in _ASIDES for asked in self._under_way.values())
 
     def _ask(self, method: str, params: dict, tries: int = 0, item=None):
         scheme, host, port = self._where
@@ -362,6 +398,8 @@ class Telegram:
                 self._take(said.get("result"))
             elif asked.item:
                 self._kept.done(asked.item)
+            elif "reply_markup" in asked.params:
+                self._note_question(asked.params, said.get("result"))
         elif asked.method == "getUpdates" and isinstance(error, TooLong) and self._limit > 1:
             self._ask_ms, self._limit = now, self._limit // 4 or 1
         elif asked.method == "getUpdates":
@@ -371,6 +409,12 @@ class Telegram:
             self._failures += 1
         elif asked.method == "sendMessage":
             self._send_failed(asked, said, error)
+
+    def _note_question(self, params: dict, message):
+        """A question with buttons has arrived, after which it may have ended already."""
+        copy = params["chat_id"], message.get("message_id") if isinstance(message, dict) else None
+        if not self._taps.add_copy(params["reply_markup"], *copy, params["text"]) and copy[1]:
+            self._edit(*copy, params["text"], "This question has ended.")
 
     def _learn_name(self, me, now: int):
         name = me.get("username") if isinstance(me, dict) else None
@@ -424,10 +468,35 @@ class Telegram:
                 self._kept.inbox.knows(number, self._bot)
                 or self._handled - 10 * MAX_UPDATES <= number < self._handled
             ):
-                come.append((number, update.get("message")))
+                if "callback_query" in update:
+                    self._answer_tap(read_tap(update["callback_query"]))
+                else:
+                    come.append((number, update.get("message")))
         if last:
             self._judged = last, *self._judge(come)
             self._accept()
+
+    def _answer_tap(self, tap):
+        """Do what the button says, if the person who touched it may; the answer ends the waiting
+        sign at the button.
+        """
+        if tap is None:
+            return
+        if self._channel.access.role(tap.actor) != ADMIN:
+            text = "Only an admin approves."
+        else:
+            text = self._use(self._taps.take(tap.token), tap)
+        params = {"callback_query_id": tap.query, "text": text[:MOST_NOTICE]}
+        self._asides.append(("answerCallbackQuery", params))
+
+    def _use(self, found, tap) -> str:
+        task = found and self._channel.asked_task(found[0].number)
+        if task is None or task.approval is not found[0].approval:
+            return "This question has ended. Nothing was done."
+        if found[1] == SHOW:
+            self.ask(tap.chat, self._channel.show(task), "", task)
+            return "Sent below."
+        return self._channel.decide(task, tap.actor, found[1] == APPROVE)
 
     def _judge(self, come: list) -> tuple:
         """Return the messages that act, [(update id, ``Incoming``, ``Place``), ...], and those that
@@ -487,13 +556,12 @@ class Telegram:
         if self._channel.offer(role, item.actor, item.text, item, place.talk):
             self._typing.pop(place.address, None)
         elif processing[RECEIPTS] and place.message is not None:
-            self._seen.append(
-                {
-                    "chat_id": place.chat,
-                    "message_id": place.message,
-                    "reaction": [{"type": "emoji", "emoji": SEEN}],
-                }
-            )
+            params = {
+                "chat_id": place.chat,
+                "message_id": place.message,
+                "reaction": [{"type": "emoji", "emoji": SEEN}],
+            }
+            self._asides.append(("setMessageReaction", params))
 
     def _begin(self, item: Item):
         """Offer the turn of a message that an earlier process has left."""

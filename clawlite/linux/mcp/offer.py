@@ -92,7 +92,7 @@ class Offer:
         """A person has decided; nothing when the call waits for none any more."""
         task = self._running_task(call)
         if task is not None and task.approval is not None:
-            self._agent.answer(task, approved, reason, now_ms())
+            self._agent.answer(task, approved, reason, now_ms(), "mcp-client")
 
     def filled(self, call, said: dict):
         """A person has answered a server's form, *said*: {"action", "content"}."""
@@ -108,7 +108,7 @@ class Offer:
                 approval.form.heard(None)  # it is left open
         except ClawError as e:
             approved, reason = False, e.message
-        self._agent.answer(task, approved, reason, now_ms())
+        self._agent.answer(task, approved, reason, now_ms(), "mcp-client")
 
     def can_ask(self, task) -> bool:
         """Return whether a client can be asked by a form during the call at work in *task*; None:

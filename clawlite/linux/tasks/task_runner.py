@@ -92,7 +92,7 @@ class TaskRunner(Member):
         """
         task = self._agent.tasks[self._runs[task_id]]
         del self._asking[task_id]  # it may ask again at once
-        self._agent.answer(task, approved, "", self._now_ms())
+        self._agent.answer(task, approved, "", self._now_ms(), "caller")
 
     def has(self, number: int) -> bool:
         """Return whether the agent's task *number* is the turn of a task of this process."""

@@ -364,3 +364,30 @@ def test_what_runs_when_nobody_answers_is_told_for_schedules(tmp_path):
     compiler.build(loaded)
     warnings = [one["message"] for one in lint_warnings.find(loaded)["warnings"]]
     assert [one for one in warnings if "turns of tick" in one and "nobody answers" in one]
+
+
+@pytest.mark.parametrize(
+    "settings, wanted",
+    [
+        ('to = ["bot", "none"]', 'to[1]: nobody can be asked there, expected "bot", found "none"'),
+        ('to = ["hook"]', 'to[0]: nobody can be asked there, expected "bot", found "hook"'),
+        ('[approvals.notify]\nurl = "ntfy.sh/x"', "an http or https URL"),
+        (
+            '[approvals.notify]\nurl = "http://ntfy.lan/x"\ncredential = "A"',
+            "a credential goes over https alone, or to this machine",
+        ),
+        ("[approvals.notify]\nlink = 5", "expected"),
+        ('[approvals.notify]\nbody = "x"', "url"),
+    ],
+)
+def test_settings_of_approvals_are_checked(tmp_path, settings, wanted):
+    told = said(tmp_path / "p", {"bot": BOT, "hook": HOOK}, "[approvals]\n" + settings)
+    assert len(told) <= 2 and wanted in "\n".join(told), told
+
+
+def test_a_board_sends_no_notices(tmp_path):
+    settings = '[approvals.notify]\nurl = "https://ntfy.sh/x"\n'
+    made = project(tmp_path / "p", {"c": CLI}, settings)
+    known = {board.name: board for board in boards.load_all(str(tmp_path))}
+    told = "\n".join(map(str, board_fit.board_problems(made, known["pico-w"])))
+    assert "pico-w sends no notices" in told

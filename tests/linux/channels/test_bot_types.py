@@ -19,7 +19,7 @@ def method(name: str):
 
 def test_requests_and_answers_are_those_of_the_bot_api(started):
     world, server = started(
-        {"mode": "open"},
+        {"mode": "role-based", "roles": [{"id": "7", "role": "admin"}]},
         processing={"typing_indicator": True, "read_receipts": True},
         features={"threads": True},
     )
@@ -31,6 +31,10 @@ def test_requests_and_answers_are_those_of_the_bot_api(started):
     server.message(7, photo=[{"file_id": "x", "file_unique_id": "y", "width": 1, "height": 1}])
     server.message(-5, person=7, migrate_to_chat_id=-100500)
     world.until(lambda: len(server.sent) == 3)
+    server.message(7, "careful")
+    world.until(lambda: len(server.sent) == 4)
+    server.tap(7, "Approve")
+    world.hold = False
     world.until(lambda: {name for name, _ in server.asked} == {*NEEDED} - {"getMe"})
     for name, params in server.asked:
         model = method(name)
@@ -38,7 +42,8 @@ def test_requests_and_answers_are_those_of_the_bot_api(started):
         model.model_validate(params)
     for update in server.given:
         known = aiogram.types.Update.model_validate(update)
-        assert known.message and not known.model_extra and not known.message.model_extra
+        assert known.message or known.callback_query.message
+        assert not known.model_extra and not (known.message or known.callback_query).model_extra
     assert {*CONTENTS} <= aiogram.types.Message.model_fields.keys()
 
 

@@ -273,6 +273,4 @@ def test_a_person_elsewhere_begins_a_skill_as_their_role_permits(tmp_path, monke
     of.say("bot", "7", "/skill none")
     assert "there is no skill none" in of.source("bot").sent[-1][1]
     of.say("bot", "7", "/start")
-    assert of.source("bot").sent[-1][1] == "You said: /start", (
-        "a command of a platform is a message"
-    )
+    assert of.source("bot").sent[-1][1].startswith("This is "), "it is no message to the agent"
