@@ -9,8 +9,12 @@ from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import CHANNELS
+from clawlite.core.image.image import PINS as PINS_SECTION
+from clawlite.core.image.pins import SimulatedPins
+from clawlite.core.rules.confirm import Confirms
 from clawlite.core.rules.engine import Times
 from clawlite.core.rules.rule_commands import commands_of
+from clawlite.core.rules.table import CONFIRMS
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
 from clawlite.linux.channels.channels import Channels
@@ -47,11 +51,19 @@ def repeatable(seconds: int) -> str:
     \"\"\"Water, perhaps twice.\"\"\"
     return "done"
 """
+HANGS = object()  # a sensor that never answers
 PINS = '[[pins]]\nname = "door"\npin = 4\nkind = "input"\n'
 
 
 def project(
-    folder, rules: str, policy=None, autonomy: str = "autonomous", settings: str = "", **more
+    folder,
+    rules: str,
+    policy=None,
+    autonomy: str = "autonomous",
+    settings: str = "",
+    more_tools=(),
+    more_code: str = "",
+    **more,
 ):
     """Write and load an agent with the reflex file *rules*; *more*: of its spec."""
     folder.mkdir(exist_ok=True, parents=True)
@@ -92,6 +104,7 @@ def project(
             tool("read-soil", {}, annotations={"readOnlyHint": True}),
             tool("water", seconds),
             tool("repeatable", seconds, annotations={"idempotentHint": True}),
+            *more_tools,
         ],
         "sandbox": {"inline": {"level": "none"}},
         "policies": [{"inline": {"rules": policy or ALLOW}}],
@@ -102,7 +115,7 @@ def project(
     )
     (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n' + settings + PINS)
     (folder / "reflex.toml").write_text(rules)
-    (folder / "tools.py").write_text(TOOLS)
+    (folder / "tools.py").write_text(TOOLS + more_code)
     return manifest.load(folder)
 
 
@@ -111,7 +124,9 @@ class World:
 
     acted   [(tool, arguments, wall s), ...] of tools with side effects
     told, logged   what people and the log are told
-    soil    what the reading answers, or an exception
+    soil    what the reading answers, an exception, or HANGS
+    looked  ms of each reading
+    cancelled  tasks whose handlers were ended
     hold_stores  True: a call waits for its meter
     hold    True: tools with side effects begin and do not end, until ``finish``
     """
@@ -121,7 +136,7 @@ class World:
         self.data = compiler.build(project(folder / "project", rules, policy, **more)).data
         self.ms, self.wall_s = 10000, EPOCH_S
         self.acted, self.told, self.logged, self.held = [], [], [], []
-        self.soil, self.pins, self.kept = 20, {"door": 0}, []
+        self.soil, self.pins, self.kept, self.cancelled = 20, {"door": 0}, [], []
         self.agent = self.rules = None
         self.start()
 
@@ -130,9 +145,13 @@ class World:
         if self.rules:
             self.rules._lock.release()
             self.rules.samples.close()
-        self.held = []
+        self.held, self.looked = [], []
         self.agent = Agent(Setup(image_of(self.data, "test")), self.ms)
         self.agent.setup.codecs = (loads, dumps)
+        rows = self.agent.image.section(CONFIRMS)
+        self.bank = SimulatedPins(self.agent.image.section(PINS_SECTION), lambda: self.ms)
+        if rows:
+            self.agent.setup.confirm = Confirms(self.agent, rows, lambda: self.ms, self.bank)
         self.rules = Rules(
             self.agent, lambda: self.ms, self.times, str(self.folder / "state"), self.pins.get
         )
@@ -189,6 +208,9 @@ class World:
             task, tool, arguments, _ = rest
             if tool.name == "read-soil":
                 wrong = isinstance(self.soil, Exception)
+                self.looked.append(self.ms)
+                if self.soil is HANGS:
+                    return
                 self.agent.done(
                     task,
                     (False, self.soil) if wrong else (True, {"percent": self.soil}),
@@ -205,6 +227,9 @@ class World:
         elif kind == E.KEEP:
             self.kept.append(rest)
             self.agent.done(rest[0], (True, []), self.ms)
+        elif kind == E.CANCEL:
+            self.cancelled.append(rest[0])
+            self.held = [task for task in self.held if task != rest[0]]
         elif kind == E.LOG:
             self.logged.append(rest[0])
         elif kind in (E.TELL, E.SAY):

@@ -73,7 +73,7 @@ def test_a_way_has_the_gates_that_its_tool_needs():
         handler, flags, name, retry = (0, "x"), 0, "x", None
 
     class Setup:
-        guard = worlds = stop = ways = None
+        guard = worlds = stop = confirm = ways = None
         is_recorded = False
 
         class image:

@@ -27,6 +27,7 @@ _PLAIN = (
     "again",
     "attempts",
     "found",
+    "confirm",
     "duration_ms",
     "sandbox",
     "image",

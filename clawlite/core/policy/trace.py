@@ -123,6 +123,8 @@ def trace_text(image, event: dict, answer=None, by: str = "--json") -> str:
         lines.append(_before(image, event))
     if event.get("attempts", 1) > 1:
         lines.append("* retry: it was tried %d times" % event["attempts"])
+    if "confirm" in event:
+        lines.append("* what must follow: %s" % escape_line(event["confirm"], 300))
     return join_lines(lines[:1] + ["  " + line for line in lines[1:]])
 
 

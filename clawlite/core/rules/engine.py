@@ -464,12 +464,12 @@ class Engine:
             self.active = None
         rule.own_runs, rule.is_own = (rule.own_runs + 1 if rule.is_own else 0), False
         if rule.own_runs >= _OWN_RUNS:
-            row["off"] = "it seems to fire itself: its trigger came %d times during its own run" % (
-                rule.own_runs
+            self.rest(
+                run.name,
+                "it seems to fire itself: its trigger came %d times during its own run"
+                % rule.own_runs,
             )
-            row.pop("queue", None)
             rule.own_runs = 0
-            self._tell(rule, "off", row["off"])
         self._keep(2 if had_begun or had_asked else 1)
 
     def ask(self, run, question: list):
@@ -512,6 +512,14 @@ class Engine:
         row = self.row(record[table.NAME])
         row["queue"] = [row.pop("began")] + (row.get("queue") or [])
         self._keep(1)
+
+    def rest(self, name: str, why: str):
+        """Let a rule rest until a person switches it on, and say *why*."""
+        row = self.row(name)
+        row["off"] = why
+        row.pop("queue", None)
+        self._tell(self.find(name), "off", why)
+        self._keep(2)
 
     def switch(self, name: str, is_on: bool):
         """Switch a rule on or off, until a person switches it again."""

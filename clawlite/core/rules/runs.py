@@ -18,6 +18,7 @@ from clawlite.core.rules.engine import Run
 _AT_S, _IMAGE, _SINCE_S, _TIMEOUT_S, _ARGUMENTS = range(5)  # of a question on record
 # how the console answers what is open when its person leaves: for a rule, that is no answer
 _NOBODY = "nobody is at the console"
+_CALLER = "rule/"
 # codes of ``Denied``: its classes are not in a board's memory
 _DENIED = const(-32013)
 _EXPIRED = const(-32012)
@@ -45,6 +46,8 @@ class Runs:
         self.statuses = [{} for _ in section[table.READINGS]]  # of readings (act.read)
         self._runs = {}  # number of a task -> its run
         self._looks_at_pins = False
+        if agent.setup.confirm:
+            agent.setup.confirm.on_failure.append(self._rest)
 
     def is_busy(self) -> bool:
         """Return whether a run is under way that waits for nobody."""
@@ -297,6 +300,16 @@ class Runs:
         self.log(event)
         if self.engine.changed == 2:
             self.save(True)
+
+    def _rest(self, caller: str, text: str) -> bool:
+        """Let the rule that is the *caller* rest: what must follow its call did not.  Return
+        whether it is a rule.
+        """
+        name = caller[len(_CALLER) :] if caller.startswith(_CALLER) else None
+        if name is None or self.engine is None or self.engine.find(name) is None:
+            return False
+        self.engine.rest(name, text + ". Once that is mended: /rules on " + name)
+        return True
 
     def withdraw(self, name: str, why: str):
         """End the question of the rule *name*, if one waits."""

@@ -13,6 +13,9 @@ AT, EVERY, ON_PIN, ON_READING, ON_SUN = range(5)
 KIND, WHAT = range(2)
 EDGES, DEBOUNCE_MS = 2, 3  # ON_PIN; EDGES: bit 0 to 0, bit 1 to 1
 IS_BELOW, LIMIT, AGAIN, FOR_MS = range(2, 6)  # ON_READING
+# the section of what must follow a call, and a row of it: TOOL is None for what sets a pin
+CONFIRMS = 31
+OF_TOOL, OF_PIN, READING, IS_UNDER, THRESHOLD, WITHIN_MS, MAKE_SAFE = range(7)
 # conditions: [reading, operator, value], or one of these
 AGE, BETWEEN = 1, 2  # [AGE, reading, operator, s], [BETWEEN, minute, minute]
 SKIP, ONCE, ALL = range(3)  # MISSED

@@ -1,7 +1,7 @@
 """The gates of the pipeline (tools.py), in their order, and which of them a tool's calls pass.
 
     arguments fit? -> again? -> autonomy -> policy -> limit -> world model -> approval -> stopped?
-    -> on record (request, audit) -> handler
+    -> on record (request, audit) -> what must follow -> handler
 
 1. A gate is a function of a ``ToolCall`` and of an answer, and one row in ``find_way``, which says
    for which tools it stands in the way.
@@ -93,6 +93,7 @@ def find_way(setup, tool) -> list:
         # A skill's tool runs no handler: each call of the skill has its own record.  So has each
         # attempt of a tool that is tried again (_run_again).
         setup.is_recorded and changes and last is run_handler and not tool.retry and record_run,
+        setup.confirm is not None and setup.confirm.concerns(tool) and confirm_effect,
         last,
     )
     way = list(filter(None, rows))
@@ -273,6 +274,13 @@ def record_run(call, outcome):
     handler may never return.
     """
     return (RECORD, call.tool, call.arguments) if outcome is None else None
+
+
+def confirm_effect(call, _):
+    """Run the handler, and look whether what must follow does (core/rules/confirm.py)."""
+    watch = call.setup.confirm.begin(call)
+    if watch is not None:
+        return watch.work(run_handler)
 
 
 def begin_skill(call, _):

@@ -33,6 +33,7 @@ from clawlite.host.providers.reflexes import compile_reflex
 from clawlite.host.providers.remotes import BACKOFF, MAX_ATTEMPTS
 from clawlite.host.providers.replays import compile_replay
 from clawlite.host.providers.rule_calls import find_callables
+from clawlite.host.rules import confirms
 from clawlite.host.rules import rules as own_rules
 from clawlite.host.rules.conditions import parse_duration
 from clawlite.host.schema.automata import PatternError, compile_pattern
@@ -41,7 +42,7 @@ from clawlite.host.services import context as service_context
 from clawlite.host.services import image_section as services
 from clawlite.host.swarm import swarms
 from clawlite.host.telemetry import telemetries
-from clawlite.host.tools import sandboxes, skills, world_models
+from clawlite.host.tools import pin_uses, sandboxes, signature, skills, world_models
 
 MAX_OUTPUT = 65536  # bytes of a tool's result (clawft: results are truncated to 64 KB)
 _BYTES = 2 << 5  # the mark of a string of bytes in CBOR
@@ -115,8 +116,9 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
     pool, prose = Pool(), Prose()
     records, index, entries = b"", [], []
     tools = manifest.tools + skills.as_tools(manifest)
+    timeouts = {skills.called(tool): _timeout_ms(manifest, tool) for tool in tools}
     for tool in tools:
-        record, entry = _tool(manifest, tool, rules, pool, prose)
+        record, entry = _tool(manifest, tool, rules, pool, prose, timeouts)
         entries.append(entry)
         index.append([skills.called(tool), len(records), len(record), entry])
         records += record
@@ -150,6 +152,9 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         layout.STOPPED_WITH: _stopped_with(manifest),
         rule_table.SECTION: own_rules.section(manifest, list(zip(names, tools))),
     }
+    sections[rule_table.CONFIRMS] = _confirms(
+        manifest, list(zip(names, tools)), sections[rule_table.SECTION], timeouts
+    )
     sections[layout.AUTOMATA] = table(pool.tables)
     manifest.raise_problems()
     sections[layout.PROSE] = prose.data
@@ -275,7 +280,7 @@ def _agent(manifest, prose) -> list:
     ]
 
 
-def _tool(manifest, tool, rules, pool, prose) -> tuple[bytes, object]:
+def _tool(manifest, tool, rules, pool, prose, timeouts: dict) -> tuple[bytes, object]:
     spec = tool.spec
     schema = spec.input_schema or {"type": "object"}
     program = _schema(manifest, tool, "input_schema", schema, pool)
@@ -300,7 +305,7 @@ def _tool(manifest, tool, rules, pool, prose) -> tuple[bytes, object]:
         (tool.labels or {}).get("category"),
         program,
         output,
-        _timeout_ms(manifest, tool),
+        timeouts[skills.called(tool)],
         min(
             limits and limits.max_output_bytes or MAX_OUTPUT,
             budget.max_tool_result_bytes or (MAX_RESULT if is_mediated else MAX_OUTPUT),
@@ -440,6 +445,19 @@ def _compiled(manifest, name: str, compiler, tools):
     compiled, problems = compiler(text, getattr(manifest.settings, name + "_file"), tools)
     manifest.problems.found.extend(problems)
     return compiled or None
+
+
+def _confirms(manifest, tools: list, triggers, timeouts: dict):
+    if not confirms.is_declared(manifest):
+        return None
+    sources = dict(manifest.sources)
+    source = sources.get(signature.FILE)
+    switched_on = pin_uses.find_switched_on(source) if source else {}
+    writes = {
+        name: switched_on.get(tool.function.function, ()) for name, tool in tools if tool.function
+    }
+    readings = triggers[rule_table.READINGS] if triggers else []
+    return confirms.section(manifest, tools, readings, timeouts, writes)
 
 
 _PULLS = {"up": PULL_UP, "down": PULL_DOWN}

@@ -49,6 +49,7 @@ SECTION_NAMES = {
     SCHEMAS: "schemas for MCP clients",
     rule_table.SECTION: "readings and rules",
     APPROVALS: "who is asked for approvals",
+    rule_table.CONFIRMS: "effects that are checked",
 }
 
 

@@ -80,6 +80,30 @@ class Simulate(Strict):
     per_second: Annotated[int, Meta(ge=-65535, le=65535)] = 0
 
 
+class Confirm(Strict):
+    """What must follow a call: *reading* is above, or below, a number *within* a time of the
+    handler's start; else *pins* go to their safe state (host/rules/confirms.py).
+    """
+
+    reading: Text
+    within: Text
+    above: float | None = None
+    below: float | None = None
+    pins: list[Name] | None = None
+
+    @staticmethod
+    def check_rules(value: dict, report) -> None:
+        sides = [key for key in ("above", "below") if key in value]
+        if len(sides) != 1:
+            found = " and ".join(sides) or "neither"
+            report((), "a threshold has one side", "above or below", found)
+        ms = parse_duration(value.get("within", "1s"))
+        if isinstance(value.get("within"), str) and not (ms and 100 <= ms <= MAX_WITHIN_MS):
+            wanted = 'a time such as "3s", from 100ms to 10m'
+            report(("within",), "", wanted, quoted(value["within"]))
+
+
+MAX_WITHIN_MS = 600000
 MAX_SETTLE_MS = 500  # the loop stands still meanwhile
 
 
@@ -94,6 +118,7 @@ class Pin(Strict):
     pull: Literal["up", "down"] | None = None
     open_drain: bool = False
     settle: Text = "10ms"
+    confirm: Confirm | None = None
     simulate: Simulate | None = None
 
     @staticmethod
@@ -373,6 +398,7 @@ class File(Strict):
     packages: list[Text] | None = None
     console: Console | None = None
     pins: list[Pin] | None = None
+    confirm: dict[str, Confirm] | None = None
     buses: list[Bus] | None = None
     prices: dict[str, Price] | None = None
     oauth2: dict[str, OAuth2] | None = None
@@ -454,6 +480,7 @@ class Settings:
     packages                  names of Python packages that the device has, for tools.py
     console                   Console
     pins                      [Pin], in file order, names unique
+    confirm                   {name of a tool: Confirm}
     buses                     [Bus], in file order
     prices                    {model: Price}
     oauth2                    {name of a provider: OAuth2}
@@ -493,6 +520,7 @@ class Settings:
     packages: list = dataclasses.field(default_factory=list)
     console: Struct = dataclasses.field(default_factory=Console)
     pins: list = dataclasses.field(default_factory=list)
+    confirm: dict = dataclasses.field(default_factory=dict)
     buses: list = dataclasses.field(default_factory=list)
     prices: dict = dataclasses.field(default_factory=dict)
     oauth2: dict = dataclasses.field(default_factory=dict)
@@ -580,6 +608,7 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.packages = file.packages or []
         settings.console = file.console or Console()
         settings.pins = file.pins or []
+        settings.confirm = file.confirm or {}
         settings.buses = file.buses or []
         settings.prices = file.prices or {}
         settings.oauth2 = file.oauth2 or {}

@@ -82,6 +82,13 @@ def _violation(schema, value) -> str:
     return check(program, value, pool.tables.__getitem__, "value") or ""
 
 
+def called_as(name, tools) -> str | None:
+    """Return the one of *tools*, names, that *name* means, also with _ for -; None for none."""
+    if not isinstance(name, str):
+        return None
+    return next((one for one in (name, name.replace("_", "-")) if one in tools), None)
+
+
 def find_callables(tools: list) -> dict:
     """Return {name that a rule calls it by: ``Callable``} of *tools* ([(name, Primitive)])."""
     return {

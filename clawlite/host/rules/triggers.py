@@ -29,6 +29,7 @@ from clawlite.host.base.problems import Problem, did_you_mean, one_of, quoted, v
 from clawlite.host.base.toml_text import TOMLDocument
 from clawlite.host.channels import cron_fields
 from clawlite.host.providers.reflexes import PART, is_triggered, text_parts
+from clawlite.host.providers.rule_calls import called_as
 from clawlite.host.rules.conditions import (
     parse_comparison,
     parse_condition,
@@ -259,11 +260,7 @@ class _Compiler:
     def tool(self, path: tuple, name):
         """Return the tool that *name* means, None when there is none."""
         tools = self.world.tools
-        known = None
-        if isinstance(name, str):
-            known = name if name in tools else None
-        if known is None and isinstance(name, str):
-            known = name.replace("_", "-") if name.replace("_", "-") in tools else None
+        known = called_as(name, tools)
         if known is None:
             self.report(
                 path,

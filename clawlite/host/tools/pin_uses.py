@@ -31,10 +31,32 @@ def check(source: bytes, file: str, pins: list, problems: Problems) -> None:
     _Uses(tree, file, {pin.name: pin for pin in pins}, problems).visit(tree)
 
 
+def find_switched_on(source: bytes) -> dict[str, set]:
+    """Return {name of a function of tools.py: the pins that it, or a function of the file that it
+    calls, switches on by a constant}.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = ast.parse(source)
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    found, calls = {}, {}
+    for name, node in functions.items():
+        uses = _Uses(tree, "", {}, Problems())
+        uses.visit(node)
+        found[name] = {pin for pin, value in uses.written if isinstance(value, int) and value}
+        named = [one for one in ast.walk(node) if isinstance(one, ast.Name)]
+        calls[name] = {one.id for one in named if one.id in functions}
+    for _ in functions:
+        for name, called in calls.items():
+            found[name] = found[name].union(*[found[one] for one in called])
+    return found
+
+
 class _Uses(ast.NodeVisitor):
     def __init__(self, tree: ast.Module, file: str, pins: dict, problems: Problems):
         self._file, self._pins, self._problems = file, pins, problems
         self._has_board = False
+        self.written = []  # (name, value) of each write, None for what is no constant
         stored = [
             node.id
             for node in ast.walk(tree)
@@ -95,6 +117,8 @@ class _Uses(ast.NodeVisitor):
         return found.value if isinstance(found, ast.Constant) else None
 
     def _compare(self, node: ast.Call, writes: bool, name, value) -> None:
+        if writes:
+            self.written.append((name, value))
         if not isinstance(name, str):
             return
         place, pin = LinePlace(self._file, node.lineno), self._pins.get(name)

@@ -37,14 +37,16 @@ from clawlite.linux.tasks.task_group import TaskGroup
 from clawlite.linux.terminal.screen import Screen
 
 MAX_TASKS = 1024
-_RULES = 27  # the section of core/rules/table.py
+_RULES, _CONFIRMS = 27, 31  # the sections of core/rules/table.py
 
 
 class Parts:
     """The parts of one agent; ``shell.Shell`` says what the arguments are."""
 
     # as of core/agent/agent_setup.py: READY does not wait for that
-    worlds = stop = emit = run_tool = later = prepare = meter = dialects = repetition = None
+    worlds = stop = confirm = emit = run_tool = later = prepare = meter = dialects = repetition = (
+        None
+    )
     memories = lasting = channels = hears_done = None
     keep_bytes, is_behind, is_recorded, conditions = 0, False, True, ()
     telemetry = console = people = remote = swarm = stop_gate = None
@@ -91,6 +93,8 @@ class Parts:
         self.on_start, self.on_failure = self.startup.start, self.startup.report_failure
         self.decided = workspace.DecidedPaths(self.agent.tasks)
         self.handlers = running(self, functions, lambda e: place_of(e, folder))
+        if image.size_of(_CONFIRMS):
+            self.confirm = optional_parts.make_confirms(self)
         self.fast_path = FastPath(self)
         if profile is not None:
             self.handlers = optional_parts.make_dispatcher(

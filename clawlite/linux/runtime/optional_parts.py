@@ -71,6 +71,15 @@ def make_telemetry(setup):
     return telemetry.telemetry_of(setup, now_ms)
 
 
+def make_confirms(parts):
+    """Return what looks whether what must follow a call does."""
+    from clawlite.core.rules.confirm import Confirms
+    from clawlite.core.rules.table import CONFIRMS
+
+    rows = parts.image.section(CONFIRMS)
+    return Confirms(parts.agent, rows, now_ms, getattr(parts.handlers, "bank", None))
+
+
 def make_dispatcher(parts, profile, state: str, local):
     """Return what runs tools outside of this process too."""
     from clawlite.linux.tools.dispatch import Dispatcher

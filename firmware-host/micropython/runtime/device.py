@@ -55,7 +55,7 @@ class Device:
     """
 
     # as of core/agent/agent_setup.py
-    guard = worlds = workspace = stop = ways = emit = run_tool = on_start = prepare = None
+    guard = worlds = workspace = stop = confirm = ways = emit = run_tool = on_start = prepare = None
     meter = None
     dialects = repetition = memories = lasting = adopt = channels = hears_done = None
     keep_bytes = 0

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from agents import Agent, clawlite, eventually, linux
+from agents import Agent, clawlite, eventually, linux, tool_call
 from ckp.test_methods import line
 from rules_world import ALLOW, ASK, READING, RULE, project
 
@@ -120,3 +120,72 @@ def test_each_act_is_in_the_chain_of_the_audit(tmp_path):
     text = [json.dumps(record) for record in records]
     assert len([one for one in text if "rule/r" in one and '"ok"' in one]) == 1, text
     assert len([one for one in text if "reading/soil" in one]) == 1, text
+
+
+FLOW = """
+[[pins]]
+name = "flow"
+pin = 26
+kind = "adc"
+[[pins]]
+name = "pump"
+pin = 5
+kind = "output"
+%s
+[confirm]
+sprinkle = { reading = "flow", above = 500, within = "1s", pins = ["pump"] }
+"""
+SPRINKLE = {
+    "inline": {
+        "name": "sprinkle",
+        "description": "x",
+        "input_schema": {
+            "type": "object",
+            "properties": {"seconds": {"type": "integer"}},
+            "required": ["seconds"],
+        },
+    }
+}
+WATER = '''
+
+def sprinkle(seconds: int, board):
+    """Water."""
+    board.write("pump", 1)
+    yield seconds * 1000
+    board.write("pump", 0)
+    return "done"
+'''
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_what_must_follow_a_call_in_a_real_agent(tmp_path, works):
+    folder = tmp_path / "project"
+    audit = {"log_inputs": True, "log_outputs": True, "log_approvals": True, "destination": "file"}
+    project(
+        folder,
+        '[[reading]]\nname = "flow"\npin = "flow"\nevery = "1h"\n'
+        + RULE.replace("3 }", "1 }").replace("water", "sprinkle")
+        + 'every = "1s"\n',
+        settings=FLOW % ('simulate = { raises = "flow", per_second = 20000 }' if works else ""),
+        more_code=WATER,
+        more_tools=["claw://registry/clawlite/digital-read@1.0.0", SPRINKLE],
+        policies=[{"inline": {"rules": ALLOW, "audit": audit}}],
+    )
+    assert clawlite("build", "-o", "claw.cbor", cwd=folder).returncode == 0
+    with Agent(linux("serve", folder / "claw.cbor", "--stdio"), tmp_path).initialize() as agent:
+        ended = eventually(lambda: agent.call("claw.rule.list")["result"]["rules"][0]["last"])
+        assert ended["status"] == ("ok" if works else "error"), ended
+        (rule,) = agent.call("claw.rule.list")["result"]["rules"]
+        assert rule["is_on"] is works
+        agent.line(json.dumps(tool_call("digital-read", {"pin": "pump"}, 7)))
+        if not works:
+            assert '"value":false' in agent.message()["result"]["content"][0]["text"]
+        agent.end()
+        assert agent.wait() == 0
+    records = next(tmp_path.rglob("audit.jsonl")).read_text().splitlines()
+    (record,) = [one for one in map(json.loads, records) if "confirm" in one][:1]
+    assert record["caller"] == "rule/r" and ("not confirmed" in record["confirm"]) is not works
+    traced = clawlite(
+        "trace", "--json", str(folder), cwd=tmp_path, CLAWLITE_STATE=str(tmp_path / "state")
+    )
+    assert traced.returncode == 0, traced

@@ -1,0 +1,154 @@
+"""The section of an image with what must follow a call: ``[confirm]`` of clawlite.toml, by the name
+of a tool, and ``confirm`` of a pin.
+
+    [confirm]
+    water = { reading = "flow", above = 5, within = "3s", pins = ["pump"] }
+
+    [[pins]]
+    name = "pump"
+    confirm = { reading = "flow", above = 5, within = "3s" }        # pins: the pin itself
+
+A pin's holds for ``digital-write`` and ``pwm-write`` that switch it on, and for each function of
+tools.py that does so by a constant (host/tools/pin_uses.py).
+"""
+
+from clawlite.core.rules import table
+from clawlite.host.base.problems import did_you_mean, quoted
+from clawlite.host.providers.rule_calls import called_as
+from clawlite.host.rules.conditions import parse_duration, show_duration
+
+_DRIVEN = ("output", "pwm")
+
+
+def is_declared(manifest) -> bool:
+    """Return whether something of *manifest* must be followed by something."""
+    settings = manifest.settings
+    return bool(settings.confirm) or any(pin.confirm for pin in settings.pins)
+
+
+def section(manifest, tools: list, readings: list, timeouts: dict, writes: dict) -> list | None:
+    """Return the section, None when nothing is declared.
+
+    tools       [(name that a rule calls it by, ``Primitive``), ...]
+    readings    of the section of readings and rules
+    timeouts    {name: ms after which the tool is ended, 0 for never}
+    writes      {name of a tool of tools.py: names of the pins that it switches on}
+    """
+    compiler = _Compiler(manifest, dict(tools), readings, timeouts)
+    for name, wanted in manifest.settings.confirm.items():
+        compiler.add_tool(name, wanted)
+    for index, pin in enumerate(manifest.settings.pins):
+        if pin.confirm:
+            compiler.add_pin(index, pin, writes)
+    return compiler.rows or None
+
+
+def is_one_piece(manifest, tool) -> bool:
+    """Return whether nothing else can be done while *tool* runs in the agent's process."""
+    function = tool.function
+    level = manifest.sandbox.spec.level if manifest.sandbox else None
+    return bool(function) and not function.is_generator and level == "none"
+
+
+class _Compiler:
+    def __init__(self, manifest, tools: dict, readings: list, timeouts: dict):
+        self.manifest, self.tools, self.timeouts = manifest, tools, timeouts
+        self.readings = {reading[table.NAME]: reading for reading in readings}
+        self.rows = []
+
+    def report(self, path: tuple, message: str, hint: str = "", key: bool = False):
+        manifest = self.manifest
+        manifest.problems.add(manifest.settings.place, path, message, hint=hint, key=key)
+
+    def add_tool(self, written: str, wanted):
+        path, name = ("confirm", written), called_as(written, self.tools)
+        if name is None:
+            self.report(
+                path,
+                f"unknown tool {quoted(written)}",
+                did_you_mean(written, self.tools)
+                or "tools here: " + (", ".join(self.tools) or "none"),
+                True,
+            )
+            return
+        row = self.row(path, name, None, wanted, wanted.pins or [])
+        tool = self.tools[name]
+        if tool.kind == "Skill" or tool.spec.composite:
+            self.report(path, f"{name} has no effect of its own", "name a tool that it calls", True)
+        elif tool.spec.retry:
+            self.report(
+                path,
+                f"{name} is tried again when it fails (retry), and an effect that does not come is "
+                "not tried again",
+                f"remove retry from {name}",
+                True,
+            )
+        self.check_time(path, name, tool, row)
+        self.note_one_piece(path, tool)
+        self.rows.append(row)
+
+    def add_pin(self, index: int, pin, writes: dict):
+        path = ("pins", index, "confirm")
+        if pin.kind not in _DRIVEN:
+            self.report(
+                path,
+                f"nothing sets {pin.name}, a pin of kind {pin.kind}",
+                "remove confirm, or change the kind",
+                True,
+            )
+            return
+        pins = [pin.name] if pin.confirm.pins is None else pin.confirm.pins
+        row = self.row(path, None, pin.name, pin.confirm, pins)
+        self.rows.append(row)
+        for name, tool in self.tools.items():
+            if pin.name in writes.get(name, ()) and name not in self.manifest.settings.confirm:
+                self.check_time(path, name, tool, row)
+                self.note_one_piece(path, tool)
+                self.rows.append([name, None, *row[2:]])
+
+    def row(self, path: tuple, tool, pin, wanted, pins: list) -> list:
+        reading = self.readings.get(wanted.reading)
+        if reading is None:
+            self.report(
+                (*path, "reading"),
+                f"there is no reading {quoted(wanted.reading)}",
+                did_you_mean(wanted.reading, self.readings)
+                or f"readings here: {', '.join(self.readings) or 'none'}; "
+                "[[reading]] in the reflex file declares one",
+            )
+        kinds = {one.name: one.kind for one in self.manifest.settings.pins}
+        for number, name in enumerate(pins):
+            if kinds.get(name) not in _DRIVEN:
+                outputs = [one for one, kind in kinds.items() if kind in _DRIVEN]
+                self.report(
+                    (*path, "pins", number),
+                    f"there is no pin {quoted(name)}"
+                    if name not in kinds
+                    else f"{quoted(name)} is of kind {kinds[name]}, and has no safe state",
+                    did_you_mean(name, outputs)
+                    or "outputs here: " + (", ".join(outputs) or "none"),
+                )
+        is_below = wanted.above is None
+        limit = wanted.below if is_below else wanted.above
+        limit = int(limit) if limit is not None and limit == int(limit) else limit
+        return [tool, pin, reading, is_below, limit, parse_duration(wanted.within) or 0, pins]
+
+    def note_one_piece(self, path: tuple, tool):
+        """Add a warning for a function during which nothing can be read."""
+        if is_one_piece(self.manifest, tool):
+            self.manifest.notes.append(
+                (
+                    self.manifest.settings.where(*path),
+                    f"{tool.name} runs in one piece: the reading is looked at after its end; let "
+                    "its function yield, or run it at sandbox level process",
+                )
+            )
+
+    def check_time(self, path: tuple, name: str, tool, row: list):
+        most = self.timeouts[name]
+        if most and row[table.WITHIN_MS] > most:
+            self.report(
+                (*path, "within"),
+                f"{name} is ended after {show_duration(most)}, before that time is over",
+                f"expected at most {show_duration(most)}, or a longer timeout_ms of {name}",
+            )
