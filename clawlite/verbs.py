@@ -63,6 +63,22 @@ TABLE = (
             "ask the MCP server NAME again, and take what it has changed",
             kind=MANY, dest="accepted"),
         _ALLOW, _JSON),
+    Verb("add", MAKE,
+        "Add a driver to a project. From mip's index by NAME or NAME@VERSION, from "
+        "github:ORG/REPO@TAG or gitlab:, the URL of a package.json or a .py, or a file here. It "
+        "goes to the folder drivers, with those it needs, and its hash to clawlite.lock.",
+        "DRIVER [MANIFEST]", "host.cli.project:add",
+        Option("--index", "URL",
+            "another index of mip; else $CLAWLITE_MIP_INDEX, else that of MicroPython"),
+        Option("--replace", "", "also where the file, or what is pinned, is another one"),
+        _DRY, _JSON),
+    Verb("remove", MAKE, "Remove a driver from a project. Files that were changed here stay.",
+        "DRIVER [MANIFEST]", "host.cli.project:remove",
+        _DRY, _JSON),
+    Verb("drivers", MAKE,
+        "List the drivers of a project. With sources, sizes and hashes. Exit code 1 when a file is "
+        "not what is pinned.",
+        "[MANIFEST]", "host.cli.project:drivers", _JSON),
     Verb("discover", MAKE,
         "Ask MCP servers for the tools of services. Writes them to .claw-tools.json.",
         "[MANIFEST]", "host.cli.project:discover",

@@ -29,6 +29,17 @@ NEWEST = ">=1.28,<1.29"
 COMMON = "stdlib"
 # what typeshed needs for itself: no port can import it
 TYPESHED = ("abc", "enum", "types", "typing", "typing_extensions")
+# what stubs name and the released firmware has not: for all ports, then by package.  zlib gave way
+# to deflate; ssl is a library in Python, so it has no second name with a u.  Of the unix port it is
+# what the program itself says (tests/host/firmware/test_frozen.py).
+NOWHERE = "ussl uzlib"
+NOT_THERE = {
+    "unix": "btree datetime ffi functools logging pathlib unittest",
+    "esp32-esp32-generic-s3": "inspect",
+}
+# these come together: without the first there is none of the others
+TOGETHER = ("bluetooth ubluetooth", "socket usocket ssl", "websocket uwebsocket")
+EVERYWHERE = "vfs"
 # extmod/modtls_mbedtls.c and the page of the library ssl
 LACKING = {("tls", "SSLContext"): "verify_mode"}
 
@@ -172,9 +183,12 @@ def importable(name: str) -> list[str]:
                 for one in archive.namelist()
                 if one.startswith(prefix) and one.endswith(".pyi")
             }
-    return sorted(
-        one for one in found if one[0] != "_" and one[:4] != "sre_" and one not in TYPESHED
-    )
+    found |= set(EVERYWHERE.split())
+    found -= {*TYPESHED, *NOWHERE.split(), *NOT_THERE.get(name, "").split()}
+    for first, *others in map(str.split, TOGETHER):
+        if first not in found:
+            found -= set(others)
+    return sorted(one for one in found if one[0] != "_" and one[:4] != "sre_")
 
 
 def collect() -> dict:

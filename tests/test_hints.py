@@ -169,7 +169,6 @@ EXCEPTIONS = {
     PASSED_ON: {
         "clawlite/core/idempotency/recorded_request.py": "error",
         "clawlite/linux/net/gateway_client.py": "GatewayCalls._ended*2",
-        "clawlite/linux/sandbox/tool_process.py": "_run",
         "clawlite/linux/swarm/replicated_bus.py": "ReplicatedBus._apply",
     },
     BENCH: {

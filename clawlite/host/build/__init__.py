@@ -1,6 +1,6 @@
-"""The work behind `clawlite check`, `build`, `discover` and `tools`.
+"""The work behind `clawlite check`, `build`, `add`, `discover` and `tools`.
 
-Imports: base, boards, compiler, documents, fit, image, manifest, mcp, policy, services,
+Imports: base, boards, compiler, documents, drivers, fit, image, manifest, mcp, policy, services,
 tools.
 Used by: bench, cli, flash.
 """

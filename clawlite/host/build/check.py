@@ -9,8 +9,9 @@ from clawlite.host.manifest import lint_warnings, manifest
 
 
 def check(name: str, board: str = None, allowed=()) -> dict:
-    """Return {file, tools, rules, not_asked, dead, shadowed, warnings}: counts; what a build asks
-    first, a line each; and what is most likely not meant (host/manifest/lint_warnings.py).
+    """Return {file, tools, rules, not_asked, drivers, dead, shadowed, warnings}: counts; what a
+    build asks first, a line each; ``pinned_drivers.listed``; and what is most likely not meant
+    (host/manifest/lint_warnings.py).
 
     allowed  folders outside of the manifest's that its files may lie in
     Raises ``ManifestErrors`` with every problem for which ``build`` refuses it, or *board* cannot
@@ -31,10 +32,13 @@ def check(name: str, board: str = None, allowed=()) -> dict:
     else:
         if profile:
             board_fit.refuse(loaded, profile, board_fit.Need(loaded, built.data))
+    found = lint_warnings.find(loaded)
+    found["warnings"] += board_fit.notes(loaded, profile)
     return {
         "file": loaded.file,
         "tools": len(loaded.tools),
         "rules": sum(len(p.spec.rules) for p in loaded.policies),
         "not_asked": not_asked,
-        **lint_warnings.find(loaded),
+        "drivers": loaded.driver_rows(),
+        **found,
     }

@@ -25,6 +25,26 @@ def build(manifest, output, board, key_file, refresh, accepted, allowed, as_json
     ui.built(built, as_json)
 
 
+def add(driver, manifest, index, replace, dry_run, as_json):
+    from clawlite.host.build import drivers as work
+
+    with ui.Elapsed("Fetching"):
+        found = work.add(driver, manifest or ".", index, replace, dry_run)
+    ui.drivers_added(found, dry_run, as_json)
+
+
+def remove(driver, manifest, dry_run, as_json):
+    from clawlite.host.build import drivers as work
+
+    ui.driver_removed(work.remove(driver, manifest or ".", dry_run), dry_run, as_json)
+
+
+def drivers(manifest, as_json):
+    from clawlite.host.build import drivers as work
+
+    return ui.drivers(work.rows(manifest or "."), as_json)
+
+
 def discover(manifest, names, dry_run, as_json):
     from clawlite.host.build.discover import discover as run
 

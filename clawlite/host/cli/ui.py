@@ -75,6 +75,7 @@ def checked(found: dict, as_json: bool) -> None:
     print_data(f"{found['file']}: valid CKP ({found['tools']} tools, {found['rules']} rules)")
     for line in found["not_asked"]:
         print_data(f"  asked by the first build: {line}")
+    _print_drivers(found["drivers"])
     _print_warnings(found)
 
 
@@ -90,6 +91,7 @@ def built(found: dict, as_json: bool) -> None:
         print_data(f"  pinned in clawlite.lock: {uri}")
     for part in found["sections"]:
         print_data(f"  {part['name']:14}{part['bytes']:7} bytes")
+    _print_drivers(found["drivers"])
     print(
         f"  on MicroPython: about {found['heap_bytes']} bytes of heap, {found['held_bytes']} of "
         f"them held, "
@@ -100,6 +102,52 @@ def built(found: dict, as_json: bool) -> None:
     if not found["board"]:
         print_data(*["  " + line for line in board_text.fit_lines(found["fits"], found["why_not"])])
     _print_warnings(found)
+
+
+def drivers_added(found: list, is_dry: bool, as_json: bool) -> None:
+    if as_json:
+        document(found)
+        return
+    for one in found:
+        version = f" {one['version']}" if one["version"] else ""
+        print_data(f"{one['name']}{version}, from {one['source']}")
+        for file in one["files"]:
+            print_data(
+                f"  {file['file']}: {file['change']}, {file['bytes']} bytes, SHA-256 "
+                f"{file['sha256'][:16]}..."
+            )
+    print_note("Nothing is written." if is_dry else "Pinned in clawlite.lock.")
+
+
+def driver_removed(found: dict, is_dry: bool, as_json: bool) -> None:
+    if as_json:
+        document(found)
+        return
+    word = "would be removed" if is_dry else "removed"
+    print_data(f"{found['name']}: {word}", *[f"  {file}: {word}" for file in found["files"]])
+    for file in found["kept"]:
+        print_note(f"  {file} stays: another driver has it, too, or it was changed here")
+    for name in found["unneeded"]:
+        print_note(f"  no driver needs {name} any more: clawlite remove {name}")
+
+
+def drivers(found: list, as_json: bool) -> int:
+    """Show the drivers of a project; return the exit code."""
+    wrong = [file for one in found for file in one["files"] if file["problem"]]
+    if as_json:
+        document(found)
+        return 1 if wrong else 0
+    for one in found:
+        needs = f", needs {', '.join(one['needs'])}" if one["needs"] else ""
+        version = f" {one['version']}" if one["version"] else ""
+        print_data(f"{one['name']}{version}, from {one['source']}{needs}")
+        for file in one["files"]:
+            print_data(f"  {file['file']}: {file['bytes']} bytes, SHA-256 {file['sha256'][:16]}...")
+    if not found:
+        print_note("This project has no drivers: clawlite add NAME")
+    for file in wrong:
+        print_note(file["problem"])
+    return 1 if wrong else 0
 
 
 def discovered(found: list, is_dry: bool, as_json: bool) -> None:
@@ -115,6 +163,13 @@ def discovered(found: list, is_dry: bool, as_json: bool) -> None:
         written = "nothing is written" if is_dry else "written"
         said = "; ".join(parts) + f" - {written}" if parts else "as it was"
         print_data(f"{one['service']}: {one['file']}: {said}")
+
+
+def _print_drivers(found: list) -> None:
+    for one in found:
+        where = "" if one["used"] else ", not imported: it stays here"
+        version = f" {one['version']}" if one["version"] else ""
+        print_data(f"  driver {one['name']}{version}: {one['file']}, {one['bytes']} bytes{where}")
 
 
 def _print_warnings(found: dict) -> None:

@@ -15,7 +15,7 @@ pinned in clawlite.lock.
 
 from clawlite.core.base import uri as claw_uri
 from clawlite.core.base.errors import ClawError, InvalidParams
-from clawlite.host.base import yaml_text
+from clawlite.host.base import fetching, yaml_text
 from clawlite.host.base.document import Document
 from clawlite.host.base.problems import ManifestErrors, QuotingError, one_of, quoted
 from clawlite.host.base.toml_text import read_toml
@@ -24,7 +24,6 @@ from clawlite.host.documents.sources import Refused, Sources
 
 SETTINGS = "clawlite.toml"
 MAX_DOCUMENT = 262144  # bytes
-TIMEOUT_S = 20
 _SHOWN = 40  # lines of a difference
 
 
@@ -180,36 +179,4 @@ def changed(old: lock.Entry, new: lock.Entry, hint: str) -> ClawError:
 
 def fetch(url: str) -> bytes:
     """Return the document at *url*.  Raises ``ClawError``."""
-    import ssl
-    from urllib import error, request
-
-    from clawlite.host.base.proxies import Proxies
-
-    class Secure(request.HTTPRedirectHandler):
-        def redirect_request(self, req, fp, code, msg, headers, newurl):
-            if not newurl.startswith("https://"):
-                raise error.URLError(f"it redirects to {newurl[:200]}, which is not https")
-            return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-    offline = f"what {lock.FILE} has builds without a network"
-    try:
-        opener = request.build_opener(
-            request.HTTPSHandler(context=ssl.create_default_context()), Secure, Proxies
-        )
-        with opener.open(
-            request.Request(url, headers={"User-Agent": "clawlite"}), timeout=TIMEOUT_S
-        ) as answer:
-            data = answer.read(MAX_DOCUMENT + 1)
-    except error.HTTPError as e:
-        e.close()
-        raise ClawError(
-            f"{url} answers {e.code}",
-            "check the name and the version" if e.code == 404 else offline,
-        ) from None
-    except OSError as e:  # URLError is one
-        raise ClawError(f"{url} cannot be fetched: {getattr(e, 'reason', e)}", offline) from None
-    if len(data) > MAX_DOCUMENT:
-        raise ClawError(
-            f"{url} has more than {MAX_DOCUMENT} bytes", "tell the operator of that registry"
-        )
-    return data
+    return fetching.fetch(url, MAX_DOCUMENT, f"what {lock.FILE} has builds without a network")

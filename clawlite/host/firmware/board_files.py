@@ -6,7 +6,8 @@
                                             needs (slot.py), in the first of two slots
     /claw-a/parts                           what that is, by name: an image that needs more does not
                                             boot with it
-    /claw-a/tools.py                        what travels with the image; modules beside it, compiled
+    /claw-a/tools.py                        what travels with the image; modules beside it and
+                                            drivers, compiled
     /claw-a.cbor                            the image
     /main.py                                starts all that when the board boots
 """
@@ -44,7 +45,7 @@ def board_files(image: str, folder: str, profile=None) -> list[tuple[str, str]]:
     found.append((file.name, f"{SLOT}/{slot.PARTS_FILE}"))
     for path, name in companions(image):
         if name != "tools.py":
-            stem = name.removesuffix(".py")
+            stem = os.path.basename(name).removesuffix(".py")
             path, name = _compiled(path, folder, stem), f"{stem}.mpy"
         found.append((path, f"{SLOT}/{name}"))
     return found + [(image, f"{SLOT}.cbor"), start]

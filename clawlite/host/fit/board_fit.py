@@ -127,6 +127,8 @@ def notes(manifest, board: Profile) -> list[dict]:
                 f"this version drives no pin of {board.name}: they are simulated",
             )
         )
+    if board.runtime == "cpython" and not board.pins.simulated and manifest.imports:
+        found += imports.kernel_notes(manifest.imports, board)
     if board.runtime == "micropython":
         found += [
             (
@@ -165,7 +167,7 @@ def board_problems(manifest, board: Profile, known: list = ()) -> list[Problem]:
     _sandbox(manifest, board, known, problems)
     _messages(manifest, board, problems)
     _stores(manifest, board, known, problems)
-    if board.runtime == "micropython" and manifest.imports:
+    if manifest.imports:
         imports.add_board_problems(
             manifest.imports, dict(manifest.sources), board, firmware.sources(), problems
         )

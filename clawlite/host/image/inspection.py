@@ -244,6 +244,8 @@ def text(found: dict) -> str:
         "sections",
     ]
     lines += [f"  {part['name']:14}{part['bytes']:7} bytes" for part in found["sections"]]
+    lines += ["files that travel with it"] if found["companions"] else []
+    lines += [f"  {one['file']}, SHA-256 {one['sha256'][:16]}..." for one in found["companions"]]
     lines += ["stores"] if found["stores"] else []
     lines += [
         f"  {store['name']:20} {store['type']}, {store['scope']}, "

@@ -24,6 +24,7 @@ from clawlite.host.documents import lock, registries
 from clawlite.host.documents.primitives import DeclaredNames, Primitive
 from clawlite.host.documents.references import LISTS, References
 from clawlite.host.documents.sources import Refused, Sources
+from clawlite.host.drivers import pinned_drivers
 from clawlite.host.manifest import cross_references, settings
 from clawlite.host.mcp import pinned, whole_servers
 from clawlite.host.models.claw import ClawSpec, Envelope
@@ -54,6 +55,7 @@ class Manifest:
     settings                ``settings.Settings`` of clawlite.toml, defaults when there is none
     functions               [``signature.Function``] of tools.py, in file order
     imports                 ``imports.Imports`` of tools.py, None without one
+    drivers                 the files of the drivers (``Pinned``) that the project has added
     sources                 [(name relative to the folder, bytes)] of every file read, sorted
     facts                   [(kind, path, what was found there)] of all that was looked at: "file"
                             its bytes, "folder" its entries, "present" and "plain" (a plain file) a
@@ -85,6 +87,7 @@ class Manifest:
     settings: settings.Settings
     functions: list
     imports: imports.Imports | None
+    drivers: list
     sources: list
     facts: list
     notes: list
@@ -93,6 +96,10 @@ class Manifest:
     problems: Problems = dataclasses.field(repr=False)
     _versions: dict = dataclasses.field(repr=False)
     _uris: dict = dataclasses.field(repr=False)
+
+    def driver_rows(self) -> list[dict]:
+        """Return what is shown of the drivers (``pinned_drivers.listed``)."""
+        return pinned_drivers.listed(self.drivers, self.imports.modules if self.imports else [])
 
     def primitives(self) -> list:
         """Return every primitive, in the order of the kinds in the root's spec."""
@@ -281,13 +288,14 @@ class _Loader:
             whole_servers.expand(found, extra, self.sources, self.raws, self.problems, self.notes)
         self._cross(references, uris)
         heartbeat = self._heartbeat(root)
-        imported = self._imports(extra) if is_set and self.readable else None
+        drivers = pinned_drivers.read(self.sources, self.problems)
+        imported = self._imports(extra, drivers) if is_set and self.readable else None
         if is_set:
             self._pins(extra)
             tools = [one for one in found if one.kind == "Tool"]
             pinned.bind(tools, extra, self.sources, self.problems, self.notes)
         self.problems.raise_all()
-        return self._manifest(metadata, heartbeat, found, extra, functions, imported, uris)
+        return self._manifest(metadata, heartbeat, found, extra, functions, imported, drivers, uris)
 
     def _report(self, place):
         return lambda path, *args, **named: self.problems.add(place, path, *args, **named)
@@ -387,8 +395,8 @@ class _Loader:
             self.raws.versions[one.kind, one.name] = version
         found += added
 
-    def _imports(self, extra: settings.Settings) -> imports.Imports:
-        return imports.read_imports(self.sources, extra.packages, self.problems)
+    def _imports(self, extra: settings.Settings, drivers: list) -> imports.Imports:
+        return imports.read_imports(self.sources, extra.packages, drivers, self.problems)
 
     def _pins(self, extra: settings.Settings) -> None:
         """Compare the pins that tools.py names with those of clawlite.toml; what is no Python
@@ -437,6 +445,7 @@ class _Loader:
         extra: settings.Settings,
         functions: list,
         imported: imports.Imports | None,
+        drivers: list,
         uris: dict,
     ) -> Manifest:
         def of(kind):
@@ -468,6 +477,7 @@ class _Loader:
             extra,
             functions,
             imported,
+            drivers,
             sorted(self.sources.files.items()),
             self._facts(),
             self.notes,

@@ -1,6 +1,6 @@
 """Tools, skills, sandboxes, buses and credentials of a manifest, and the functions and tool
 providers of tools.py (CKP 5.4, 5.5, 5.7).
 
-Imports: base, documents, firmware, mcp, models, providers, schema, systems.
+Imports: base, boards, documents, drivers, firmware, mcp, models, providers, schema, systems.
 Used by: build, compiler, fit, manifest, memory, services, telemetry.
 """

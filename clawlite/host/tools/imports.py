@@ -1,18 +1,27 @@
-"""What tools.py imports: modules beside it, which travel with the image; those of Python, of the
-firmware of boards, and of packages that the device has (``packages`` in clawlite.toml).
+"""What tools.py imports: modules beside it and drivers that the project has added, which travel
+with the image; those of Python, of the firmware of boards, and of packages that the device has
+(``packages`` in clawlite.toml).
 
 1. Read with ``ast``, never run.
 2. What nobody has is a problem where it stands: on a device it would be an error at each start.
 3. An import that expects to fail (in a ``try`` that catches ``ImportError``) is left alone.
+4. On Linux a module of Python's own library comes before a driver of its name: such drivers bring
+   boards what Python has (``clawlite add logging``).
 """
 
 import ast
 import dataclasses
+import functools
+import posixpath
 import sys
 
 from clawlite.host.base.document import LinePlace
 from clawlite.host.base.problems import Problems, did_you_mean, quoted
+from clawlite.host.boards import boards
 from clawlite.host.documents.sources import Refused, Sources
+from clawlite.host.drivers import kernel_drivers
+from clawlite.host.drivers import names as driver_names
+from clawlite.host.drivers.pinned_drivers import Pinned
 from clawlite.host.firmware import foreign_names
 from clawlite.host.tools.signature import FILE, check_boards, parse
 
@@ -20,6 +29,8 @@ _CATCH = ("ImportError", "ModuleNotFoundError", "Exception")
 # they drive pins by themselves, so that nothing knows a safe state
 _PIN_LIBRARIES = ("gpiozero", "RPi", "pigpio", "lgpio", "gpiod", "digitalio", "board", "wiringpi")
 _PIN_CLASSES = ("Pin", "PWM", "ADC", "Signal", "DAC")
+# what drivers import on a board, and the runtime of Linux has for them (linux/maker)
+SHIMS = ("micropython", "utime", "ustruct", "ubinascii", "uos", "ujson", "uio", "ucollections")
 _TYPING = ("typing", "typing_extensions", "__future__")
 
 
@@ -36,22 +47,28 @@ class Import:
 class Imports:
     """What tools.py imports, itself and by the modules beside it.
 
-    modules  names of the files beside tools.py that travel with it, sorted
-    found    [``Import``], none that expects to fail
-    pins     [(file, line, what)] of pins that the code opens by itself
+    modules   names of the files beside tools.py, or in the folder of drivers, that travel with it,
+              sorted
+    found     [``Import``], none that expects to fail
+    pins      [(file, line, what)] of pins that the code opens by itself
+    packages  names of what the device has installed, by its owner's word
     """
 
     modules: list
     found: list
     pins: list
+    packages: list
 
 
-def read_imports(sources: Sources, packages: list, problems: Problems) -> Imports:
+def read_imports(
+    sources: Sources, packages: list, drivers: list[Pinned], problems: Problems
+) -> Imports:
     """Return what the tools.py of *sources* imports; mistakes go to *problems*.
 
-    packages  names of what the device has installed, by its owner's word
+    packages  as in ``Imports``
     """
-    made = Imports([], [], [])
+    made = Imports([], [], [], packages)
+    added = {one.module: one.file for one in drivers}
     todo = [FILE]
     while todo:
         name = todo.pop()
@@ -71,6 +88,13 @@ def read_imports(sources: Sources, packages: list, problems: Problems) -> Import
             beside = f"{one.name}.py"
             if sources.exists(beside):
                 _shadow(one, problems)
+                if one.name in added:
+                    _refuse_both(beside, added[one.name], problems)
+            elif one.name in added:
+                beside = added[one.name]
+            else:
+                beside = ""
+            if beside:
                 if beside not in (FILE, *made.modules, *todo):
                     todo.append(beside)
             elif not _is_known(one.name) and one.name not in packages:
@@ -80,34 +104,83 @@ def read_imports(sources: Sources, packages: list, problems: Problems) -> Import
 
 
 def add_board_problems(imports: Imports, sources: dict, board, taken, problems: Problems) -> None:
-    """Add what the firmware of *board*, a profile with MicroPython, lacks of *imports*.
+    """Add what *board*, a profile, lacks of *imports*.
 
     sources  {name: bytes} of the manifest's files
     taken    names of the modules of a slot
     """
-    able = foreign_names.importable(board.api)
-    beside = {name.removesuffix(".py") for name in imports.modules}
+    able = (
+        foreign_names.importable(board.api)
+        if board.runtime == "micropython"
+        else frozenset(("clawlite", *sys.stdlib_module_names, *imports.packages, *SHIMS))
+    )
+    beside = {module_of(file) for file in imports.modules}
     for one in imports.found:
-        if one.name in beside or one.name in able:
-            continue
-        hint = "write it without that module, or put one of that name beside tools.py"
-        if one.name in _TYPING:
-            hint = "boards do not look at annotations: try: ... except ImportError: pass around it"
-        problems.add(
-            LinePlace(one.file, one.line),
-            (),
-            f"{board.name} has no module {quoted(one.name)}",
-            hint=hint,
-        )
-    for name in imports.modules:
-        if name.removesuffix(".py") in taken:
+        if one.name not in beside and one.name not in able:
             problems.add(
-                LinePlace(name),
+                LinePlace(one.file, one.line),
+                (),
+                f"{board.name} has no module {quoted(one.name)}",
+                hint=_elsewhere(one, board),
+            )
+    if board.runtime != "micropython":
+        return
+    for file in imports.modules:
+        if module_of(file) in taken:
+            problems.add(
+                LinePlace(file),
                 (),
                 "clawlite has a module of this name on boards",
                 hint="rename it",
             )
-        check_boards(ast.parse(sources[name]), name, problems)
+        check_boards(ast.parse(sources[file]), file, problems)
+
+
+def kernel_notes(imports: Imports, board) -> list[tuple]:
+    """Return [((file, line), message)] of imports that are named after sensors which the kernel
+    of *board*, a profile of a Raspberry Pi, drives itself.
+    """
+    found = {}
+    for one in imports.found:
+        kernel = kernel_drivers.find(one.name)
+        if kernel and kernel.chip not in found:
+            message = (
+                f"the kernel of {board.name} has a driver for {kernel.chip}, which measures by "
+                f"itself: {kernel.overlay_line()}; {kernel.where()}"
+            )
+            found[kernel.chip] = (one.file, one.line), message
+    return list(found.values())
+
+
+def module_of(file: str) -> str:
+    """Return the module that *file*, beside tools.py or in the folder of drivers, is."""
+    return posixpath.basename(file).removesuffix(".py")
+
+
+def _elsewhere(one: Import, board) -> str:
+    """Return what helps where *board* lacks the module of *one*."""
+    if board.runtime != "micropython":
+        kernel = kernel_drivers.find(module_of(one.file)) or kernel_drivers.find(one.name)
+        if kernel:
+            return f"its kernel has a driver: {kernel.overlay_line()}; {kernel.where()}"
+        return (
+            "it is of MicroPython boards: here use board (docs/tools.md), or a driver of the "
+            "kernel: clawlite doctor lists those that are on"
+        )
+    if one.name in _TYPING:
+        return "boards do not look at annotations: try: ... except ImportError: pass around it"
+    having = [name for name, api in _apis() if one.name in foreign_names.importable(api)]
+    where = f"{', '.join(having)} have it" if having else ""
+    if driver_names.is_builtin(one.name):
+        return where or "write it without that module"
+    add = f"clawlite add {one.name}"
+    return f"{where}; or: {add}" if where else f"{add}, or put one of that name beside tools.py"
+
+
+@functools.cache
+def _apis() -> list:
+    """Return [(board, its ``api``)] of the profiles in this package with MicroPython."""
+    return [(one.name, one.api) for one in boards.load_all() if one.runtime == "micropython"]
 
 
 def _is_known(name: str) -> bool:
@@ -124,16 +197,25 @@ def _shadow(one: Import, problems: Problems) -> None:
         )
 
 
+def _refuse_both(beside: str, added: str, problems: Problems) -> None:
+    problems.add(
+        LinePlace(beside),
+        (),
+        f"the project has a driver of the same name, {added}",
+        hint=f"rename this one, or: clawlite remove {module_of(added)}",
+    )
+
+
 def _refuse(one: Import, sources: Sources, problems: Problems) -> None:
     known = [*sys.stdlib_module_names, *foreign_names.importable()]
     problems.add(
         LinePlace(one.file, one.line),
         (),
         f"there is no module {quoted(one.name)}: not in Python's library, not in the firmware of a "
-        f"board, and no file {one.name}.py beside tools.py",
+        f"board, no driver of this project, and no file {one.name}.py beside tools.py",
         hint=did_you_mean(one.name, known)
-        or f'put {one.name}.py there; when the device has it installed: packages = ["{one.name}"] '
-        "above the first section of clawlite.toml",
+        or f"a driver: clawlite add {one.name}; or put {one.name}.py there; when the device has it "
+        f'installed: packages = ["{one.name}"] above the first section of clawlite.toml',
     )
 
 

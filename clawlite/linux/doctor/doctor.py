@@ -31,13 +31,21 @@ def examine(here: Machine) -> list:
         doctor_agent,
         doctor_machine,
         doctor_ports,
+        doctor_sensors,
         doctor_swarm,
         doctor_tokens,
     )
 
     return [
         row
-        for part in (doctor_machine, doctor_ports, doctor_agent, doctor_tokens, doctor_swarm)
+        for part in (
+            doctor_machine,
+            doctor_sensors,
+            doctor_ports,
+            doctor_agent,
+            doctor_tokens,
+            doctor_swarm,
+        )
         for check in part.CHECKS
         for row in check(here)
     ]

@@ -20,7 +20,7 @@ class Code:
     """The code of a maker.
 
     path, source  of tools.py
-    modules       {name: source} of the modules beside it
+    modules       {name: source} of the modules beside it; "drivers/NAME" of a driver
     """
 
     def __init__(self, path: str, source: bytes, modules: dict):
@@ -79,7 +79,7 @@ def functions(code: Code, show) -> dict:
         said = "%s: %s" % (type(e).__name__, e) if str(e) else type(e).__name__
         raise ImageMismatch(
             "%s cannot be loaded: %s%s" % (code.path, said, maker_run.place_of(e, folder)),
-            "mend it and build again",
+            maker_run.board_hint(e) or "mend it and build again",
         ) from None
     return maker_run.adapt(space)
 

@@ -192,7 +192,7 @@ def _run(plan: dict, job_fd: int, line: int, output: int, filters, rules):
     except BaseException as e:
         said = "%s: %s" % (type(e).__name__, e) if str(e) else type(e).__name__
         place = maker_run.place_of(e, os.path.dirname(job["path"])) if "path" in job else ""
-        error = ClawError(said[:4000] + place)
+        error = ClawError(said[:4000] + place, maker_run.board_hint(e))
         if not begun:
             error = _not_let_in(plan, "cannot be entered", error.message, "see clawlite doctor")
         _fail(talk, _told(error))

@@ -369,6 +369,8 @@ class Dispatcher:
         code = self._source
         texts = [code.source, *code.modules.values()] if code else []
         found = sorted({name for text in texts for name in modules_of(text)})
+        if code and any(name.startswith("drivers/") for name in code.modules):
+            found.append("clawlite.linux.maker.board_modules")
         if "tool-providers" in self._image.requires:
             found.append("clawlite.core.mcp.tool_provider")
         return found

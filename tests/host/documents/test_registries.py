@@ -235,7 +235,7 @@ def test_a_tool_of_another_registry_is_answered_by_tools_py(tmp_path, acme):
         (POLICY.replace("1.2.0", "1.3.0"), "is safe in version 1.3.0, not safe@1.2.0"),
         (POLICY.replace("name: safe", "name: other"), "is other in version 1.2.0"),
         ("http://127.0.0.1:9/x", "which is not https"),
-        ("# " + "x" * registries.MAX_DOCUMENT, "more than 262144 bytes"),
+        ("# " + "x" * registries.MAX_DOCUMENT, "more than 262,144 bytes"),
     ],
 )
 def test_what_cannot_be_used_is_refused_and_nothing_is_written(tmp_path, acme, content, said):

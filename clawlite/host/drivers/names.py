@@ -1,0 +1,68 @@
+"""Which names a driver may have.
+
+1. A driver is one module, ``NAME.py``, in the folder ``drivers``: a board's slot has no folders.
+2. It replaces no module of clawlite, and none that MicroPython itself has.  A library that only
+   some boards have (``LIBRARIES``) may be added for the others.
+"""
+
+import keyword
+
+from clawlite.core.base.errors import ClawError
+from clawlite.host.base.problems import quoted
+from clawlite.host.documents.lock import IS_MODULE
+from clawlite.host.firmware import firmware, foreign_names
+
+# libraries in Python that the firmware of some boards has: ports/*/boards/manifest.py,
+# bundle-networking, and variants/standard/manifest.py of the unix port, as of MicroPython 1.28
+LIBRARIES = frozenset(
+    "aioble aioespnow argparse dht ds18x20 mip neopixel ntptime onewire requests umqtt upysh "
+    "urequests webrepl webrepl_setup".split()
+)
+_OURS = ("clawlite", "tools", "boot", "main", "drivers", "claw")
+
+
+def is_builtin(name: str) -> bool:
+    """Return whether the module *name* belongs to MicroPython itself, on any board."""
+    return name in foreign_names.importable() and name not in LIBRARIES
+
+
+def check_file(name: str, whose: str) -> None:
+    """Raise ``ClawError`` unless *name*, which the package *whose* brings, is that of a module."""
+    stem, _, end = name.rpartition(".")
+    if end == "mpy":
+        raise ClawError(
+            f"{whose}: {quoted(name)} is compiled already, for one version of MicroPython",
+            "name its source, a file .py: a driver is compiled for the board that it goes to",
+        )
+    if "/" in name and end == "py" and not _leaves(name):
+        raise ClawError(
+            f"{whose}: {quoted(name)} lies in a folder, expected a module by itself: a board's "
+            "slot has no folders",
+            "name a driver of one file, or join its modules",
+        )
+    if not IS_MODULE.match(name):
+        raise ClawError(
+            f"{whose}: expected the name of a Python module, such as bme280.py, found "
+            f"{quoted(name)}",
+            "ask who publishes it, or name one file of it",
+        )
+    if keyword.iskeyword(stem):
+        raise ClawError(
+            f"{whose}: Python has the word {quoted(stem)}", "give the file another name"
+        )
+    owner = (
+        "clawlite"
+        if stem in _OURS or stem in firmware.sources()
+        else "MicroPython"
+        if is_builtin(stem)
+        else ""
+    )
+    if owner:
+        raise ClawError(
+            f"{whose}: {owner} has a module {quoted(stem)}, which {name} would replace",
+            "give the file another name",
+        )
+
+
+def _leaves(name: str) -> bool:
+    return name.startswith("/") or "\\" in name or bool({"..", "."} & set(name.split("/")))

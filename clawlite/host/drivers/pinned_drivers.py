@@ -1,0 +1,104 @@
+"""The drivers of a project: what clawlite.lock pins, compared with the files in ``drivers``."""
+
+import hashlib
+import posixpath
+from typing import NamedTuple
+
+from clawlite.host.base.document import LinePlace
+from clawlite.host.base.problems import Problems
+from clawlite.host.documents import lock
+from clawlite.host.documents.sources import Refused, Sources
+from clawlite.host.drivers import mip
+
+
+class Pinned(NamedTuple):
+    """One file of a driver: the name of its module, the file's name from the manifest's folder, its
+    size, and its ``lock.Driver``.
+    """
+
+    module: str
+    file: str
+    bytes: int
+    driver: lock.Driver
+
+
+def read(sources: Sources, problems: Problems) -> list[Pinned]:
+    """Return the files of all drivers, by name; one that is missing or is not what the lock pins
+    is a problem.
+    """
+    try:
+        drivers = lock.read_drivers(sources)
+    except Refused as e:
+        problems.add(LinePlace(sources.shown(lock.FILE)), (), e.args[0], hint=e.args[1])
+        return []
+    found = {}
+    for driver in drivers.values():
+        for name, sha256 in driver.files.items():
+            file = posixpath.join(lock.DRIVERS, name)
+            if file not in found:
+                size = _compare(sources, file, sha256, driver, problems)
+                found[file] = Pinned(name[: -len(".py")], file, size, driver)
+    return [found[file] for file in sorted(found)]
+
+
+def listed(pinned: list[Pinned], imported: list) -> list[dict]:
+    """Return [{file, name, version, bytes, used}] of *pinned*, for what a build shows.
+
+    imported  names of the files that tools.py imports
+    """
+    return [
+        {
+            "file": one.file,
+            "name": one.driver.name,
+            "version": one.driver.version,
+            "bytes": one.bytes,
+            "used": one.file in imported,
+        }
+        for one in pinned
+    ]
+
+
+def show(driver: lock.Driver) -> str:
+    """Return the driver's name and version, as ``clawlite add`` takes them."""
+    return f"{driver.name}@{driver.version}" if driver.version else driver.name
+
+
+def again(driver: lock.Driver) -> str:
+    """Return what brings the pinned files of *driver* back."""
+    source = driver.source
+    if not source.startswith(("github:", "gitlab:", "https:", "http:")):
+        return f"take {source} from where you have it"
+    if source.startswith("http") and not source.endswith((".py", ".json")):  # an index
+        index = "" if source == mip.INDEX else f" --index {source}"
+        return f"clawlite add {show(driver)}{index} --replace"
+    return f"clawlite add {source} --replace"
+
+
+def _compare(sources: Sources, file: str, sha256: str, driver, problems: Problems) -> int:
+    """Return the size of *file*; 0, after a problem, when it is not what is pinned."""
+    place = LinePlace(sources.shown(file))
+    if not sources.exists(file):
+        problems.add(
+            place,
+            (),
+            f"{lock.FILE} names it as a file of the driver {show(driver)}, and it is not there",
+            hint=f"bring it back: {again(driver)}; or: clawlite remove {driver.name}",
+        )
+        return 0
+    try:
+        data = sources.read(file)
+    except Refused as e:
+        problems.add(place, (), e.args[0], hint=e.args[1])
+        return 0
+    found = hashlib.sha256(data).hexdigest()
+    if found != sha256:
+        problems.add(
+            place,
+            (),
+            f"it is not what {lock.FILE} pins for the driver {show(driver)}",
+            f"SHA-256 {sha256[:16]}...",
+            f"{found[:16]}...",
+            f"to have the pinned one: {again(driver)}; to keep this one: clawlite add {file}",
+        )
+        return 0
+    return len(data)

@@ -1,0 +1,68 @@
+"""Drivers in a board's slot: compiled, imported by tools.py, and only those that it imports."""
+
+import subprocess
+
+import pico_stack
+import pytest
+from sims import needs_micropython, needs_mpy_cross
+from slot_board import START
+
+from clawlite.host.build import build, drivers
+from clawlite.host.flash import flash
+from clawlite.host.flash.folder import Folder
+
+from .conftest import BME280
+
+pytestmark = [needs_micropython, needs_mpy_cross]
+
+
+@pytest.fixture(autouse=True)
+def state(monkeypatch, tmp_path):
+    monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "state"))
+    monkeypatch.delenv("CLAWLITE_DEVICE_KEY_FILE", raising=False)
+
+
+def boot(project, card, monkeypatch) -> str:
+    """Flash *project* to the folder *card*; return what the board says to a line."""
+    card.mkdir(exist_ok=True)
+    target = Folder(str(card))
+    words = (False, None, lambda found: None, lambda: None, lambda total, more: None, None)
+    flash.flash(str(project), target, *words)
+    (card / "boot.json").write_text('{"window_ms": 100}')
+    done = subprocess.run(
+        [pico_stack.micropython(), pico_stack.script(START), str(card)],
+        input=b"hello\n",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=300,
+        env={"MICROPYPATH": ".frozen", "PATH": "/usr/bin:/bin"},
+    )
+    return done.stdout.decode()
+
+
+def test_a_driver_is_compiled_into_the_slot_and_runs_there(index, project, tmp_path, monkeypatch):
+    drivers.add("bme280", str(project))
+    index.publish("spare", {"spare.py": "X = 1\n"})
+    drivers.add("spare", str(project))
+    card = tmp_path / "card"
+    assert "> read 6\n" in boot(project, card, monkeypatch)
+    names = {path.name for path in (card / "claw-a").iterdir()}
+    assert {"bme280.mpy", "bus_help.mpy", "tools.py"} <= names
+    assert not {"spare.mpy", "bme280.py", "drivers"} & names
+    compiled = (card / "claw-a/bme280.mpy").read_bytes()
+    assert compiled[:1] == b"M" and b"drivers" not in compiled
+
+    (project / "drivers/bme280.py").write_text(BME280.replace("const(3)", "const(4)"))
+    drivers.add(str(project / "drivers/bme280.py"), str(project))
+    assert "> read 8\n" in boot(project, card, monkeypatch)
+
+
+def test_the_rooms_of_a_driver_are_counted(index, project):
+    drivers.add("bme280", str(project))
+    before = build.build(str(project))
+    big = BME280 + "".join(f"\n\ndef more_{n}(value):\n    return value + {n}\n" for n in range(99))
+    index.publish("bme280", {"bme280.py": big}, "1.3.0", [("bus_help", "latest")])
+    drivers.add("bme280", str(project), replace=True)
+    after = build.build(str(project))
+    for key in ("heap_bytes", "held_bytes", "flash_bytes"):
+        assert after[key] > before[key]
