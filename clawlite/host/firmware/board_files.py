@@ -15,6 +15,7 @@
 import ast
 import hashlib
 import os
+import platform
 
 from clawlite.core.base.errors import ImageMismatch
 from clawlite.core.image.image import Image
@@ -24,6 +25,15 @@ from clawlite.host.firmware import firmware, foreign_names, slot
 from clawlite.host.image import inspection
 
 SLOT = "/claw-a"
+# the processors of chips, as mpy-cross calls them: of the stock firmware
+_PROCESSORS = {
+    "rp2040": "armv6m",
+    "rp2350": "armv7emsp",
+    "esp32": "xtensawin",
+    "esp32s3": "xtensawin",
+    "esp32c3": "rv32imc",
+    "esp32c6": "rv32imc",
+}
 _CHOOSERS = ("slots", "bootwindow")
 
 
@@ -46,7 +56,8 @@ def board_files(image: str, folder: str, profile=None) -> list[tuple[str, str]]:
     for path, name in companions(image):
         if name != "tools.py":
             stem = os.path.basename(name).removesuffix(".py")
-            path, name = _compiled(path, folder, stem), f"{stem}.mpy"
+            arch = _processor(profile) if profile else ""
+            path, name = _compiled(path, folder, stem, arch), f"{stem}.mpy"
         found.append((path, f"{SLOT}/{name}"))
     return found + [(image, f"{SLOT}.cbor"), start]
 
@@ -115,10 +126,17 @@ def companions(image: str) -> list[tuple[str, str]]:
     return found
 
 
-def _compiled(source: str, folder: str, name: str) -> str:
+def _processor(profile) -> str:
+    """Return the processor of a board, "" when it is not known."""
+    if profile.api == "unix":  # this computer
+        return {"x86_64": "x64", "AMD64": "x64"}.get(platform.machine(), "")
+    return _PROCESSORS.get(profile.chip or "", "")
+
+
+def _compiled(source: str, folder: str, name: str, arch: str = "") -> str:
     made = os.path.join(folder, f"{name}.boot")
     os.makedirs(folder, exist_ok=True)
-    firmware.compile_module(source, made, name, program("mpy-cross"))
+    firmware.compile_module(source, made, name, program("mpy-cross"), arch)
     return made
 
 

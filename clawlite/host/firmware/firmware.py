@@ -314,11 +314,19 @@ def _version(mpy_cross: str) -> str:
     return _run([mpy_cross, "--version"]).stdout
 
 
-def compile_module(source: str, target: str, name: str, mpy_cross: str) -> None:
+def compile_module(source: str, target: str, name: str, mpy_cross: str, arch: str = "") -> None:
     """Compile the module *name* at *source* to *target*.  Raises ``ClawError`` when mpy-cross is
     missing or refuses it.
+
+    arch  as mpy-cross calls the processor, for functions of machine code; "": none is known
     """
-    done = _run([mpy_cross, "-O3", "-s", name, "-o", target, source])
+    words = [mpy_cross, *([f"-march={arch}"] if arch else []), "-O3", "-s", name]
+    done = _run([*words, "-o", target, source])
+    if done.returncode and "invalid arch" in done.stderr:
+        raise ClawError(
+            f"{name} has machine code (@micropython.native or viper), which is made for one chip",
+            "name the board that it is for: --board BOARD",
+        )
     if done.returncode:
         raise ClawError(
             f"mpy-cross refuses {name}: {(done.stderr or done.stdout).strip()}",

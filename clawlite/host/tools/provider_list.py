@@ -22,6 +22,9 @@ def main() -> None:
     try:
         with open(path, "rb", opener=open_regular) as file:
             source = file.read()
+        folder = os.path.dirname(os.path.abspath(path))
+        sys.path[:0] = [folder]  # modules beside it; of its drivers Python's own come first
+        sys.path.append(os.path.join(folder, "drivers"))
         space = {"__name__": "tools", "__file__": path}
         exec(compile(source, path, "exec"), space)
         found: dict = {"listed": listed(space)}

@@ -7,7 +7,10 @@ import pytest
 from sims import needs_micropython, needs_mpy_cross
 from slot_board import START
 
+from clawlite.core.base.errors import ClawError
+from clawlite.host.boards.boards import profile
 from clawlite.host.build import build, drivers
+from clawlite.host.firmware.board_files import board_files
 from clawlite.host.flash import flash
 from clawlite.host.flash.folder import Folder
 
@@ -55,6 +58,37 @@ def test_a_driver_is_compiled_into_the_slot_and_runs_there(index, project, tmp_p
     (project / "drivers/bme280.py").write_text(BME280.replace("const(3)", "const(4)"))
     drivers.add(str(project / "drivers/bme280.py"), str(project))
     assert "> read 8\n" in boot(project, card, monkeypatch)
+
+
+NATIVE = "import micropython\n\n\n@micropython.native\ndef double(n):\n    return n + n\n"
+
+
+def compiled(project, tmp_path, board) -> bytes:
+    folder = tmp_path / f"made-{board}"
+    files = board_files(str(project / "claw.cbor"), str(folder), board and profile(board))
+    path = next(path for path, place in files if place.endswith("/bus_help.mpy"))
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def test_machine_code_is_made_for_the_chip_of_the_board(index, project, tmp_path, monkeypatch):
+    index.publish("bus_help", {"bus_help.py": NATIVE}, "2.0.0")
+    drivers.add("bme280", str(project))
+    build.build(str(project))
+    with pytest.raises(ClawError, match="bus_help has machine code") as caught:
+        compiled(project, tmp_path, None)
+    assert "--board" in caught.value.hint
+    # the third byte of an .mpy: the architecture, times four (py/persistentcode.h)
+    names = ("pico", "pico2-w", "esp32", "esp32-s3", "esp32-c3", "esp32-c6")
+    found = {board: compiled(project, tmp_path, board)[2] >> 2 for board in names}
+    assert found == {
+        "pico": 4,
+        "pico2-w": 7,
+        "esp32": 10,
+        "esp32-s3": 10,
+        "esp32-c3": 11,
+        "esp32-c6": 11,
+    }
 
 
 def test_the_rooms_of_a_driver_are_counted(index, project):

@@ -10,7 +10,7 @@ import pytest
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build import build, check, tool_table
+from clawlite.host.build import build, check, drivers, tool_table
 
 CLAW = """\
 claw: "0.3.0"
@@ -200,3 +200,14 @@ def test_boards_are_named_that_cannot(tmp_path):
     said = str(caught.value)
     assert re.search(r"tools\.py:\d+: .*this needs tool-providers, which pico does not have", said)
     assert "write them as plain functions of tools.py" in said
+
+
+def test_what_a_build_runs_imports_modules_and_drivers_beside_it(tmp_path):
+    (tmp_path / "beside.py").write_text('SAID = "Count"\n')
+    (tmp_path / "sensor.py").write_text("def name():\n    return 'Water'\n")
+    name = write(tmp_path, "import beside\nimport sensor\n" + TOOLS)
+    (tmp_path / "sensor.py").rename(tmp_path / "away.py")
+    (tmp_path / "drivers").mkdir()
+    (tmp_path / "drivers/sensor.py").write_bytes((tmp_path / "away.py").read_bytes())
+    drivers.add(str(tmp_path / "drivers/sensor.py"), name)
+    assert build.build(name)["pinned"]
