@@ -13,6 +13,7 @@ from slot_board import TOOLS, project
 from ssh_server import Server, command, needs_sshd
 
 from clawlite.core.base.errors import ClawError
+from clawlite.host.build import drivers
 from clawlite.host.flash import flash, ssh, ssh_remote
 
 pytestmark = needs_sshd
@@ -94,6 +95,33 @@ def test_an_agent_gets_there_and_answers(there, tmp_path):
         )
     # the link, which a flash replaces
     assert f'ExecStart="{there}/current/agent" "run"' in said.stdout
+
+
+def test_drivers_travel_and_those_that_are_gone_are_removed(there, tmp_path):
+    folder = tmp_path / "agent"
+    project(folder, "1.0.0", TOOLS)
+    (folder / "sensor.py").write_text('def read():\n    return "read"\n')
+    drivers.add(str(folder / "sensor.py"), str(folder))
+    (folder / "sensor.py").unlink()
+    (folder / "tools.py").write_text(
+        'import sensor\n\n\ndef look() -> str:\n    """Look."""\n    return sensor.read()\n'
+    )
+    (folder / "reflex.toml").write_text(
+        '[[rule]]\nwhen = "*"\ncall = "look"\narguments = {}\nthen = [{ say = "{result}" }]\n'
+    )
+    assert flashed(folder)["written"] and (there / "a/drivers/sensor.py").exists()
+    said = subprocess.run(
+        ["ssh", "pi", "cd; clawlite/agent/current/agent ask hello"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert said.stdout == "read\n", said
+    (folder / "tools.py").write_text(TOOLS)
+    for slot in ("b", "a"):  # one after the other
+        (folder / "reflex.toml").write_text(f'[[rule]]\nwhen = "*"\nsay = "{slot}"\n')
+        assert flashed(folder)["slot"] == slot
+        assert not (there / slot / "drivers/sensor.py").exists()
 
 
 def test_only_what_changed_travels_and_what_runs_is_not_touched(there, tmp_path):
