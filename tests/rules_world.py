@@ -63,6 +63,7 @@ def project(
     settings: str = "",
     more_tools=(),
     more_code: str = "",
+    tools_py: str = TOOLS,
     **more,
 ):
     """Write and load an agent with the reflex file *rules*; *more*: of its spec."""
@@ -115,7 +116,7 @@ def project(
     )
     (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n' + settings + PINS)
     (folder / "reflex.toml").write_text(rules)
-    (folder / "tools.py").write_text(TOOLS + more_code)
+    (folder / "tools.py").write_text(tools_py + more_code)
     return manifest.load(folder)
 
 

@@ -87,10 +87,6 @@ FILES = {
     ("doctor/doctor_agent.py", "db"): "sqlite3",
     ("net/gateway_client.py", "self._connection"): RECORDS["connection"],
     ("io/stdio.py", "sys"): "the interpreter's",
-    (
-        "rules/rules.py",
-        "self.engine",
-    ): "what a process does with its rules, in two files",
     ("memory/jsonl.py", "self._log"): "the size of its own file",
     ("runtime/call_journal.py", "self._log"): "the same",
     ("terminal/line_editor.py", "self.row"): "the row of this line alone",

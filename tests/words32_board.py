@@ -49,6 +49,7 @@ def ready(path: str):
                 '{"networks": [{"ssid": "Garden", "password": "rose-rose"}], "country": "DE"}'
             )
         device.wifi = Wifi(networks, device)
+        device.beside += (device.wifi,)
         device.wifi.tick(device.now_ms())
     except ImportError:
         pass

@@ -131,7 +131,7 @@ ABILITIES = (
     Ability("process"),
     Ability("reflex", board=True),
     Ability("replay", board=True),
-    Ability("rules"),
+    Ability("rules", board=True),
     Ability("services"),
     Ability("shell", tools="shell"),
     Ability("swarm", board=True),

@@ -25,13 +25,13 @@ edges that are handed in.  No clock, no I/O: the same on Linux and on boards, an
 from clawlite.core.base.dialect import const
 from clawlite.core.providers.reflex import is_number
 from clawlite.core.rules import table
-from clawlite.core.rules.conditions import find_false
+from clawlite.core.rules.condition import find_false
 from clawlite.core.rules.schedule import Schedule, Sun, Zone
 
 LATE_S = 60  # a run that is late by this much was missed
 MOST_MADE_UP = 100
 _BACK_S = const(86400)
-_BEHIND_S = const(3600)
+_BEHIND_S = const(3600)  # and so often the running time is kept
 _YEAR_S = const(31622400)
 _FLOOR_S = 1704067200  # 2024-01-01
 _BELIEVED_MS = const(86400000)
@@ -115,6 +115,7 @@ class Engine:
             state["rules"] = {}
         self.active = None  # the ``Run`` that is under way
         self._start_ms = times.up_ms
+        self._ran_s = state.get("ran_s", 0)  # before the start
         self._ahead_s = times.wall_s - times.up_ms // 1000
         seen_s = state.get("wall_s", 0)
         self.is_set = times.wall_s >= _FLOOR_S and times.wall_s >= seen_s - _BEHIND_S
@@ -201,11 +202,14 @@ class Engine:
             self.row(rule.name)["fired"] = True
             self._fire(rule, 0)
 
-    def see_level(self, pin: str, level: int, times):
-        """Take the *level* of a pin, 0 or 1."""
+    def see_level(self, pin: str, level: int, times) -> bool:
+        """Take the *level* of a pin, 0 or 1; return whether it has not lasted for long enough."""
+        settles = False
         for rule in self.rules:
             if rule.kind == table.ON_PIN and rule.trigger[table.WHAT] == pin:
                 self._settle(rule, level, times)
+                settles = settles or rule.level != rule.new_level
+        return settles
 
     def _settle(self, rule, level: int, times):
         """Let *rule* run when its pin has another level that has lasted for its debounce."""
@@ -248,6 +252,9 @@ class Engine:
                 self._look_at_schedule(rule, times.wall_s)
 
     def _look_at_clock(self, times):
+        if self._running_s(times) - self.state.get("ran_s", 0) >= _BEHIND_S:
+            self.state["ran_s"] = self._running_s(times)
+            self._keep(1)
         ahead_s = times.wall_s - times.up_ms // 1000
         was_set = abs(ahead_s - self._ahead_s) > LATE_S
         self._ahead_s = ahead_s
@@ -399,7 +406,7 @@ class Engine:
 
     def _running_s(self, times) -> int:
         """Return the seconds that the agent has run, with those of earlier processes."""
-        return self.state.get("ran_s", 0) + (times.up_ms - self._start_ms) // 1000
+        return self._ran_s + (times.up_ms - self._start_ms) // 1000
 
     def _period(self, most: list, times) -> list:
         """Return [whether it is by the clock, the number of the present period]."""
@@ -435,7 +442,22 @@ class Engine:
             return self._running_s(times) - row["ran_s"]
         return _YEAR_S
 
+    def take_events(self) -> list:
+        """Return the events for the log since the last time."""
+        events, self.events = self.events, []
+        return events
+
+    def note_kept(self):
+        """``state`` has been kept as it is."""
+        self.changed = 0
+
     # -- runs
+
+    def let_run(self, run) -> bool:
+        """Let *run* be the one that has its tool, when no other is; return whether it is."""
+        if self.active is None:
+            self.active = run
+        return self.active is run
 
     def begin(self, run, times, acts: bool):
         """Note that the tool of *run* begins; *acts*: it has side effects."""
@@ -450,7 +472,7 @@ class Engine:
         row.pop("asks", None)
         if acts:
             row["began"] = run.at_s
-        self.state["ran_s"] = self._running_s(times) - (times.up_ms - self._start_ms) // 1000
+        self.state["ran_s"] = self._running_s(times)
         rule.why = ""
         self._keep(2 if acts else 1)
 

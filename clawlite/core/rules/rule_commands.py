@@ -7,7 +7,7 @@ from clawlite.core.base.errors import InvalidParams, InvalidRequest, PolicyDenie
 from clawlite.core.base.printable import escape_line
 from clawlite.core.base.render import call_text, canonical
 from clawlite.core.rules import table
-from clawlite.core.rules.conditions import text_of
+from clawlite.core.rules.condition import text_of
 
 HELP = """  /rules    what it does by itself; /rules next, last, why NAME, on NAME, off NAME
   /readings what it measures by itself"""
@@ -36,7 +36,8 @@ class RuleCommands:
     rules  ``rules.Rules``
     """
 
-    capability, rows = "", ROWS
+    capability = ""
+    rows = ROWS
 
     def __init__(self, rules):
         self._rules = rules

@@ -49,6 +49,9 @@ class Runs:
         if agent.setup.confirm:
             agent.setup.confirm.on_failure.append(self._rest)
 
+    def look_soon(self):
+        """Something has ended; a shell that waits looks again."""
+
     def is_busy(self) -> bool:
         """Return whether a run is under way that waits for nobody."""
         tasks = self.agent.tasks
@@ -71,9 +74,22 @@ class Runs:
             run = engine.next_run(times)
         self._tell_events()
 
+    def _drop_unknown(self):
+        """Forget what is on record of rules that the image has no more; a question or a run of one
+        is told.
+        """
+        rows, known = self.engine.state["rules"], {rule.name for rule in self.engine.rules}
+        for name in [name for name in rows if name not in known]:
+            row = rows.pop(name)
+            if isinstance(row, dict) and (row.get("asks") or row.get("began") is not None):
+                self.tell(
+                    "[rule %s] it is no more in this agent: what it %s"
+                    % (name, "asked is void" if row.get("asks") else "had begun is not known"),
+                    True,
+                )
+
     def _tell_events(self):
-        events, self.engine.events = self.engine.events, []
-        for event in events:
+        for event in self.engine.take_events():
             self.log(event)
             if event["event"] == "rule.off":
                 self.tell("[rule %s] it is off now: %s" % (event["rule"], event["reason"]), True)
@@ -127,6 +143,7 @@ class Runs:
             self.log({"event": "reading.back", "reading": record[table.NAME]})
         known["wrong"] = wrong
         self.engine.sample(number, value, times)
+        self.look_soon()
         if value is not None and self.engine.is_set:
             self.keep_sample(record[table.NAME], times.wall_s, value)
 
@@ -179,7 +196,7 @@ class Runs:
                 for name, value in rule[table.ARGUMENTS]
             }
         if left_s is None:
-            self.engine.active = run
+            self.engine.let_run(run)
         act = Act(
             agent.setup,
             run,
@@ -227,12 +244,11 @@ class Runs:
             since_s = times.wall_s if self.engine.is_set else 0
             self.engine.ask(run, [self.agent.image.id, since_s, approval.timeout_s, arguments])
             self.save(True)
+        self.look_soon()
 
     def _resume(self, run) -> bool:
         """Let *run*, which was approved, be the one that runs, when no other does."""
-        if self.engine.active is None:
-            self.engine.active = run
-        return self.engine.active is run
+        return self.engine.let_run(run)
 
     def _note_begin(self, run, acts: bool) -> bool:
         """Put on record that the tool of *run* begins; return whether that is done."""
@@ -245,6 +261,7 @@ class Runs:
 
     def _end(self, run, act, result, error):
         """Say what comes after the call of *run*, and put its end on record."""
+        self.look_soon()
         if error and not isinstance(error, ClawError):
             error = unexpected(error)
         if error and self._is_cut(error):

@@ -57,6 +57,7 @@ PARTS = {
     "tls": Part("secure", "https"),
     "reflex": Part("reflex"),
     "replay": Part("replay"),
+    "rules": Part("rules", "rules"),
     "skills": Part("skill skillturn"),
     "memory": Part("stores conversation memories"),
 }

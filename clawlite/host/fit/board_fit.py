@@ -34,9 +34,6 @@ _INSTEAD = {
     "tool-providers": "write them as plain functions of tools.py",
     "mcp": 'let a gateway call it: mode = "mediated" under [mcp.NAME], and [gateway]',
 }
-_NEEDS = {
-    "rules": "it has readings, or rules that begin by themselves, which %s cannot run yet",
-}
 _ABILITIES = set(typing.get_args(Ability)) - {"http", "https", "process"}
 
 
@@ -251,8 +248,7 @@ def _abilities(manifest, board: Profile, known: list, problems: Problems) -> Non
                 problems.add(
                     place,
                     path,
-                    _NEEDS.get(ability, f"this needs {ability}, which %s does not have")
-                    % board.name,
+                    f"this needs {ability}, which {board.name} does not have",
                     hint=hint,
                 )
 

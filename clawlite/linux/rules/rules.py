@@ -157,20 +157,6 @@ class Rules(Runs, stdio.Part):
                 self.engine.restore(name, value, (times.wall_s - at_s) * 1000, times)
         self._drop_unknown()
 
-    def _drop_unknown(self):
-        """Forget what is on record of rules that the image has no more; a question or a run of one
-        is told.
-        """
-        rows, known = self.engine.state["rules"], {rule.name for rule in self.engine.rules}
-        for name in [name for name in rows if name not in known]:
-            row = rows.pop(name)
-            if isinstance(row, dict) and (row.get("asks") or row.get("began") is not None):
-                self.tell(
-                    "[rule %s] it is no more in this agent: what it %s"
-                    % (name, "asked is void" if row.get("asks") else "had begun is not known"),
-                    True,
-                )
-
     def save(self, lasting: bool) -> bool:
         """Write the state; return whether it is on the disk."""
         wrong = self._state.save(lasting)
@@ -178,7 +164,7 @@ class Rules(Runs, stdio.Part):
             self._save_ms = self.now_ms() + TRY_AGAIN_MS
             self.tell("%s. Next: %s." % (wrong, self._state.mend))
             return False
-        self.engine.changed = 0
+        self.engine.note_kept()
         self._save_ms, self._written_ms = 0, self.now_ms()
         return True
 

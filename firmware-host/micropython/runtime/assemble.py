@@ -10,7 +10,7 @@ from clawlite.core.image.image import CONTEXT, GUARD, PINS
 from clawlite.core.image.scan_config import AUDIT as GUARD_AUDIT, AUDIT_DESTINATION
 from jsontext import dumps, loads
 from unload import drop
-from parts import AUDIT, GATEWAY, GUARDS, LAN, LIMITS, LOG, MEMORY, PINS as PINNED, REMOTE
+from parts import AUDIT, GATEWAY, GUARDS, LAN, LIMITS, LOG, MEMORY, PINS as PINNED, REMOTE, RULES
 from stdio import Stdio, is_terminal
 from oom_unwind import load_providers
 
@@ -80,6 +80,11 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         device.meter = Meters(image, folder, device.clock.both).meter
     if MEMORY in having:
         _stores(device, image, folder)
+    if RULES in having:
+        from boardrules import BoardRules
+
+        device.rules = BoardRules(device)
+        device.beside += (device.rules,)
 
 
 def _connect(device, having: set):

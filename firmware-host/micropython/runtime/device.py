@@ -45,6 +45,8 @@ class Device:
     session    None until a record comes;  guarding: scans texts (guarding.py), or None
     net        reaches providers: net.Net, or uplink.Uplink, which is ``uplink``, too
     swarm      ``swarmstop.SwarmStop`` or ``swarmmember.SwarmMember``, or None
+    rules      ``boardrules.BoardRules``, or None
+    beside     tuple of parts beside the loop: ``tick(now_ms)``, ``deadline()``
     before     list of parts that see an effect first: ``take(effect)`` returns whether it is done
     watchdog_ms  set by boot/bootwindow.py: how long the loop may stand still
     short      how many rounds of the loop in a row ran out of memory
@@ -63,7 +65,8 @@ class Device:
     conditions = ()
     pins = log = console = guarding = session = net = uplink = swarm = watchdog = wifi = code = (
         doing
-    ) = heard = _asked = None
+    ) = heard = rules = _asked = None
+    beside = ()
     watchdog_ms = short = 0
     _open = False
 
@@ -94,6 +97,8 @@ class Device:
     def new_session(self):
         """Return a new session; a member of a swarm has its own kind (swarmmember.py)."""
         session = self.swarm and self.swarm.new_session()
+        if not session and self.rules:
+            session = self.rules.new_session()
         if session:
             return session
         from clawlite.core.protocol.session import Session
@@ -231,21 +236,20 @@ class Device:
             self.session.tick(now)
         if self.net:
             self.net.tick()
-        if self.wifi:
-            self.wifi.tick(now)
+        for part in self.beside:
+            part.tick(now)
         self.settle()
         self.stdio.pump()
         if self.code is not None:
             return
         wait = -1
-        for at in (
+        for at in [
             self.agent.deadline(),
             self.session.deadline() if self.session else None,
             self.handlers.deadline(),
             self.stdio.deadline(),
             self.net.deadline() if self.net else None,
-            self.wifi.deadline() if self.wifi else None,
-        ):
+        ] + [part.deadline() for part in self.beside]:
             if at is not None and (wait < 0 or at - self.clock.now < wait):
                 wait = at - self.clock.now if at > self.clock.now else 0
         if self.watchdog:

@@ -24,7 +24,7 @@ from clawlite.core.image.scan_config import (
 
 NAMES = (
     "oauth2 remote gateway lan limits tls pins log guard leaks injection memory skills audit "
-    "secrets reflex replay"
+    "secrets rules reflex replay"
 )  # and the codecs of APIs, which host/firmware/firmware.py enters
 (
     OAUTH2,
@@ -42,12 +42,13 @@ NAMES = (
     SKILLED,
     AUDIT,
     SECRETS,
+    RULES,
     REFLEX,
     REPLAY,
-) = range(17)  # from REFLEX on as in core/providers/provider_order.py: 1 replay, 2 and up the APIs
+) = range(18)  # from REFLEX on as in core/providers/provider_order.py: 1 replay, 2 and up the APIs
 
 # The abilities that each bring a part: one text, since MicroPython keeps every short one.
-_WANTED = "audit gateway guard http https lan log memory pins"
+_WANTED = "audit gateway guard http https lan log memory pins rules"
 _MOST = 512  # bytes of the file
 # positions in a row of PROVIDERS (clawlite/host/image/image.cddl), and a value of _AUTH
 _API, _AUTH = 1, 7
@@ -58,7 +59,7 @@ def parts(image) -> set:
     """Return the numbers of the parts.  Raises ``ImageError`` when a section has another shape."""
     found, wanted = set(), image.requires
     for name, number in zip(
-        _WANTED.split(), (AUDIT, GATEWAY, GUARDS, REMOTE, REMOTE, LAN, LOG, MEMORY, PINS)
+        _WANTED.split(), (AUDIT, GATEWAY, GUARDS, REMOTE, REMOTE, LAN, LOG, MEMORY, PINS, RULES)
     ):
         if name in wanted:
             found.add(number)
@@ -83,6 +84,8 @@ def parts(image) -> set:
             and image.section(NETWORK)[NETWORK_GATEWAY][GATEWAY_IS_SECURE]
         ):
             found.add(TLS)
+        if RULES in found:
+            found.add(REFLEX)  # it compares values
         if image.size_of(SKILLS):
             found.add(SKILLED)
         for number in image.agent.providers:

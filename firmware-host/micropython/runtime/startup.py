@@ -48,5 +48,6 @@ def _join(device):
     except (OSError, ImportError):
         return
     device.wifi = Wifi(path, device)
+    device.beside += (device.wifi,)
     device.wifi.tick(device.now_ms())
     device.conditions += (device.wifi.about,)

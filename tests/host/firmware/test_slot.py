@@ -60,6 +60,9 @@ DOORS = {
     ("taking", "remote"): "a number of 2 or more, not behind a gateway",
     ("taking", "request"): "the same",
     ("taking", "replay"): "its number",
+    ("assemble", "rules"): "requires rules",
+    ("rules", "reflex"): "parts.py adds it",
+    ("samplehours", "reflex"): "the same",
 }
 
 

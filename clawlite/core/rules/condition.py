@@ -15,7 +15,7 @@ def find_false(conditions: list, values: dict, ages: dict, minute) -> str:
     """
     for condition in conditions:
         found = find_value(condition, values, ages, minute)
-        if not holds(condition, found):
+        if not is_met(condition, found):
             return "%s does not hold: %s" % (
                 text_of(condition),
                 "there is no value" if found is None else "it is %s" % show(condition, found),
@@ -30,7 +30,7 @@ def find_value(condition: list, values: dict, ages: dict, minute):
     return ages.get(condition[1]) if condition[0] == AGE else values.get(condition[0])
 
 
-def holds(condition: list, value) -> bool:
+def is_met(condition: list, value) -> bool:
     """Return whether *condition* holds for *value*; False for a value that is missing."""
     if value is None:
         return False

@@ -1,0 +1,160 @@
+"""The readings and rules of a board, beside its loop: what clawlite/linux/rules is on Linux.
+
+1. The loop calls ``tick``.  Between two times at which something is due only pins are looked at,
+   every _PINS_MS: a shorter level than that is no edge.
+2. What must survive is in flash before a tool with side effects begins (rulestate.py); what only
+   saves work is written once in _SAVE_MS, because flash wears out.
+3. Samples wait in memory, and are written together (samplefiles.py).
+4. Flash that is full or worn is told once.  No tool with side effects begins for a rule until its
+   beginning can be put on record; all else goes on.
+"""
+
+from clawlite.core.base.dialect import const
+from clawlite.core.base.effect import TELL
+from clawlite.core.base.printable import escape_ends
+from clawlite.core.rules import table
+from clawlite.core.rules.engine import Engine, Times
+from clawlite.core.rules.runs import Runs
+
+_SAVE_MS = const(600000)
+_AGAIN_MS = const(60000)
+_PINS_MS = const(20)
+_LEVEL = const(1)  # of a pin that is looked at
+_SETTLES = const(2)
+
+
+class BoardRules(Runs):
+    """All readings and rules of the agent of *device* (device.py)."""
+
+    owner = ""  # no other process runs them
+
+    def __init__(self, device):
+        super().__init__(device.agent, device.image.section(table.SECTION))
+        self._device, self.now_ms = device, device.now_ms
+        self.path = device.folder + "/rules"
+        self.marks = {}  # of what is in flash (rulestate.py)
+        self.samples = None  # ``samplefiles.Waiting``, once something is to be kept
+        self._pins = []  # [name, level, whether it settles]
+        self._due_ms = self._save_ms = 0
+        self._is_told = False  # that flash fails
+        device.agent.commands.append(self._command)
+
+    # -- the loop
+
+    def tick(self, now_ms: int):
+        """Look at what is due, and begin it."""
+        if not self.agent.is_ready:
+            return
+        if self.engine is None:
+            self._open()
+        if self._pins:
+            self._look_at_pins()
+        if now_ms < self._due_ms:
+            return
+        engine, times = self.engine, self.times()
+        engine.poll(times)
+        if engine.changed == 2:
+            self.save(True)
+        self._begin_due(times)
+        if engine.changed and now_ms >= self._save_ms:
+            self.save(False)
+        if self.samples:
+            self.samples.write(self, times.wall_s)
+        wait_ms = engine.wait_ms(times)
+        self._due_ms = now_ms + (_SAVE_MS if wait_ms is None else wait_ms)
+
+    def deadline(self):
+        """Return the monotonic ms at which ``tick`` has something to do."""
+        if not self.agent.is_ready:
+            return None
+        return min(self._due_ms, self.now_ms() + _PINS_MS) if self._pins else self._due_ms
+
+    def look_soon(self):
+        """Something has ended: what waits for it may be due."""
+        self._due_ms = 0
+
+    def times(self) -> Times:
+        """Return the present; an unset clock counts from 1970, when the board was switched on."""
+        up_ms = self.now_ms()
+        return Times(up_ms, self._device.epoch_s() or up_ms // 1000)
+
+    def _open(self):
+        """Read what survived, and make the engine."""
+        from rulestate import load
+
+        state, damaged = load(self.path, self.marks)
+        del load
+        self.engine = Engine(self.section, state, self.times())
+        self._pins = [[name, None, False] for name in self.engine.pins]
+        if damaged:
+            self.tell(
+                "a part of what was kept of the rules was damaged and is dropped: %s"
+                % ", ".join(damaged)
+            )
+        self._drop_unknown()
+
+    def _look_at_pins(self):
+        for pin in self._pins:
+            try:
+                level = 1 if self.read_pin(pin[0]) else 0
+            except Exception as e:
+                self._pins = []
+                self.tell("rules do not look at pins any more: pin %s: %s" % (pin[0], e))
+                return
+            if level != pin[_LEVEL] or pin[_SETTLES]:
+                pin[_LEVEL] = level
+                pin[_SETTLES] = self.engine.see_level(pin[0], level, self.times())
+                self._due_ms = 0
+
+    # -- what the runs need (core/rules/runs.py)
+
+    def read_pin(self, name: str) -> int:
+        return self._device.pins.read(name)
+
+    def keep_sample(self, name: str, at_s: int, value):
+        if self.samples is None:
+            from samplefiles import Waiting
+
+            self.samples = Waiting(self._device.folder + "/readings", self.section)
+        self.samples.add(name, at_s, value)
+
+    def save(self, lasting: bool) -> bool:
+        """Write what has changed; return whether it is in flash."""
+        from rulestate import keep
+
+        now_ms = self.now_ms()
+        wrong = keep(self.path, self.engine.state, self.marks)
+        if wrong:
+            self._save_ms = now_ms + _AGAIN_MS
+            self.report("what must be kept of the rules", wrong)
+            return False
+        self.engine.note_kept()
+        self._is_told = False
+        self._save_ms = now_ms + _SAVE_MS
+        return True
+
+    def report(self, what: str, wrong: str):
+        """Tell once that *what* cannot be written."""
+        if not self._is_told:
+            self._is_told = True
+            self.tell("%s cannot be written (%s): make room in the flash" % (what, wrong))
+
+    def tell(self, text: str, to_admins: bool = False):
+        """Show *text* at the console."""
+        guard = self.agent.setup.guard
+        self.agent.effects.append((TELL, escape_ends(guard.text(text) if guard else text)))
+
+    # -- people and operators
+
+    def _command(self, words: list):
+        if words[0] not in ("/help", "/rules", "/readings"):
+            return None
+        from clawlite.core.rules.rule_commands import RuleCommands
+
+        return RuleCommands(self).command(words)
+
+    def new_session(self):
+        """Return the operator's session."""
+        from rulesession import RuleSession
+
+        return RuleSession(self.agent, self._device.codecs[0], self)

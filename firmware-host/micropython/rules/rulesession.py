@@ -1,0 +1,36 @@
+"""The operator's session of a board with readings and rules: it answers ``claw.rule.*`` and
+``claw.reading.list``, too (docs/rules.md).  Loaded with the first session.
+"""
+
+from clawlite.core.protocol.method_table import find
+from clawlite.core.protocol.session import Session
+
+
+class RuleSession(Session):
+    """As ``session.Session``; *rules*: ``boardrules.BoardRules``."""
+
+    def __init__(self, agent, loads, rules):
+        super().__init__(agent, loads)
+        self._rules = rules
+
+    def _served(self, method: str) -> list:
+        return self._row(method) or super()._served(method)
+
+    def _other(self, id, method: str, params, reply, now_ms: int):
+        if (
+            not self._open
+            or not self.agent.is_ready
+            or not isinstance(params, dict)
+            or not self._row(method)
+        ):
+            return super()._other(id, method, params, reply, now_ms)
+        from clawlite.core.rules.rule_commands import RuleCommands
+
+        return RuleCommands(self._rules).begin(method, params)
+
+    def _row(self, method: str) -> list:
+        if not method.startswith("claw.r"):
+            return []
+        from clawlite.core.rules.rule_commands import ROWS
+
+        return find(method, ROWS)

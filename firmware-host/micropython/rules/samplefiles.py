@@ -1,0 +1,108 @@
+"""The samples of a board's readings, in the folder ``readings`` of its flash, in whole days (UTC).
+
+    20480       of the day 20480 since 1970: lines [name, first time, [s later, value, ...]]
+    20470.h     of a day that is older: lines [name, day, [[hour, least, mean, most, count], ...]]
+
+1. Samples wait in memory, and are written together at most every _WRITE_S: each time littlefs
+   copies a block of 4 KiB.  What a power cut takes is the last of them.
+2. All readings are kept for as long as the one that is kept longest.  Then a day becomes hours, of
+   the readings that have ``keep_hourly`` (samplehours.py).
+3. Where less than _FREE bytes of flash are free, the oldest days go first.
+"""
+
+import os
+
+from clawlite.core.base.dialect import const
+from clawlite.core.rules import table
+from jsontext import dumps
+
+_WRITE_S = const(600)
+_MOST = const(1024)  # characters that wait
+_FREE = const(65536)
+_DAY = const(86400)
+_SIZE, _BLOCKS = const(0), const(3)  # of statvfs: bytes of a block, and how many are free
+
+
+class Waiting:
+    """Samples that wait.
+
+    path     of the folder
+    section  of the image (core/rules/table.py)
+    """
+
+    def __init__(self, path: str, section: list):
+        self.path, self._texts = path, {}  # name -> [first time, text]
+        self.count, self._write_s = 0, None
+        self.keep_s = max([row[table.KEEP_S] for row in section[table.READINGS]])
+        self.hourly_s = max([row[table.HOURLY_S] for row in section[table.READINGS]])
+        self.hourly = [r[table.NAME] for r in section[table.READINGS] if r[table.HOURLY_S]]
+
+    def add(self, name: str, at_s: int, value):
+        """Take a sample."""
+        known = self._texts.get(name)
+        if known is None:
+            known = self._texts[name] = [at_s, ""]
+        text = "%d,%s," % (at_s - known[0], dumps(value))
+        known[1] += text
+        self.count += len(text)
+
+    def write(self, rules, now_s: int):
+        """Write what waits, when that has waited for long enough; *rules*: ``BoardRules``."""
+        if self._write_s is None or self._write_s > now_s + _WRITE_S:  # or the clock went back
+            self._write_s = now_s + _WRITE_S
+        if not self.count or now_s < self._write_s and self.count < _MOST:
+            return
+        self._write_s = now_s + _WRITE_S
+        try:
+            day = now_s // _DAY
+            self._make_room(rules, day)
+            with open("%s/%d" % (self.path, day), "a") as file:
+                for name in self._texts:
+                    at_s, text = self._texts[name]
+                    file.write("[%s,%d,[%s]]\n" % (dumps(name), at_s, text[:-1]))
+        except OSError as e:
+            rules.report("the samples of readings", str(e))
+        self._texts, self.count = {}, 0
+
+    def _make_room(self, rules, day: int):
+        """Make the folder, end what is old, and keep _FREE bytes free."""
+        folder, _, last = self.path.rpartition("/")
+        if last not in os.listdir(folder):
+            os.mkdir(self.path)
+        names = os.listdir(self.path)
+        if str(day) not in names:
+            self._end_old(rules, names, day)
+        while True:
+            found = os.statvfs(self.path)
+            days = list_days(self.path)
+            if found[_SIZE] * found[_BLOCKS] >= _FREE or not days or days[0][0] >= day:
+                return
+            os.remove("%s/%s" % (self.path, days[0][1]))
+
+    def _end_old(self, rules, names: list, day: int):
+        """Let days that are older than is wanted become hours, or remove them."""
+        old = []
+        for number, name in list_days(self.path):
+            if name.endswith(".h"):
+                if number < day - self.hourly_s // _DAY and str(number) not in names:
+                    os.remove("%s/%s" % (self.path, name))
+            elif number < day - -(-self.keep_s // _DAY):
+                old.append(number)
+        if old:
+            from samplehours import fold
+
+            rules.agent.begin(fold(self.path, old, self.hourly), _ended, rules.now_ms())
+
+
+def _ended(value, error, now_ms: int):
+    """Do nothing: days that could not be ended are ended later."""
+
+
+def list_days(path: str) -> list:
+    """Return [(day, name of its file), ...], the earliest first; none for a missing folder."""
+    try:
+        names = os.listdir(path)
+    except OSError:
+        return []
+    days = [(int(name.split(".")[0]), name) for name in names if name.split(".")[0].isdigit()]
+    return sorted(days)
