@@ -17,10 +17,13 @@ from clawlite.core.base.errors import ClawError, ImageMismatch
 CHIPINFO = 0x8044B401  # GPIO_GET_CHIPINFO_IOCTL
 LINEINFO = 0xC100B405  # GPIO_V2_GET_LINEINFO_IOCTL
 GET_LINE = 0xC250B407  # GPIO_V2_GET_LINE_IOCTL
+SET_CONFIG = 0xC110B40D  # GPIO_V2_LINE_SET_CONFIG_IOCTL
 GET_VALUES = 0xC010B40E  # GPIO_V2_LINE_GET_VALUES_IOCTL
 SET_VALUES = 0xC010B40F  # GPIO_V2_LINE_SET_VALUES_IOCTL
 # GPIO_V2_LINE_FLAG_*
 INPUT, OUTPUT, OPEN_DRAIN, PULL_UP, PULL_DOWN = 1 << 2, 1 << 3, 1 << 6, 1 << 8, 1 << 9
+EDGES = 1 << 4 | 1 << 5  # both of them
+RISING = 1  # GPIO_V2_LINE_EVENT_RISING_EDGE
 OUTPUT_VALUES = 2  # GPIO_V2_LINE_ATTR_ID_OUTPUT_VALUES
 CHIP = struct.Struct("=32s32sI")  # gpiochip_info: name, label, lines
 # gpio_v2_line_info: name, consumer, offset, num_attrs, flags
@@ -28,6 +31,9 @@ INFO = struct.Struct("=32s32sIIQ160x16x")
 # gpio_v2_line_request: offsets, consumer, config (flags, num_attrs, one attribute: id, value,
 # mask), num_lines, event_buffer_size, fd
 REQUEST = struct.Struct("=I252x32sQI20xI4xQQ216xII20xi")
+# gpio_v2_line_config: flags, num_attrs, attributes
+CONFIG = struct.Struct("=QI20x240x")
+EVENT = struct.Struct("=QI36x")  # gpio_v2_line_event: timestamp_ns, id
 VALUES = struct.Struct("=QQ")  # gpio_v2_line_values: bits, mask
 # of the 40-pin header: up to 3 and Zero, 4, 5
 LABELS = (b"pinctrl-bcm2835", b"pinctrl-bcm2711", b"pinctrl-rp1")
@@ -131,7 +137,7 @@ class Chip:
                 "pin %s: GPIO %d is refused: %s" % (name, number, e.strerror),
                 "choose another pin in clawlite.toml",
             ) from None
-        return Line(self._kernel, REQUEST.unpack(data)[-1])
+        return Line(self._kernel, REQUEST.unpack(data)[-1], flags)
 
     def holder(self, number: int) -> str:
         """Return who holds line *number*, in the kernel's words."""
@@ -145,11 +151,21 @@ class Chip:
 
 
 class Line:
-    """One requested line."""
+    """One requested line; *flags* are those of its request."""
 
-    def __init__(self, kernel: Kernel, fd: int):
+    def __init__(self, kernel: Kernel, fd: int, flags: int):
         self._kernel = kernel
-        self._fd = fd
+        self._fd, self._flags = fd, flags
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def note_edges(self):
+        """Let the kernel note its edges, which can be read from its descriptor from now on.  Raises
+        ``OSError``.
+        """
+        data = bytearray(CONFIG.pack(self._flags | EDGES, 0))
+        self._kernel.ioctl(self._fd, SET_CONFIG, data)
 
     def read(self) -> int:
         """Return its level, 0 or 1, as the hardware has it, also of an output."""

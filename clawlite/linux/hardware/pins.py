@@ -16,6 +16,7 @@ from clawlite.core.base.errors import ClawError, SandboxDenied
 from clawlite.core.image.pins import (
     ADC,
     FULL,
+    INPUT,
     KINDS,
     OPEN_DRAIN,
     OUTPUT,
@@ -28,8 +29,6 @@ from clawlite.core.turns.handlers import Handlers
 
 _KIND, _NUMBER, _HELD, _SETTLE_MS = range(4)  # positions in a pin of the bank
 _DRIVEN = (OUTPUT, PWM, OPEN_DRAIN)
-
-_LOOK_S = 0.001  # between two looks at a level that settles
 
 
 def bank_of(rows: list, now_ms):
@@ -106,16 +105,23 @@ class Pins:
         """Return (the value of a pin that *level* was written to, whether that may be so).  Only a
         plain output must have its level, after its settle time at the latest.
         """
-        kind, _, held, settle_ms = self._pin(name)
-        until = time.monotonic() + settle_ms / 1000
+        kind, _, held, left_ms = self._pin(name)
         found = held.read()
         while kind == OUTPUT and found != level:
-            left_s = until - time.monotonic()
-            if left_s <= 0:
+            if left_ms <= 0:
                 return found, False
-            time.sleep(min(left_s, _LOOK_S))
+            # each ms is a look: on a busy machine a sleep is longer, and the looks are as many
+            time.sleep(0.001)
+            left_ms -= 1
             found = held.read()
         return found, True
+
+    def lines(self, names: list) -> dict:
+        """Return {name: ``gpio.Line``} of those of *names* that are inputs."""
+        inputs = (INPUT, PULL_UP, PULL_DOWN)
+        return {
+            name: self._pins[name][_HELD] for name in names if self._pins[name][_KIND] in inputs
+        }
 
     def describe(self) -> list:
         """Return [{name, pin, kind, value}, ...] in the image's order."""

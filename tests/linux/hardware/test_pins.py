@@ -479,15 +479,19 @@ READER = r"""#include <stdio.h>
 #include <linux/gpio.h>
 int main(void) {
     struct gpio_v2_line_request r; struct gpio_v2_line_info i; struct gpio_v2_line_values v; struct gpiochip_info c;
+    struct gpio_v2_line_config f; struct gpio_v2_line_event e;
     if (read(0, &r, sizeof r) != sizeof r || read(0, &i, sizeof i) != sizeof i || read(0, &v, sizeof v) != sizeof v || read(0, &c, sizeof c) != sizeof c) return 1;
-    printf("%u %u %u %u %u\n", (unsigned) GPIO_GET_CHIPINFO_IOCTL, (unsigned) GPIO_V2_GET_LINEINFO_IOCTL, (unsigned) GPIO_V2_GET_LINE_IOCTL,
+    if (read(0, &f, sizeof f) != sizeof f || read(0, &e, sizeof e) != sizeof e) return 1;
+    printf("%u %u %u %u %u %u\n", (unsigned) GPIO_V2_LINE_SET_CONFIG_IOCTL, (unsigned) GPIO_GET_CHIPINFO_IOCTL, (unsigned) GPIO_V2_GET_LINEINFO_IOCTL, (unsigned) GPIO_V2_GET_LINE_IOCTL,
            (unsigned) GPIO_V2_LINE_GET_VALUES_IOCTL, (unsigned) GPIO_V2_LINE_SET_VALUES_IOCTL);
-    printf("%d %d %d %d %d\n", (int) GPIO_V2_LINE_FLAG_INPUT, (int) GPIO_V2_LINE_FLAG_OUTPUT, (int) GPIO_V2_LINE_FLAG_BIAS_PULL_UP,
+    printf("%d %d %d %d %d %d %d %d\n", (int) (GPIO_V2_LINE_FLAG_EDGE_RISING | GPIO_V2_LINE_FLAG_EDGE_FALLING), (int) GPIO_V2_LINE_EVENT_RISING_EDGE,
+           (int) GPIO_V2_LINE_FLAG_OPEN_DRAIN, (int) GPIO_V2_LINE_FLAG_INPUT, (int) GPIO_V2_LINE_FLAG_OUTPUT, (int) GPIO_V2_LINE_FLAG_BIAS_PULL_UP,
            (int) GPIO_V2_LINE_FLAG_BIAS_PULL_DOWN, (int) GPIO_V2_LINE_ATTR_ID_OUTPUT_VALUES);
     printf("%u %s %llu %u %u %llu %llu %u %u %d\n", r.offsets[0], r.consumer, (unsigned long long) r.config.flags, r.config.num_attrs,
            r.config.attrs[0].attr.id, (unsigned long long) r.config.attrs[0].attr.values, (unsigned long long) r.config.attrs[0].mask, r.num_lines, r.event_buffer_size, r.fd);
     printf("%s %s %u %u %llu\n", i.name, i.consumer, i.offset, i.num_attrs, (unsigned long long) i.flags);
     printf("%llu %llu %s %s %u\n", (unsigned long long) v.bits, (unsigned long long) v.mask, c.name, c.label, c.lines);
+    printf("%llu %u %llu %u\n", (unsigned long long) f.flags, f.num_attrs, (unsigned long long) e.timestamp_ns, e.id);
     return read(0, &r, 1) != 0; }
 """  # noqa: E501
 
@@ -504,6 +508,8 @@ def test_what_is_packed_is_what_the_kernels_header_reads(tmp_path):
         + gpio.INFO.pack(b"GPIO17", b"other", 17, 3, 9)
         + gpio.VALUES.pack(1, 5)
         + gpio.CHIP.pack(b"gpiochip0", b"pinctrl-rp1", 54)
+        + gpio.CONFIG.pack(gpio.INPUT | gpio.EDGES, 0)
+        + gpio.EVENT.pack(1234567890123, 2)
     )
     lines = (
         subprocess.run([str(tmp_path / "t")], input=packed, capture_output=True, check=True)
@@ -511,6 +517,7 @@ def test_what_is_packed_is_what_the_kernels_header_reads(tmp_path):
         .splitlines()
     )
     assert list(map(int, lines[0].split())) == [
+        gpio.SET_CONFIG,
         gpio.CHIPINFO,
         gpio.LINEINFO,
         gpio.GET_LINE,
@@ -518,6 +525,9 @@ def test_what_is_packed_is_what_the_kernels_header_reads(tmp_path):
         gpio.SET_VALUES,
     ]
     assert list(map(int, lines[1].split())) == [
+        gpio.EDGES,
+        gpio.RISING,
+        gpio.OPEN_DRAIN,
         gpio.INPUT,
         gpio.OUTPUT,
         gpio.PULL_UP,
@@ -528,4 +538,5 @@ def test_what_is_packed_is_what_the_kernels_header_reads(tmp_path):
         "17 clawlite pump 8 1 2 1 1 1 0 -1",
         "GPIO17 other 17 3 9",
         "1 5 gpiochip0 pinctrl-rp1 54",
+        "52 0 1234567890123 2",
     ]
