@@ -21,6 +21,7 @@ from clawlite.linux.channels.channels import Channels
 from clawlite.linux.files.files import image_of
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.rules.rules import Rules
+from clawlite.linux.runtime.optional_parts import make_rehearsal
 
 EPOCH_S = 1_800_000_000  # 2027-01-15 08:00 UTC
 ALLOW = [{"id": "all", "action": "allow", "scope": "all"}]
@@ -167,7 +168,7 @@ class World:
                 None,
                 True,
             )
-        self.commands = commands_of(self.rules)
+        self.commands = commands_of(self.rules, make_rehearsal(self.rules))
         self.agent.start(self.ms)
         self.poll()
 

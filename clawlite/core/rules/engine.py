@@ -103,12 +103,13 @@ class Engine:
     state    dict of an earlier process, or {}; it is changed in place
     Attributes: ``readings``, ``rules``: in the image's order; ``is_set``: the clock is believed;
     ``changed``: 0, 1 when ``state`` should be kept, 2 when at once; ``events``: for the log, taken
-    by the shell.
+    by the shell; ``edges``: [pin, level] of levels that have lasted, likewise.
     """
 
     def __init__(self, section: list, state: dict, times):
         self.zone = Zone(section[table.CLOCK][table.CHANGES])
         self.state, self.events, self.changed = state, [], 0
+        self.edges = []
         self.readings = [Reading(record, times.up_ms) for record in section[table.READINGS]]
         self.rules = [Rule(record) for record in section[table.RULES]]
         if not isinstance(state.get("rules"), dict):
@@ -215,15 +216,23 @@ class Engine:
         """Let *rule* run when its pin has another level that has lasted for its debounce."""
         if rule.level is None:
             rule.level = rule.new_level = level
+        self._take_level(rule, times)  # it may have lasted for long enough until now
         if level != rule.new_level:
             rule.new_level, rule.since_ms = level, times.up_ms
-        if (
-            rule.level != rule.new_level
-            and times.up_ms - rule.since_ms >= rule.trigger[table.DEBOUNCE_MS]
-        ):
+            self._take_level(rule, times)
+
+    def _take_level(self, rule, times):
+        level = rule.new_level
+        if level != rule.level and times.up_ms - rule.since_ms >= rule.trigger[table.DEBOUNCE_MS]:
             rule.level = level
+            self.edges.append([rule.trigger[table.WHAT], level])
             if rule.trigger[table.EDGES] >> level & 1:
                 self._fire(rule, 0)
+
+    def take_edges(self) -> list:
+        """Return the levels that have lasted since the last time: [pin, level], ..."""
+        edges, self.edges = self.edges, []
+        return edges
 
     @property
     def pins(self) -> list:
@@ -591,6 +600,8 @@ class Engine:
                     waits.append(1000)
                 else:
                     waits.append((rule.next_s - times.wall_s) * 1000)
+            if rule.kind == table.ON_PIN and rule.level != rule.new_level:
+                waits.append(rule.since_ms + rule.trigger[table.DEBOUNCE_MS] - times.up_ms)
             if rule.since_ms is not None and rule.kind == table.ON_READING:
                 waits.append(rule.since_ms + rule.trigger[table.FOR_MS] - times.up_ms)
             if self.active is None and self.row(rule.name).get("queue"):

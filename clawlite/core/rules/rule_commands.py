@@ -10,6 +10,7 @@ from clawlite.core.rules import table
 from clawlite.core.rules.condition import text_of
 
 HELP = """  /rules    what it does by itself; /rules next, last, why NAME, on NAME, off NAME
+  /rehearse NAME  what that rule would have done by now, with the readings on record
   /readings what it measures by itself"""
 ROWS = """
 rule.list     ready  rules  -  -
@@ -21,9 +22,9 @@ reading.list  ready  rules  -  -
 _MAX_REASON = 1000
 
 
-def commands_of(rules):
+def commands_of(rules, rehearses=None):
     """Return the ``RuleCommands`` of *rules*, which the console of its agent asks from now on."""
-    made = RuleCommands(rules)
+    made = RuleCommands(rules, rehearses)
     rules.agent.commands.append(made.command)
     if rules.agent.setup.channels:
         rules.agent.setup.channels.add_command(made.command)
@@ -33,14 +34,16 @@ def commands_of(rules):
 class RuleCommands:
     """The commands and methods of one agent: also a group of ``group_session.GroupSession``.
 
-    rules  ``rules.Rules``
+    rules      ``runs.Runs``
+    rehearses  function(name) -> lines that say what the rule would have done; None: none here
     """
 
     capability = ""
     rows = ROWS
 
-    def __init__(self, rules):
+    def __init__(self, rules, rehearses=None):
         self._rules = rules
+        self._rehearses = rehearses
 
     # -- commands
 
@@ -48,8 +51,10 @@ class RuleCommands:
         """Return the lines that answer a command, None for a command of others."""
         if words[0] == "/help":
             return [HELP]
-        if words[0] not in ("/rules", "/readings"):
+        if words[0] not in ("/rules", "/readings", "/rehearse"):
             return None
+        if words[0] == "/rehearse" and self._rehearses is None:
+            return ["clawlite rehearse --readings FILE plays rules on a computer."]
         if self._rules.engine is None:
             return [
                 "The rules of this agent run in %s."
@@ -58,12 +63,13 @@ class RuleCommands:
         if words[0] == "/readings":
             return self._list_readings()
         what, name = (words[1:] + ["", ""])[:2]
+        if words[0] == "/rehearse":
+            return self._rehearse(what)
         if what == "why" and name == "not" and len(words) > 3:
             name = words[3]
         if what in ("on", "off", "why") and name:
             if name not in self._names:
-                known = ", ".join(self._names) or "none"
-                return ["There is no rule %s; rules here: %s." % (escape_line(name, 40), known)]
+                return self._refuse_name(name)
             if what == "why":
                 return self._explain(name)
             if not is_admin:
@@ -73,6 +79,15 @@ class RuleCommands:
         if what in ("", "next", "last"):
             return self._list_rules(what)
         return ["/rules, /rules next, /rules last, /rules why NAME, /rules on NAME or off NAME"]
+
+    def _refuse_name(self, name: str) -> list:
+        known = ", ".join(self._names) or "none"
+        return ["There is no rule %s; rules here: %s." % (escape_line(name, 40), known)]
+
+    def _rehearse(self, name: str) -> list:
+        if not name:
+            return ["/rehearse NAME; rules here: " + (", ".join(self._names) or "none")]
+        return self._rehearses(name) if name in self._names else self._refuse_name(name)
 
     @property
     def _names(self) -> list:

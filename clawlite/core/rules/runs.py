@@ -104,6 +104,11 @@ class Runs:
                 self._looks_at_pins = False
                 self.tell("rules do not look at pins any more: pin %s: %s" % (name, e), True)
                 return
+        for pin, level in self.engine.take_edges():
+            self.keep_edge(pin, level, times)
+
+    def keep_edge(self, pin: str, level: int, times):
+        """Keep that *pin* has a new level, for a rehearsal: a board does not."""
 
     def _read(self, number: int):
         record = self.section[table.READINGS][number]

@@ -9,8 +9,6 @@ import time
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.instant import from_iso8601
-from clawlite.core.base.printable import escape_line, escape_name
-from clawlite.core.base.render import call_text
 from clawlite.core.rules import table
 from clawlite.linux.admin.commands import BadUsage
 from clawlite.linux.admin.trace import mending, open_image_of
@@ -22,17 +20,16 @@ from clawlite.linux.io.printing import print_line
 _SINCE = re.compile(r"([0-9]{1,6})(m|h|d|w)")
 _UNITS = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
 _ANSWERS = {"approved": True, "denied": False}
-NOTHING_ACTS = "Nothing acted, and what an act would have changed is not simulated."
 
 
 def show(manifest, since: str, readings, answer, as_json: bool) -> int:
     """Show what the rules would have done; return the exit code.  Raises ``ClawError``.
 
     since     how long ago it begins, "2d"
-    readings  a file of samples, or None: those of this machine
+    readings  a file of samples, edges and answers, or None: those of this machine
     answer    "yes" or "no" to each question; None: as it is on record
     """
-    from clawlite.linux.rules.rehearsal import Rehearsal
+    from clawlite.linux.rules.rehearsal import Rehearsal, lines_of
     from clawlite.linux.rules.samples import Samples
 
     found = _SINCE.fullmatch(since)
@@ -47,23 +44,35 @@ def show(manifest, since: str, readings, answer, as_json: bool) -> int:
         )
     folder = files.state_folder(image.agent.name)
     to_s = int(time.time())
+    long_s, samples, edges, answers = int(found[1]) * _UNITS[found[2]], [], [], []
     if readings:
-        samples = read_samples(readings)
-        to_s = samples[-1][0] + 1 if samples else to_s
+        samples, edges, answers = read_record(readings)
+        ends = [rows[-1][0] for rows in (samples, answers) if rows]
+        ends += [at_ms // 1000 for at_ms, _, _ in edges[-1:]]
+        to_s = max(ends) + 1 if ends else to_s
     else:
         kept = Samples(folder, {})
-        samples = kept.since(to_s - int(found[1]) * _UNITS[found[2]]) if kept.exists() else []
+        if kept.exists():
+            samples, edges = kept.since(to_s - long_s), kept.spread_edges(to_s - long_s)
         kept.close()
-    from_s = to_s - int(found[1]) * _UNITS[found[2]]
+    from_s = to_s - long_s
     samples = [sample for sample in samples if sample[0] >= from_s]
+    edges = [edge for edge in edges if edge[0] >= from_s * 1000]
+    answers = sorted(answers + _recorded_answers(folder, from_s))
     is_yes = None if answer is None else answer == "yes"
-    played = Rehearsal(image, samples, from_s, to_s, _recorded_answers(folder, from_s), is_yes)
+    played = Rehearsal(image, samples, from_s, to_s, answers, is_yes, edges)
     played.play()
-    pins = [r[table.NAME] for r in section[table.RULES] if r[table.TRIGGER][0] == table.ON_PIN]
+    known = {pin for _, pin, _ in edges}
+    pins = [
+        rule[table.NAME]
+        for rule in section[table.RULES]
+        if rule[table.TRIGGER][table.KIND] == table.ON_PIN
+        and rule[table.TRIGGER][table.WHAT] not in known
+    ]
     if as_json:
         print(document(_as_json(played, from_s, to_s, len(samples), pins)))
     else:
-        print_line(*_lines(played, from_s, to_s, len(samples), pins))
+        print_line(*lines_of(played, from_s, to_s, len(samples), pins))
     return 0
 
 
@@ -79,38 +88,11 @@ def _as_json(played, from_s: int, to_s: int, samples: int, pins: list) -> dict:
     }
 
 
-def _lines(played, from_s: int, to_s: int, samples: int, pins: list) -> list:
-    lines = ["%s to %s, %d samples" % (iso8601(from_s), iso8601(to_s), samples)]
-    for run in played.runs:
-        called = call_text(run["tool"] or "?", run["arguments"] or {})
-        why = {"ok": "would run", "denied": "asks, and is denied", "expired": "asks"}
-        said = why.get(run["status"], run["status"])
-        if run["approval"] == "approved":
-            said = "asks, is approved, and would run"
-        by = " (rule %s)" % escape_name(run["rule_id"]) if run["rule_id"] else ""
-        values = ", ".join("%s=%s" % (name, run["values"][name]) for name in run["values"])
-        lines.append(
-            "%s  %s: %s %s%s%s"
-            % (
-                iso8601(run["at"]),
-                escape_name(run["rule"]),
-                escape_line(called, 200),
-                said,
-                by,
-                "; " + escape_line(values, 200) if values else "",
-            )
-        )
-    for name in sorted(played.skipped):
-        for reason in sorted(played.skipped[name]):
-            lines.append("%s left out: %s" % (escape_name(name), escape_line(reason, 200)))
-    if pins:
-        lines.append("Not played, because edges are not recorded: %s" % ", ".join(pins))
-    return [*lines, NOTHING_ACTS]
-
-
-def read_samples(path: str) -> list:
-    """Return [(at_s, reading, value), ...] of a file of lines {"at", "reading", "value"}."""
-    samples = []
+def read_record(path: str) -> tuple:
+    """Return (samples, edges, answers) of a file of lines: [(at_s, reading, value), ...],
+    [(at_ms, pin, level), ...], [(at_s, tool, is approved), ...], each the earliest first.
+    """
+    found = [], [], []
     with mending("the readings cannot be read"):
         with open(path, "rb", opener=open_regular) as file:
             lines = file.read().split(b"\n")
@@ -118,21 +100,39 @@ def read_samples(path: str) -> list:
         if not line.strip():
             continue
         try:
-            found = loads(line)
-            at, name, value = found["at"], found["reading"], found["value"]
-        except (ClawError, KeyError, TypeError):
-            at = name = value = None
-        ms = from_iso8601(at) if isinstance(at, str) else None
-        at_s = ms // 1000 if ms is not None else at
-        is_value = isinstance(value, (int, float, str))
-        if type(at_s) is not int or not isinstance(name, str) or not is_value:
+            row = _row(loads(line))
+        except ClawError:
+            row = None
+        if row is None:
             raise ClawError(
-                '%s:%d: expected {"at": "2026-02-20T14:30:00Z", "reading": "soil", "value": 21}'
-                % (path, number),
+                '%s:%d: expected {"at": "2026-02-20T14:30:00Z", "reading": "soil", "value": 21}, '
+                'or instead of the last two "pin": "door", "level": 1, or "tool": "water", '
+                '"approved": true' % (path, number),
                 "mend that line",
             )
-        samples.append((at_s, name, value))
-    return sorted(samples, key=lambda sample: sample[:2])
+        kind, row = row
+        found[kind].append(row)
+    for rows in found:
+        rows.sort(key=lambda row: row[:2] if rows is found[0] else row[0])
+    return found
+
+
+def _row(line):
+    """Return (0, sample), (1, edge) or (2, answer) of a decoded *line*, None for something else."""
+    if not isinstance(line, dict):
+        return None
+    at = line.get("at")
+    ms = from_iso8601(at) if isinstance(at, str) else at * 1000 if type(at) is int else None
+    name = next((line[key] for key in ("reading", "pin", "tool") if key in line), None)
+    if ms is None or not isinstance(name, str):
+        return None
+    if "reading" in line:
+        value = line.get("value")
+        return (0, (ms // 1000, name, value)) if isinstance(value, (int, float, str)) else None
+    if "pin" in line:
+        return (1, (ms, name, int(line["level"]))) if line.get("level") in (0, 1) else None
+    said = line.get("approved")
+    return (2, (ms // 1000, name, said)) if isinstance(said, bool) else None
 
 
 def _recorded_answers(folder: str, from_s: int) -> list:

@@ -1,5 +1,5 @@
 """Pins, analog values and buses of this machine, real or simulated.
 
 Imports: io.
-Used by: runtime, tools.
+Used by: rules, runtime, tools.
 """

@@ -1,6 +1,6 @@
 """A rehearsal: the rules of an image are played against recorded readings, in simulated time,
-through the real engine and the one pipeline.  Nothing acts: what a call would have changed is not
-simulated, and neither are edges of pins, which nobody records.
+through the real engine and the one pipeline; so are the edges of pins.  Nothing acts: what a call
+would have changed is not simulated.
 
 A person's answer comes from the record, when the same tool was approved or denied within the time
 of the question; else nobody answers, unless the rehearsal is told what to answer.
@@ -9,7 +9,10 @@ of the question; else nobody answers, unless the rehearsal is told what to answe
 from clawlite.core.agent.agent import Agent
 from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base import effect as E
+from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import ClawError
+from clawlite.core.base.printable import escape_line, escape_name
+from clawlite.core.base.render import call_text
 from clawlite.core.policy.ledger import CALLS, ENTRY_AMOUNT, ENTRY_KEY, Ledger, add
 from clawlite.core.rules import table
 from clawlite.core.rules.engine import Times
@@ -18,14 +21,55 @@ from clawlite.linux.rules.rules import Rules
 NOT_RUN = "(not run: this is a rehearsal)"
 _FRESH_S = 90  # a sample holds for two periods of its reading, and at least for so long
 MAX_STEPS = 5000000
+HERE_S = 86400  # at the console
+MOST_LINES = 40
+NOTHING_ACTS = "Nothing acted, and what an act would have changed is not simulated."
+
+
+class _Pins:
+    """The levels of pins, as they are on record: in place of ``edges.Edges``.
+
+    edges   [(ms, pin, level), ...], the earliest first
+    now_ms  function -> ms
+    """
+
+    def __init__(self, edges: list, now_ms):
+        self._edges, self._now_ms = edges, now_ms
+        self._at = 0  # the place of the next one
+        self._levels = {}
+        for _, pin, level in edges:  # before the first one, a pin has the other level
+            self._levels.setdefault(pin, 1 - level)
+
+    def value(self, name: str) -> int:
+        return self._levels.get(name, 0)
+
+    def step(self):
+        """Go on to the present, by one edge at most: each level is seen."""
+        at_ms = self.next_ms()
+        if at_ms is not None and at_ms <= self._now_ms():
+            _, pin, self._levels[pin] = self._edges[self._at]
+            self._at += 1
+
+    def next_ms(self):
+        """Return when the next edge comes, or None."""
+        return self._edges[self._at][0] if self._at < len(self._edges) else None
+
+    def read(self) -> list:
+        return []
 
 
 class _Player(Rules):
-    """``Rules`` whose readings come from the record."""
+    """``Rules`` whose readings come from the record.
 
-    def __init__(self, agent, now_ms, times, value_of):
-        super().__init__(agent, now_ms, times, None, None)
+    only  the name of the one rule that is played, or None
+    """
+
+    def __init__(self, agent, now_ms, times, value_of, pins, only):
+        super().__init__(agent, now_ms, times, None, pins.value, pins)
         self._value_of, self._begun = value_of, []
+        if only is not None:
+            rules = [rule for rule in self.section[table.RULES] if rule[table.NAME] == only]
+            self.section = [self.section[table.READINGS], rules, self.section[table.CLOCK]]
 
     def _read(self, number: int):
         self._begun.append(number)
@@ -47,11 +91,23 @@ class Rehearsal:
     from_s, to_s   the time that is played
     answers  [(at_s, tool, is approved), ...] of people, the earliest first
     answer   True or False: what a person answers at once, whatever is on record; or None
+    edges    [(at_ms, pin, level), ...], the earliest first
+    only     the name of the one rule that is played, or None
     ``runs``: [{at, rule, tool, arguments, action, rule_id, status, values}, ...] afterwards;
     ``skipped``: {rule: {reason: count}}; ``said``: [(at_s, text), ...]
     """
 
-    def __init__(self, image, samples: list, from_s: int, to_s: int, answers=(), answer=None):
+    def __init__(
+        self,
+        image,
+        samples: list,
+        from_s: int,
+        to_s: int,
+        answers=(),
+        answer=None,
+        edges=(),
+        only=None,
+    ):
         self._samples = {}
         for at_s, name, value in samples:
             self._samples.setdefault(name, []).append((at_s, value))
@@ -63,7 +119,11 @@ class Rehearsal:
         self._agent = Agent(Setup(image), self._ms)
         self._ledger = Ledger(lambda: (self._ms, self._now_s()), lambda: self._spent)
         self._records = image.section(table.SECTION)[table.READINGS]
-        self._rules = _Player(self._agent, lambda: self._ms, self._times, self._value_of)
+        edges = [(at_ms - from_s * 1000 + 1000, pin, level) for at_ms, pin, level in edges]
+        self._pins = _Pins([edge for edge in edges if edge[0] >= 1000], lambda: self._ms)
+        self._rules = _Player(
+            self._agent, lambda: self._ms, self._times, self._value_of, self._pins, only
+        )
 
     def play(self):
         """Play all of it."""
@@ -73,11 +133,13 @@ class Rehearsal:
             self._rules.poll()
             self._settle()
             self._rules.end_reads()
-            due = [at for at in (self._rules.deadline(), agent.deadline()) if at is not None]
+            due = [self._rules.deadline(), agent.deadline(), self._pins.next_ms()]
+            due = [at for at in due if at is not None]
             due += [at for at in (self._answer_ms(task) for task in agent.waiting) if at]
             self._ms = max(self._ms + 1, min([*due, end_ms]))
             if self._ms >= end_ms:
                 return
+            self._pins.step()
             agent.tick(self._ms)
             for task in list(agent.waiting):
                 self._answer_question(task)
@@ -185,3 +247,50 @@ class Rehearsal:
         elif what in ("rule.skipped", "rule.missed", "rule.off"):
             reasons = self.skipped.setdefault(event["rule"], {})
             reasons[event["reason"]] = reasons.get(event["reason"], 0) + 1
+
+
+def lines_of(played, from_s: int, to_s: int, samples: int, pins: list) -> list:
+    """Return what a rehearsal says to people; *pins*: rules that were not played."""
+    lines = ["%s to %s, %d samples" % (iso8601(from_s), iso8601(to_s), samples)]
+    for run in played.runs:
+        called = call_text(run["tool"] or "?", run["arguments"] or {})
+        why = {"ok": "would run", "denied": "asks, and is denied", "expired": "asks"}
+        said = why.get(run["status"], run["status"])
+        if run["approval"] == "approved":
+            said = "asks, is approved, and would run"
+        by = " (rule %s)" % escape_name(run["rule_id"]) if run["rule_id"] else ""
+        values = ", ".join("%s=%s" % (name, run["values"][name]) for name in run["values"])
+        lines.append(
+            "%s  %s: %s %s%s%s"
+            % (
+                iso8601(run["at"]),
+                escape_name(run["rule"]),
+                escape_line(called, 200),
+                said,
+                by,
+                "; " + escape_line(values, 200) if values else "",
+            )
+        )
+    for name in sorted(played.skipped):
+        for reason in sorted(played.skipped[name]):
+            lines.append("%s left out: %s" % (escape_name(name), escape_line(reason, 200)))
+    if pins:
+        lines.append("Not played, because no edges are on record: %s" % ", ".join(pins))
+    return [*lines, NOTHING_ACTS]
+
+
+def rehearse_here(rules, name: str) -> list:
+    """Return the lines about the rule *name* of *rules* (``Rules``) and the last day: more would
+    hold up the loop.
+    """
+    image, kept, to_s = rules.agent.image, rules.samples, rules.times().wall_s
+    kept.write(to_s, True)
+    from_s = to_s - HERE_S
+    samples, edges = kept.since(from_s), kept.spread_edges(from_s)
+    played = Rehearsal(image, samples, from_s, to_s, (), None, edges, name)
+    try:
+        played.play()
+    except ClawError as e:
+        return [e.message]
+    lines = lines_of(played, from_s, to_s, len(samples), [])
+    return lines if len(lines) <= MOST_LINES else lines[: MOST_LINES - 2] + ["...", lines[-1]]

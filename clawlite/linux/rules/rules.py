@@ -33,8 +33,20 @@ def rules_of(agent, handlers):
 
     handlers  what runs tools; with pins it has ``read_pin``
     """
-    read_pin = getattr(handlers, "read_pin", None)
-    return Rules(agent, stdio.now_ms, _times, state_folder(agent.image.agent.name), read_pin)
+    read_pin, edges = getattr(handlers, "read_pin", None), None
+    names = pins_of(agent.image.section(table.SECTION))
+    if names:
+        from clawlite.linux.hardware.edges import watch_edges
+
+        edges = watch_edges(getattr(handlers, "bank", None), names)
+    folder = state_folder(agent.image.agent.name)
+    return Rules(agent, stdio.now_ms, _times, folder, read_pin, edges)
+
+
+def pins_of(section: list) -> list:
+    """Return the names of the pins that rules of *section* begin with."""
+    triggers = [rule[table.TRIGGER] for rule in section[table.RULES]]
+    return sorted({one[table.WHAT] for one in triggers if one[table.KIND] == table.ON_PIN})
 
 
 def _times() -> Times:
@@ -49,14 +61,16 @@ class Rules(Runs, stdio.Part):
     times     function -> ``engine.Times``
     folder    the state folder of the agent, or None
     read_pin  function(name) -> the value of a pin, or None
+    edges     ``edges.Edges``; None: pins are looked at every few ms
     """
 
     lasts = True
 
-    def __init__(self, agent, now_ms, times, folder, read_pin):
+    def __init__(self, agent, now_ms, times, folder, read_pin, edges=None):
         super().__init__(agent, agent.image.section(table.SECTION))
         self.now_ms, self.times = now_ms, times
-        self._folder, self._read_pin = folder, read_pin
+        self._folder, self._read_pin, self._edges = folder, read_pin, edges
+        self._levels = {}  # of pins, as they were kept last
         self._lock = ProcessLock(folder and os.path.join(folder, "rules"))
         self.owner = ""  # the process that runs the rules when this one does not
         self.engine: Any = None  # ``engine.Engine``, once this process runs them
@@ -67,11 +81,17 @@ class Rules(Runs, stdio.Part):
 
     # -- the loop
 
+    def fileno(self) -> int:
+        return self._edges.fileno() if self._edges else -1
+
     def poll(self):
         """Look at what is due, and begin it."""
+        edges = self._edges.read() if self._edges else ()
         if not self.agent.is_ready or self._is_draining or not self._is_ours():
             return
         engine, times = self.engine, self.times()
+        for age_ms, pin, level in edges:
+            engine.see_level(pin, level, Times(times.up_ms - age_ms, times.wall_s))
         self._see_pins(times)
         engine.poll(times)
         if engine.changed == 2 and self.now_ms() >= self._save_ms:
@@ -88,7 +108,7 @@ class Rules(Runs, stdio.Part):
         if self.engine is None:
             return self._try_ms
         now_ms, wait_ms = self.now_ms(), self.engine.wait_ms(self.times())
-        if self._looks_at_pins:
+        if self._looks_at_pins and not self._edges:
             wait_ms = min(wait_ms or LOOK_AT_PINS_MS, LOOK_AT_PINS_MS)
         at = None if wait_ms is None else now_ms + wait_ms
         if self.engine.changed:
@@ -109,6 +129,9 @@ class Rules(Runs, stdio.Part):
                 self.save(False)
             self.samples.write(self.times().wall_s, True)
             self.samples.close()
+        if self._edges:
+            self._edges.close()
+            self._edges = None
         self._lock.release()
 
     def _is_ours(self) -> bool:
@@ -170,6 +193,11 @@ class Rules(Runs, stdio.Part):
 
     def read_pin(self, name: str):
         return self._read_pin(name)
+
+    def keep_edge(self, pin: str, level: int, times):
+        if self._levels.get(pin) != level and self.engine.is_set:
+            self._levels[pin] = level
+            self.samples.add_edge(pin, times.wall_s, level)
 
     def keep_sample(self, name: str, at_s: int, value):
         self.samples.add(name, at_s, value)

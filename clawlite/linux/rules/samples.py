@@ -2,6 +2,7 @@
 
     sample   reading, at_s, value         as it was read, for ``keep``
     hourly   reading, hour_s, least, mean, most, count      of numbers, for ``keep_hourly``
+    edge     number, pin, at_s, level   of pins that rules begin with, for ``EDGES_S``
 
 Samples wait in memory and are written together, at most once in ``WRITE_S``: each commit wears a
 card.  What a power cut takes is the last of them.  A file that cannot be written is reported once,
@@ -15,6 +16,8 @@ from clawlite.linux.files.files import own_file, print_to_stderr
 
 FILE = "readings.db"
 WRITE_S = 30
+EDGES_S = 7 * 86400
+MOST_EDGES = 100000
 MOST_WAITING = 10000
 _HOUR = 3600
 _TABLES = """
@@ -23,6 +26,8 @@ CREATE TABLE IF NOT EXISTS sample(
 CREATE TABLE IF NOT EXISTS hourly(
     reading TEXT NOT NULL, hour_s INTEGER NOT NULL, least REAL, mean REAL, most REAL,
     count INTEGER, PRIMARY KEY(reading, hour_s)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS edge(
+    number INTEGER PRIMARY KEY, pin TEXT NOT NULL, at_s INTEGER NOT NULL, level INTEGER NOT NULL);
 """
 
 
@@ -37,7 +42,7 @@ class Samples:
         self._path = os.path.join(folder, FILE) if folder else ""
         self._folder, self._keeps = folder, keeps
         self._connection: Any = None
-        self._waiting = []
+        self._waiting, self._edges = [], []
         self._thinned_s = self._written_s = 0
         self._has_reported = False
 
@@ -47,6 +52,33 @@ class Samples:
             value = int(value)
         self._waiting.append((name, at_s, value))
         del self._waiting[:-MOST_WAITING]
+
+    def add_edge(self, pin: str, at_s: int, level: int):
+        """Take a level that a pin has from *at_s* on."""
+        self._edges.append((pin, at_s, level))
+        del self._edges[:-MOST_WAITING]
+
+    def edges_since(self, from_s: int) -> list:
+        """Return [(at_s, pin, level), ...] from *from_s* on, in their order."""
+        rows = self._run(
+            lambda db: db.execute(
+                "SELECT at_s, pin, level FROM edge WHERE at_s >= ? ORDER BY number", (from_s,)
+            )
+        )
+        return list(rows or ())
+
+    def spread_edges(self, from_s: int) -> list:
+        """Return [(at_ms, pin, level), ...] from *from_s* on; those of one second lie in it, one
+        after the other.
+        """
+        rows = self.edges_since(from_s)
+        counts, places, spread = {}, {}, []
+        for at_s, _, _ in rows:
+            counts[at_s] = counts.get(at_s, 0) + 1
+        for at_s, pin, level in rows:
+            place = places[at_s] = places.get(at_s, -1) + 1
+            spread.append((at_s * 1000 + place * 1000 // counts[at_s], pin, level))
+        return sorted(spread, key=lambda edge: edge[0])
 
     def exists(self) -> bool:
         """Return whether an earlier process has kept samples."""
@@ -75,20 +107,27 @@ class Samples:
     def write(self, now_s: int, at_once: bool = False):
         """Write what waits, when it has waited for long enough, and thin out what is old."""
         is_early = 0 <= now_s - self._written_s < WRITE_S
-        if not self._waiting or not self._path or is_early and not at_once:
+        waits = self._waiting or self._edges
+        if not waits or not self._path or is_early and not at_once:
             return
         self._written_s = now_s
-        rows, hour_s = self._waiting, now_s - now_s % _HOUR
+        rows, edges, hour_s = self._waiting, self._edges, now_s - now_s % _HOUR
 
         def change(db):
             db.executemany("INSERT OR REPLACE INTO sample VALUES(?, ?, ?)", rows)
+            db.executemany("INSERT INTO edge(pin, at_s, level) VALUES(?, ?, ?)", edges)
             if hour_s != self._thinned_s:
+                db.execute("DELETE FROM edge WHERE at_s < ?", (now_s - EDGES_S,))
+                db.execute(
+                    "DELETE FROM edge WHERE number <= (SELECT max(number) FROM edge) - ?",
+                    (MOST_EDGES,),
+                )
                 self._thin(db, now_s, hour_s)
             db.commit()
             return ()
 
         if self._run(change) is not None:
-            self._waiting, self._thinned_s = [], hour_s
+            self._waiting, self._edges, self._thinned_s = [], [], hour_s
 
     def _thin(self, db, now_s: int, hour_s: int):
         for name, (keep_s, hourly_s) in self._keeps.items():

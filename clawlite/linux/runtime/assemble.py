@@ -154,7 +154,7 @@ class Parts:
             from clawlite.linux.rules.rules import rules_of
 
             rules = self.add_part(rules_of(self.agent, self.handlers))
-            self.session.serve(commands_of(rules))
+            self.session.serve(commands_of(rules, optional_parts.make_rehearsal(rules)))
         self.session.serve(TaskGroup(self.agent, self.add_part))
         if "NOTIFY_SOCKET" in os.environ:
             from clawlite.linux.io.systemd import Notifier

@@ -80,6 +80,17 @@ def make_confirms(parts):
     return Confirms(parts.agent, rows, now_ms, getattr(parts.handlers, "bank", None))
 
 
+def make_rehearsal(rules):
+    """Return function(name) -> lines, for /rehearse."""
+
+    def rehearse(name: str) -> list:
+        from clawlite.linux.rules.rehearsal import rehearse_here
+
+        return rehearse_here(rules, name)
+
+    return rehearse
+
+
 def make_dispatcher(parts, profile, state: str, local):
     """Return what runs tools outside of this process too."""
     from clawlite.linux.tools.dispatch import Dispatcher

@@ -46,8 +46,9 @@ class Piped(FakeKernel):
 
     def close(self, fd):
         if self.open_files[fd][0] == "line":
+            writer = self.ends.pop(self.open_files[fd][1])
             os.close(fd)
-            os.close(self.ends.pop(self.open_files[fd][1]))
+            os.close(writer)
         super().close(fd)
 
 

@@ -6,9 +6,8 @@ import pytest
 from agents import clawlite
 from rules_world import ALLOW, ASK, EPOCH_S, READING, RULE, World, project
 
-from clawlite.linux.admin.rehearse import NOTHING_ACTS
 from clawlite.linux.files.files import image_of
-from clawlite.linux.rules.rehearsal import Rehearsal
+from clawlite.linux.rules.rehearsal import NOTHING_ACTS, Rehearsal
 
 WEEK = 7 * 86400
 RULES = (
@@ -115,3 +114,67 @@ def test_a_value_that_is_old_is_none(tmp_path):
     one.play()
     assert [run["at"] - EPOCH_S for run in one.runs] == [3600, 7200]
     assert "there is no value" in " ".join(one.skipped["r"])
+
+
+DOOR = RULE + 'pin = "door"\nedge = "rise"\n'
+
+
+def test_edges_of_pins_are_recorded_and_played(tmp_path):
+    world = World(tmp_path, DOOR)
+    for length in (100, 20, 200, 300):  # ms; the second one is shorter than the debounce
+        world.pins["door"] = 1
+        world.move(length / 1000, 10)
+        world.pins["door"] = 0
+        world.move(1, 10)
+        world.move(7200, 60000)
+    happened = [at for _, _, at in world.acted]
+    assert len(happened) == 3
+    world.rules.samples.write(world.now_s(), True)
+    edges = world.rules.samples.spread_edges(0)
+    assert [level for _, _, level in edges] == [1, 0] * 3
+    image = image_of(world.data, "test")
+    one = Rehearsal(image, [], EPOCH_S, world.now_s(), edges=edges)
+    one.play()
+    assert all(abs(a - run["at"]) <= 1 for a, run in zip(happened, one.runs))
+    assert len(one.runs) == 3
+
+
+def test_the_command_plays_edges_and_answers_of_a_file(tmp_path):
+    project(tmp_path / "p", DOOR + RULE.replace('"r"', '"bell"') + 'pin = "door"\n', ASK)
+    assert clawlite("build", "-o", "claw.cbor", cwd=tmp_path / "p").returncode == 0
+    day = "2026-02-20T"
+    lines = [
+        {"at": day + "10:00:00Z", "pin": "door", "level": 1},
+        {"at": day + "10:01:00Z", "tool": "water", "approved": True},
+        {"at": day + "10:02:00Z", "tool": "water", "approved": False},
+        {"at": day + "11:00:00Z", "reading": "none", "value": 1},
+    ]
+    (tmp_path / "p/s.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    said = clawlite("rehearse", "--readings", "s.jsonl", "--json", cwd=tmp_path / "p")
+    assert said.returncode == 0, said
+    found = json.loads(said.stdout)
+    assert found["not_played"] == []
+    assert sorted((run["rule"], run["status"]) for run in found["runs"]) == [
+        ("bell", "denied"),
+        ("r", "ok"),
+    ]
+
+
+def test_the_console_plays_one_rule(tmp_path):
+    world = World(
+        tmp_path,
+        READING
+        + RULE
+        + 'every = "6h"\n'
+        + RULE.replace('"r"', '"o"')
+        + 'on = "soil"\nbelow = 30\n',
+    )
+    world.move(3600 * 12, 60000)
+    (head, *runs, end) = world.commands.command(["/rehearse", "r"])
+    assert "samples" in head and end == NOTHING_ACTS
+    assert runs and all(" r: water(seconds=3) would run (rule all)" in run for run in runs)
+    assert "There is no rule x" in world.commands.command(["/rehearse", "x"])[0]
+    assert "rules here: r, o" in world.commands.command(["/rehearse"])[0]
+    acted = len(world.acted)
+    world.poll()
+    assert len(world.acted) == acted
