@@ -70,6 +70,8 @@ AGENT = "linux.admin.commands:run"  # command.py compiles a manifest first
 
 # fmt: off
 MANIFEST = "[MANIFEST|IMAGE]"
+_SOCKET = Option("--socket", "",
+    "open the control socket, for clawlite page; [page] in clawlite.toml does so, too", place=HERE)
 _BUILT = Option("--built", place=HIDDEN)  # the image was compiled for this start, by command.py
 _RECORD = Option("--record", "FILE",
     "append each turn, as the provider builtin:replay plays it", place=HERE)
@@ -83,7 +85,7 @@ AGENTS = (
         Option("--port", "[PORT]", "the board; alone at the end: the only board"),
         Option("--board", "BOARD", "check the agent for this board", place=THERE),
         Option("--yes", "", "do not ask before it is flashed", place=THERE),
-        _RECORD, _BUILT, there="host.cli.board:run", gives=("editor",)),
+        _SOCKET, _RECORD, _BUILT, there="host.cli.board:run", gives=("editor",)),
     Verb("ask", TALK, "Ask an agent once. Exit code 5 when policy, a sandbox or a person said no.",
         "TEXT " + MANIFEST, AGENT, PORT,
         Option("--approve", "", "approve every call that asks first"),
@@ -91,12 +93,20 @@ AGENTS = (
             "how long the answer of a board may take", 120.0, (0.1, None), place=THERE),
         _RECORD, _BUILT, there="host.cli.board:ask"),
     Verb("serve", TALK,
-        "Serve an operator by CKP JSON-RPC. On stdin and stdout, one JSON document a line. In a "
-        "folder without an agent: the one of the manifest in claw.initialize, with inline "
-        "primitives only.",
+        "Serve operators by CKP JSON-RPC. With --stdio on stdin and stdout, one JSON document a "
+        "line. In a folder without an agent: the one of the manifest in claw.initialize, with "
+        "inline primitives only.",
         MANIFEST, AGENT,
-        Option("--stdio", "", "on stdin and stdout; no other way is built yet"),
-        _BUILT),
+        Option("--stdio", "", "on stdin and stdout, with the rights of the owner"),
+        Option("--listen", "ADDRESS:PORT",
+            "start the page of this agent there, for people with tokens (clawlite people)"),
+        Option("--tls-cert", "FILE", "as of clawlite page", dest="certificate"),
+        Option("--tls-key", "FILE", "as of clawlite page", dest="key"),
+        Option("--behind-proxy", "HOST", "as of clawlite page", dest="proxied"),
+        Option("--host", "HOST", "as of clawlite page", kind=MANY, dest="names"),
+        Option("--folder", "DIR",
+            "by files in DIR/inbox and DIR/outbox, which are this user's alone", dest="exchange"),
+        _SOCKET, _BUILT),
     Verb("mcp", TALK, "Serve the tools of an agent to MCP clients."),
     Verb("mcp serve", "",
         "Serve the agent's tools to an MCP client, which starts this command and talks on its "

@@ -7,7 +7,18 @@
 3. agent_verbs.py says what a row is, and has those of ``run``, ``ask``, ``serve`` and ``mcp``.
 """
 
-from clawlite.agent_verbs import AGENTS, HERE, MANIFEST, MANY, PORT, REQUIRED, TALK, Option, Verb
+from clawlite.agent_verbs import (
+    AGENTS,
+    HERE,
+    HIDDEN,
+    MANIFEST,
+    MANY,
+    PORT,
+    REQUIRED,
+    TALK,
+    Option,
+    Verb,
+)
 
 MAKE, BOARDS, LOOK = "Make an agent", "Bring it to a board", "Look after an agent"
 TOGETHER, ITSELF = "Connect agents and devices", "clawlite itself"
@@ -27,6 +38,9 @@ _ALLOW = Option("--allow-folder", "DIR",
     "files of the manifest may also be here", kind=MANY, dest="allowed")
 _YES = Option("--yes", "", "do not ask")
 _NAMED = Option("--agent", "AGENT", "of this agent, whose image is not needed", place=HERE)
+_OF_AGENTS = Option("--agent", "AGENT",
+    "of this agent, whose image is not needed", kind=MANY, dest="agents")
+_OF_GATEWAY = Option("--gateway", "", "of the boards of this machine's gateway")
 _NUMBER = Option("NUMBER", "",
     "as the list has it; CHANNEL/NUMBER when several channels have that number")
 _LAST = Option("-n", "N", "how many of the last", 20, (1, None), "count")
@@ -221,6 +235,24 @@ TABLE = (
     Verb("secrets remove", "", "Forget a secret.",
         "NAME " + MANIFEST, "linux.admin.secrets:remove", _NAMED, PORT, _DIR, _JSON,
         there="host.cli.board:remove_secret", gives=("name_of",), code=1, windows=True),
+    Verb("people", LOOK,
+        "Who may use an agent beyond stdio. By the page, or as an operator over HTTP or WebSocket, "
+        "with the rights of a role."),
+    Verb("people add", "",
+        "Let a person use agents; a new token if they have one. NAME:TOKEN is printed this once. "
+        "It logs them in at the page, and is the bearer of an operator.",
+        "NAME " + MANIFEST, "linux.admin.people:add",
+        Option("--role", "ROLE",
+            "viewer: look; user: talk and call tools; admin: approve, stop, and all else",
+            kind=("viewer", "user", "admin"), default="user"),
+        _OF_AGENTS, _OF_GATEWAY, _JSON, gives=("name_of",), code=1),
+    Verb("people list", "", "List who may use an agent.",
+        MANIFEST, "linux.admin.people:show", _OF_AGENTS, _OF_GATEWAY, _JSON,
+        gives=("name_of",), code=1),
+    Verb("people remove", "",
+        "Forget a person. Their token opens nothing more, and their sessions end.",
+        "NAME " + MANIFEST, "linux.admin.people:remove", _OF_AGENTS, _OF_GATEWAY, _JSON,
+        gives=("name_of",), code=1),
     Verb("channels", LOOK, "See messages that an agent has given up."),
     Verb("channels dead", "",
         "List messages of queues that the agent has given up. Each time that it began one of "
@@ -304,6 +336,22 @@ TABLE = (
     Verb("swarm together", "",
         "Run the agents in these folders as one process. (Backend in-process.) up starts it.",
         "FOLDER...", "linux.swarm_commands.commands:run_together", code=1),
+    Verb("page", TOGETHER,
+        "Serve the page of this machine's agents. For people in a browser, and for operators over "
+        "HTTP and WebSocket, all with tokens of clawlite people. It reaches agents that have "
+        "[page] in clawlite.toml, or --socket. Serves until Ctrl-C.",
+        "", "host.cli.page:serve",
+        Option("--listen", "ADDRESS:PORT", "where it listens", "127.0.0.1:7430", dest="address"),
+        Option("--agent", "AGENT", "only this one; else all of this machine", kind=MANY,
+            dest="agents"),
+        Option("--tls-cert", "FILE", "certificate for TLS, PEM", dest="certificate"),
+        Option("--tls-key", "FILE", "its key, unless it is in the same file", dest="key"),
+        Option("--behind-proxy", "HOST",
+            "a reverse proxy serves it to browsers as https://HOST", dest="proxied"),
+        Option("--host", "HOST", "a further name by which browsers reach it", kind=MANY,
+            dest="names"),
+        Option("--child", "", "end with the end of stdin", dest="is_child", place=HIDDEN),
+        windows=False),
     Verb("gateway", TOGETHER,
         "Keys and network for devices without them. PROJECT is a folder with claw.yaml, a folder "
         "of those, or an image; else the current folder. Serves until Ctrl-C.",

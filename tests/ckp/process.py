@@ -122,12 +122,12 @@ class World:
             (self.folder / "bound").mkdir()
             self._bound = other_user.bound(self.folder / "bound")
 
-    def command(self) -> list:
+    def command(self, options=("--stdio",)) -> list:
         """Return the command line of the agent."""
         if self._bound is None:
-            return linux("serve", self.served, "--stdio")
+            return linux("serve", self.served, *options)
         front, python, _ = self._bound
-        agent = [python, "-m", "clawlite", "serve", str(self.served), "--stdio"]
+        agent = [python, "-m", "clawlite", "serve", str(self.served), *options]
         return [*front, "exec " + shlex.join(agent)]
 
     def environment(self) -> dict:
@@ -172,9 +172,11 @@ class Operator(Agent):
     sent    {id of a request as JSON: monotonic time}
     """
 
+    options = ("--stdio",)
+
     def __init__(self, world: World):
         super().__init__(
-            world.command(),
+            world.command(self.options),
             world.folder / "home",
             cwd=world.folder,
             env=world.environment(),

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from ckp import clock, expect, manifests, static, stores, triggers, turns, wire
 from ckp.book import CASES, PENDING, waits_for
+from ckp.transports import OVER
 
 RUN = {
     "wire": wire.run,
@@ -69,6 +70,26 @@ def test_case(case, tmp_path, monkeypatch):
 @pytest.mark.parametrize("case", [pytest.param(CASES[id], id=id) for id in WITHOUT_ISOLATION])
 def test_case_without_isolation(case, tmp_path):
     wire.run(case, tmp_path, manifests.in_process(manifests.resolved(case["setup"])))
+
+
+# what only a process on pipes shows: its input ends, its output is closed, it is started again
+OF_STDIO = {"eof", "close_stdout", "restart"}
+AT_ITS_END = "telemetry_events"  # is told when the input has ended
+
+
+def _cases_of_transports():
+    for id, case in CASES.items():
+        is_wire = case["input"]["kind"] == "wire" and not waits_for(id)
+        is_wire = is_wire and not any(AT_ITS_END in entry for entry in case["expect"])
+        if is_wire and not any(OF_STDIO & set(step) for step in case["input"]["steps"]):
+            yield pytest.param(case, id=id)
+
+
+@pytest.mark.parametrize("transport", list(OVER))
+@pytest.mark.parametrize("case", list(_cases_of_transports()))
+def test_case_over_other_transports(case, transport, tmp_path):
+    """CKP 0.2.0, 9.2: the same results as over stdio."""
+    wire.run(case, tmp_path, operator=OVER[transport])
 
 
 def test_a_limit_of_a_full_sandbox_is_met_by_the_tool():

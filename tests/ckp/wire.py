@@ -26,13 +26,15 @@ STEPS = (
 REQUEST_ID = "c1a00000-0000-4000-8000-00000000fff0"
 
 
-def run(case: dict, folder, made: dict = None) -> None:
+def run(case: dict, folder, made: dict = None, operator=Operator) -> None:
     """Play the case over a real process; raises AssertionError with what was expected and what
     came.
+
+    operator  function(World) -> ``Operator``
     """
     made = made or manifests.resolved(case["setup"])
     with _provider(case["setup"], made):
-        _play(Seen(case, World(case, folder, made)), case, folder)
+        _play(Seen(case, World(case, folder, made), operator), case, folder)
 
 
 @contextlib.contextmanager
@@ -87,8 +89,8 @@ class Seen:
     ended_at  monotonic time of the last step
     """
 
-    def __init__(self, case: dict, world: World):
-        self.case, self.world = case, world
+    def __init__(self, case: dict, world: World, make=Operator):
+        self.case, self.world, self._make = case, world, make
         self.operator = None
         self.ended_at = 0
         self._fences = 0
@@ -96,7 +98,7 @@ class Seen:
     def start(self) -> Operator:
         (self.world.folder / "home").mkdir(exist_ok=True)
         before = self.operator
-        self.operator = Operator(self.world)
+        self.operator = self._make(self.world)
         if before is not None:
             self.operator.came, self.operator.sent = before.came + self.operator.came, before.sent
         if self.case["setup"].get("session") != "none":

@@ -127,6 +127,7 @@ ABILITIES = (
     Ability("mediated-line", linux=False, board=True),
     Ability("memory", board=True),
     Ability("messages", tools="messaging"),
+    Ability("page"),
     Ability("pins", board=True),
     Ability("process"),
     Ability("reflex", board=True),

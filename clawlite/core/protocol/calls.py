@@ -51,6 +51,8 @@ class Calls:
     answer    see ``Session``
     """
 
+    caller = "operator"
+
     def __init__(self, agent, alone, answer):
         self.agent = agent
         self._alone = alone
@@ -111,7 +113,7 @@ class Calls:
         if reply is self._alone:
             request.answered = self._answer
         request.number = agent.begin(
-            call(agent.setup, name, arguments, "operator", policy, request),
+            call(agent.setup, name, arguments, self.caller, policy, request),
             request.ended,
             now_ms,
             None,

@@ -105,9 +105,13 @@ class GroupSession(Session):
             return True
         # a response has no method; groups act on notifications alone
         if self._is_heard and isinstance(message, dict):
-            for group in self._groups:
-                group.notified(message)
+            self.notify_groups(message)
         return False
+
+    def notify_groups(self, message: dict):
+        """Let each group take a notification, or a response."""
+        for group in self._groups:
+            group.notified(message)
 
     def _other(self, id, method: str, params, reply, now_ms: int):
         if self._is_heard and isinstance(params, dict):

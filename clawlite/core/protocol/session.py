@@ -235,9 +235,7 @@ class Session:
                 "claw.initialize: this session is open already", "send claw.shutdown first"
             )
         stopped = self.agent.lifecycle.state == STOPPED
-        if self.agent.setup.adopt and self.agent.setup.adopt(
-            params["manifest"], image is None or stopped
-        ):
+        if self._adopt(params["manifest"], image is None or stopped):
             return None  # the manifest's own agent takes over, and its session answers
         if stopped:
             self.agent.start(now_ms)
@@ -259,6 +257,11 @@ class Session:
             "conformanceLevel": self._level(),
             "capabilities": capabilities,
         }
+
+    def _adopt(self, manifest, is_free: bool) -> bool:
+        """Return whether the agent of *manifest* takes over.  Raises ``ClawError``."""
+        adopt = self.agent.setup.adopt
+        return bool(adopt and adopt(manifest, is_free))
 
     def _shutdown(self, id, params: dict, reply, now_ms: int):
         reason = field(params, "reason", str, "", False)

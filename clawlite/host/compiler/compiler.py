@@ -225,6 +225,8 @@ def requires(manifest) -> list[str]:
         needed.add("tools.py")
     if any(tool.function and is_provided(tool.function.function) for tool in manifest.tools):
         needed.add("tool-providers")
+    if manifest.settings.page:
+        needed.add("page")
     if manifest.settings.pins:
         needed.add("pins")
     if manifest.memory or memories.context(manifest):

@@ -169,6 +169,10 @@ class Answer(Strict):
     total_ms: Annotated[int, Meta(ge=1000, le=3600000)] = 180000
 
 
+class Page(Strict):
+    """The agent has a control socket, so that the page of its machine can reach it."""
+
+
 class Reflex(Strict):
     """The rules, and whether one that fits answers before any provider is asked."""
 
@@ -406,6 +410,7 @@ class File(Strict):
     answer: Answer | None = None
     budget: Budget | None = None
     boot: Boot | None = None
+    page: Page | None = None
     gateway: Gateway | None = None
     tls: TLS | None = None
     prefer: Literal["cost", "speed", "intelligence"] | None = None
@@ -488,6 +493,7 @@ class Settings:
     answer                    Answer
     budget                    Budget
     boot                      Boot, or None
+    page                      Page, or None
     gateway                   Gateway through which remote providers are asked, or None
     authorities               certificates (DER) of those whose signature counts, of [tls] ca
     prefer                    "cost", "speed", "intelligence", or None
@@ -528,6 +534,7 @@ class Settings:
     answer: Struct = dataclasses.field(default_factory=Answer)
     budget: Struct = dataclasses.field(default_factory=Budget)
     boot: Struct = None
+    page: Struct = None
     gateway: Struct = None
     authorities: list = dataclasses.field(default_factory=list)
     prefer: str = None
@@ -616,6 +623,7 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.answer = file.answer or Answer()
         settings.budget = file.budget or Budget()
         settings.boot = file.boot
+        settings.page = file.page
         settings.gateway = file.gateway
         settings.authorities = (
             authorities(sources, file.tls.ca, place, problems) if file.tls else []

@@ -61,19 +61,30 @@ class Door:
         self._strangers = Strangers() if strangers is None else strangers
         self._acceptor = self._runner = None
 
-    async def open(self, option: str, address: str, certificate=None, key=None) -> str:
+    async def open(
+        self,
+        option: str,
+        address: str,
+        certificate=None,
+        key=None,
+        is_proxied: bool = False,
+        extra: str = "host,proxy",
+    ) -> str:
         """Listen on *address*, which *option* gave; return it with its real port.  Raises
         ``ClawError``.
+
+        is_proxied  a proxy in front of it speaks TLS
+        extra       of clawlite, which installs what it needs
         """
         try:
             from aiohttp import web
         except ImportError:
             raise ClawError(
-                f"{option} needs the package aiohttp", "pip install 'clawlite[host,proxy]'"
+                f"{option} needs the package aiohttp", f"pip install 'clawlite[{extra}]'"
             ) from None
 
         host, port = address_of(option, address)
-        if not certificate and not is_loopback(host):
+        if not certificate and not is_proxied and not is_loopback(host):
             raise ClawError(
                 f"{option} {address}: tokens of runners would go over the network unencrypted",
                 "give --tls-cert FILE, or an address of this machine alone: 127.0.0.1:PORT",
@@ -88,7 +99,7 @@ class Door:
                     raise
                 except Exception as e:
                     self._note(f"a request failed: {type(e).__name__}: {e}")
-                    said = {"error": "the gateway failed at this request; it says why"}
+                    said = {"error": "the server failed at this request; it says why"}
                     return web.json_response(said, status=500)
 
         app = web.Application(client_max_size=MAX_BODY, middlewares=[known])

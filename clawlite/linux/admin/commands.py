@@ -34,13 +34,17 @@ class Command:
         self.text = values.get("text")
         self.approves = values.get("approve", False)
         self.record = values.get("record")
+        self.is_stdio = values.get("stdio", False)
+        self.exchange = values.get("exchange")
+        self.page = _page_words(values)
+        self.socket = values.get("socket", False) or bool(self.page)
         self.is_built = values["built"]
         self.http = _address(values["http"]) if values.get("http") else None
         if verb == "ask":
             _check_text(self.text)
-        if verb == "serve" and not values["stdio"]:
+        if verb == "serve" and not (self.is_stdio or self.page or self.exchange or self.socket):
             raise ClawError(
-                "expected --stdio: no other transport is built yet",
+                "expected a way to serve: --stdio, --listen, --folder or --socket",
                 "clawlite serve --stdio",
             )
         self.name = values["manifest"] or "."
@@ -57,21 +61,42 @@ class Command:
         """Whether no agent is named or lies here: an operator brings one
         (linux/runtime/bootstrap_session.py).
         """
-        return self.verb == "serve" and self.name == "." and not _has_manifest()
+        return self.is_stdio and self.name == "." and not _has_manifest()
 
     def with_image(self, image: str) -> list:
         """Return the arguments of the same command over *image*."""
         return (
             self.verb.split()
             + ["--built"]
-            + (["--stdio"] if self.verb == "serve" else [])
+            + (["--stdio"] if self.is_stdio else [])
+            + self.page
+            + (["--folder=" + self.exchange] if self.exchange else [])
             + (["--approve"] if self.approves else [])
             + (["--record=" + self.record] if self.record else [])
+            + (["--socket"] if self.socket else [])
             + (["--http=%s:%d" % self.http] if self.http else [])
             + ["--"]
             + ([self.text] if self.text is not None else [])
             + [image]
         )
+
+
+def _page_words(values: dict) -> list:
+    """Return the options of the page that ``serve`` starts, [] for none.  Raises ``ClawError``."""
+    words = []
+    for option, name in (
+        ("--listen", "listen"),
+        ("--tls-cert", "certificate"),
+        ("--tls-key", "key"),
+        ("--behind-proxy", "proxied"),
+    ):
+        if values.get(name):
+            words.append("%s=%s" % (option, values[name]))
+    words += ["--host=" + name for name in values.get("names", ())]
+    if words and not values.get("listen"):
+        option = words[0].partition("=")[0]
+        raise BadUsage("%s: expected --listen beside it" % option, "clawlite serve --help")
+    return words
 
 
 def _has_manifest() -> bool:
@@ -135,6 +160,11 @@ def _run(command: Command, watch) -> int:
         image = files.open_image(command.name, prepare)
         if not command.is_built:
             _tell_of_trusted(image)
+        is_elsewhere = command.verb == "serve" and not command.is_stdio
+        if is_elsewhere:  # whoever holds stdin is no operator
+            null = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(null, 0)
+            os.close(null)
         wake = signals.catch()
         try:
             shell = Shell(
@@ -145,7 +175,7 @@ def _run(command: Command, watch) -> int:
                 session=_session(command),
                 answers=_answers(command),
                 package=None if command.verb == "ask" else watch,  # it ends by itself
-                outlasts_input=bool(command.http),
+                outlasts_input=bool(command.http) or is_elsewhere,
             )
             if command.record:
                 from clawlite.linux.admin.recording import Recording
@@ -153,6 +183,8 @@ def _run(command: Command, watch) -> int:
                 shell.console.on_turn.append(Recording(command.record, shell.console.tell).turn)
             if command.http:
                 _listen(shell, command.http)
+            if command.verb in ("run", "serve"):
+                _open_lines(shell, command)
             if command.verb == "ask":
                 from clawlite.linux.admin.ask import ask
 
@@ -209,6 +241,22 @@ def _answers(command: Command):
     from clawlite.linux.admin.ask import answering
 
     return answering(command.approves)
+
+
+def _open_lines(shell, command: Command):
+    """Let operators come beside the one on stdin.  Raises ``ClawError``."""
+    if command.socket or "page" in shell.image.requires:
+        from clawlite.linux.tasks.control_socket import ControlSocket
+
+        shell.add_part(ControlSocket(shell))
+    if command.exchange:
+        from clawlite.linux.tasks.folder_line import FolderLine
+
+        shell.add_part(FolderLine(shell, command.exchange))
+    if command.page:
+        from clawlite.linux.admin.page_process import PageProcess
+
+        shell.add_part(PageProcess(shell.image.agent.name, command.page, shell.end))
 
 
 def _listen(shell, address: tuple):

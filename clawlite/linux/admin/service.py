@@ -164,7 +164,7 @@ def plan(name: str, tty, runs_as, writable, root: bool) -> units.Service:
         )
     image = files.open_image(name)
     sources = [kind.ability for number, kind in enumerate(KINDS) if number != CLI]
-    lasts = any(ability in image.requires for ability in (*sources, "swarm"))
+    lasts = any(ability in image.requires for ability in (*sources, "swarm", "page"))
     user = home = None
     if root:
         user, home = _account(runs_as or os.environ.get("SUDO_USER", ""))

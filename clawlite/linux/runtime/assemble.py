@@ -108,6 +108,7 @@ class Parts:
         self.session.set_clock(int(time.time()), now_ms())
         if not operator:
             self.console, self.people = optional_parts.make_console(self)
+        self.groups = []  # of methods that need no image, as ``GroupSession`` has them
         # beside the loop, in the order in which it asks them; it closes them in reverse order, so
         # that the audit, which is last, has all records before the answers leave
         self.parts = [part for part in (self.audit, self.persistence, self.people) if part]
@@ -147,19 +148,24 @@ class Parts:
 
             member = self.add_part(member_of(self.agent, self.memory))
             self.swarm, self.stop_gate = member.methods, member.gate
-            self.session.serve(member.methods)
+            self.serve(member.methods)
             self.persistence.share(share_stores(member, self.persistence.remember_here))
         if self.image.size_of(_RULES):
             from clawlite.core.rules.rule_commands import commands_of
             from clawlite.linux.rules.rules import rules_of
 
             rules = self.add_part(rules_of(self.agent, self.handlers))
-            self.session.serve(commands_of(rules, optional_parts.make_rehearsal(rules)))
-        self.session.serve(TaskGroup(self.agent, self.add_part))
+            self.serve(commands_of(rules, optional_parts.make_rehearsal(rules)))
+        self.serve(TaskGroup(self.agent, self.add_part))
         if "NOTIFY_SOCKET" in os.environ:
             from clawlite.linux.io.systemd import Notifier
 
             self.add_part(Notifier(now_ms)).ready()
+
+    def serve(self, group):
+        """Answer the methods of *group* on stdin, and on each line that an operator opens."""
+        self.session.serve(group)
+        self.groups.append(group)
 
     def heed_stop(self):
         """Obey a stop of the swarm without joining it, for ``clawlite ask``."""

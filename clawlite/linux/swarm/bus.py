@@ -905,16 +905,18 @@ class Bus:
         )
         return [_as(row, str, str, str, str, int, int) for row in rows]
 
-    def page(self, states: list, before, most: int) -> list:
+    def page(self, states: list, before, most: int, sender=None) -> list:
         """Return the *most* newest tasks in one of *states* that are older than the number
-        *before* (None: all): [(number, id, state, created ms), ...].
+        *before* (None: all), of *sender* or of all: [(number, id, state, created ms), ...].
         """
         marks = ", ".join("?" * len(states))
         rows = self._rows(
             "select rowid, id, state, created_ms from tasks where (? is null or rowid < ?) and "
-            "state in (%s) order by rowid desc limit ?" % marks,
+            "(? is null or sender = ?) and state in (%s) order by rowid desc limit ?" % marks,
             before,
             before,
+            sender,
+            sender,
             *states,
             most,
         )
@@ -930,6 +932,11 @@ class Bus:
     def state(self, task_id: str):
         """Return the state of a task, None of an unknown one."""
         rows = self._rows("select state from tasks where id = ?", task_id)
+        return rows[0][0] if rows else None
+
+    def sender(self, task_id: str):
+        """Return who gave a task, None of an unknown one."""
+        rows = self._rows("select sender from tasks where id = ?", task_id)
         return rows[0][0] if rows else None
 
     def outcome(self, task_id: str):

@@ -2,5 +2,5 @@
 and subscribe), and operators on lines of their own.
 
 Imports: channels, files, io, memory, swarm.
-Used by: runtime.
+Used by: admin, runtime.
 """

@@ -2,9 +2,11 @@
 
 1. Any number of them may be there at once.  Each has its own session, framer and requests under
    way, and gets its own answers alone.
-2. A session may do what its role may (``_LEAST``); a method that is not listed is an admin's.  Who
-   is on stdin owns the process, and may do everything.
-3. Answers leave in the step after that in which they were made: by then the log and the audit are
+2. A session may do what its role may (``_LEAST``); a method that is not listed is an admin's who
+   has just logged in.  Who is on stdin owns the process, and may do everything.
+3. Who speaks is known: nobody acts in another name, and log, audit and tasks name the person.
+4. The agent that runs stays: a manifest is checked as it is beside a pinned image.
+5. Answers leave in the step after that in which they were made: by then the log and the audit are
    written.
 """
 
@@ -14,48 +16,172 @@ from clawlite.core.agent.lifecycle import STOPPED
 from clawlite.core.base.effect import SEND_TO
 from clawlite.core.base.errors import PolicyDenied
 from clawlite.core.line.frame import RECORD, TOO_LONG, Framer
+from clawlite.core.protocol import rpc
+from clawlite.core.protocol.calls import Calls
 from clawlite.core.protocol.group_session import GroupSession
 from clawlite.linux.channels.access import ADMIN, ROLE_NAMES, USER, VIEWER
-from clawlite.linux.io.jsontext import request
+from clawlite.linux.io.jsontext import dumps, request
 from clawlite.linux.io.stdio import FULL, MAX_LINE, Part, Wire, now_ms
 
+_MOST_WAITING = 4 * FULL  # bytes for somebody who does not read, and whose line then ends
 _AGAIN_MS = 50  # between attempts to write to somebody who does not read
+FRESH_MS = 300000  # after a login: what takes a fresh one is refused later
 
-# the least role that may use a method
+# the least role that may use a method, or send a notification; any other takes an admin who has
+# just logged in
 _LEAST = {
     "claw.initialize": VIEWER,
     "claw.status": VIEWER,
     "claw.memory.query": VIEWER,
+    "claw.reading.list": VIEWER,
+    "claw.rule.list": VIEWER,
+    "claw.rule.why": VIEWER,
+    "claw.swarm.discover": VIEWER,
     "claw.memory.store": USER,
+    "claw.swarm.broadcast": USER,
+    "claw.swarm.delegate": USER,
+    "claw.task.cancel": USER,
+    "claw.task.create": USER,
+    "claw.task.get": USER,
+    "claw.task.list": USER,
+    "claw.task.subscribe": USER,
     "claw.tool.call": USER,
+    "claw.memory.compact": ADMIN,
+    "claw.rule.answer": ADMIN,
+    "claw.rule.switch": ADMIN,
+    "claw.swarm.report": ADMIN,
+    "claw.tool.approve": ADMIN,
+    "claw.tool.deny": ADMIN,
 }
 
 
+class Person:
+    """Who is at the other end of a line.
+
+    name      of the person, for people to read
+    role      VIEWER, USER or ADMIN
+    login_ms  monotonic ms of the machine when they logged in; None: whoever may open this line
+              could do as much without it, so each request counts as fresh
+    """
+
+    def __init__(self, name: str, role: int, login_ms: int | None = None):
+        self.name, self.role, self._login_ms = name, role, login_ms
+        self.caller = "operator/" + name  # in log, audit and tasks
+
+    def check(self, method: str, least: int, is_fresh: bool):
+        """Raise ``PolicyDenied`` unless the person may use *method*, which takes the role *least*,
+        and *is_fresh*: a login that was a moment ago.
+        """
+        told = {"actor": self.name, "role": ROLE_NAMES[self.role]}
+        if self.role < least:
+            raise PolicyDenied(
+                "%s: %s has the role %s, and it takes %s"
+                % (method[:60], self.name, ROLE_NAMES[self.role], ROLE_NAMES[least]),
+                "ask somebody who may",
+                told,
+            )
+        is_late = self._login_ms is not None and now_ms() - self._login_ms > FRESH_MS
+        if is_fresh and is_late:
+            raise PolicyDenied(
+                "%s: it takes a login of the last %d minutes" % (method[:60], FRESH_MS // 60000),
+                "log in again, and send it then",
+                told,
+            )
+
+
+class _PersonCalls(Calls):
+    """The calls of a person, who is named as their caller."""
+
+    def __init__(self, caller: str, *given):
+        super().__init__(*given)
+        self.caller = caller
+
+
 class RoleSession(GroupSession):
-    """The session of *actor*, who has the *role* VIEWER, USER or ADMIN.
+    """The session of a person.
 
     send  function(message)
     """
 
-    def __init__(self, agent, loads, role: int, actor: str, send):
-        self._role, self._actor, self._put = role, actor, send
+    def __init__(self, agent, loads, person: Person, send):
+        self._person, self._put, self._owned = person, send, []
         super().__init__(agent, loads)
+
+    def share(self, group):
+        """Answer the methods of *group*, which has other sessions, too."""
+        if hasattr(group, "of"):
+            group = group.of(self._person, self._send)
+            self._owned.append(group)
+        else:
+            group = _Shared(group)
+        self.serve(group)
+
+    def close(self):
+        super().close()
+        for group in self._owned:
+            group.close()
 
     def _send(self, message):
         self._put(message)
 
+    def _begin_calls(self):
+        self._calls = _PersonCalls(self._person.caller, self.agent, self._reply, None)
+        return self._calls
+
+    def _check(self, method: str):
+        least = _LEAST.get(method)
+        is_start = method == "claw.initialize" and self.agent.lifecycle.state == STOPPED
+        is_fresh = least is None or is_start
+        self._person.check(method, ADMIN if is_fresh or least is None else least, is_fresh)
+
     def _call(self, id, method: str, params, reply, now_ms: int):
-        least = _LEAST.get(method, ADMIN)
-        if method == "claw.initialize" and self.agent.lifecycle.state == STOPPED:
-            least = ADMIN  # it would start the agent again
-        if self._role < least:
-            raise PolicyDenied(
-                "%s: %s has the role %s, and it takes %s"
-                % (method[:60], self._actor, ROLE_NAMES[self._role], ROLE_NAMES[least]),
-                "ask somebody who may",
-                {"actor": self._actor, "role": ROLE_NAMES[self._role]},
-            )
+        self._check(method)
+        if isinstance(params, dict) and "actor" in params:
+            params = self._without_actor(params)
         return super()._call(id, method, params, reply, now_ms)
+
+    def _without_actor(self, params: dict) -> dict:
+        if params["actor"] != self._person.name:
+            raise PolicyDenied(
+                "actor: %s acts in no other name" % self._person.name,
+                "leave actor out",
+                {"actor": self._person.name},
+            )
+        return {key: value for key, value in params.items() if key != "actor"}
+
+    def notify_groups(self, message: dict):
+        try:
+            self._check(str(message.get("method", "")))
+        except PolicyDenied:  # nothing answers a notification
+            return
+        super().notify_groups(message)
+
+    def _initialize(self, params: dict, now_ms: int):
+        if self._person.role < ADMIN:  # only who may answer a form is shown it
+            asked = params.get("capabilities")
+            if isinstance(asked, dict) and isinstance(asked.get("tools"), dict):
+                tools = {key: one for key, one in asked["tools"].items() if key != "asks"}
+                params = {**params, "capabilities": {**asked, "tools": tools}}
+        return super()._initialize(params, now_ms)
+
+    def _adopt(self, manifest, is_free: bool) -> bool:
+        super()._adopt(manifest, False)  # it may refuse the manifest
+        return False
+
+
+class _Shared:
+    """A group of methods for one more session: what it tells by itself goes to that on stdin."""
+
+    def __init__(self, group):
+        self._group, self.capability, self.rows = group, group.capability, group.rows
+        self.begin, self.has = group.begin, lambda task: False
+
+    def opened(self, is_peer: bool):
+        """The operator on stdin alone is a peer of a swarm."""
+
+    def notified(self, message: dict):
+        if "method" in message:  # a report is acknowledged by whom it was sent to
+            self._group.notified(message)
 
 
 class OperatorLine(Part):
@@ -63,16 +189,34 @@ class OperatorLine(Part):
 
     parts        ``assemble.Parts``: its ``add_part`` takes this
     fd_in, fd_out  int, of the connection; who made it closes it after ``on_end``
-    role, actor  who is there, see ``RoleSession``
+    person       ``Person`` who is there, or None until ``open`` says who
     on_end       function(this): the line is over
     """
 
-    def __init__(self, parts, fd_in: int, fd_out: int, role: int, actor: str, on_end):
+    def __init__(self, parts, fd_in: int, fd_out: int, person: Person | None, on_end):
         self._parts, self._fd, self._on_end = parts, fd_in, on_end
         self._wire, self._framer = Wire(fd_in, fd_out), Framer(MAX_LINE, True)
-        self._session = RoleSession(parts.agent, request, role, actor, self._send)
-        self._session.set_clock(int(time.time()), now_ms())
+        self._session: RoleSession | None = None
         self._due_ms: int | None = None  # when what waits to be written is tried again
+        if person is not None:
+            self.open(person)
+
+    def open(self, person: Person):
+        """Begin the session of *person*."""
+        session = RoleSession(self._parts.agent, request, person, self._send)
+        session.set_clock(int(time.time()), now_ms())
+        for group in self._parts.groups:
+            session.share(group)
+        self._session = session
+
+    @property
+    def is_open(self) -> bool:
+        return self._session is not None
+
+    def refuse(self, error):
+        """Say *error*, and end."""
+        self.write(dumps(rpc.error(None, error)).encode())
+        self._wire.end()
 
     def _send(self, message):
         self._parts.agent.effects.append((SEND_TO, message, self))
@@ -86,14 +230,14 @@ class OperatorLine(Part):
         return self._fd
 
     def deadline(self):
-        return self._due_ms if self._due_ms is not None else self._session.deadline()
+        if self._due_ms is not None:
+            return self._due_ms
+        return self._session.deadline() if self._session else None
 
     def poll(self):
         """Send what waits, and take the records that have come."""
-        self._wire.flush(0)
-        waits = self._wire.waits
-        self._due_ms = now_ms() + _AGAIN_MS if waits else None
-        data = self._wire.ready() if waits < FULL else b""
+        self._flush()
+        data = self._wire.ready() if self._wire.waits < FULL else b""
         if data:
             self._framer.feed(data)
         elif self._wire.at_end:
@@ -101,17 +245,28 @@ class OperatorLine(Part):
         event = self._framer.next_event()
         while event is not None:
             kind, payload = event
-            if kind == TOO_LONG:
+            if kind == RECORD:
+                self._record(payload)
+            elif kind == TOO_LONG and self._session:
                 self._session.too_long(int(payload), MAX_LINE)
-            elif kind == RECORD:
-                self._session.record(payload, now_ms())
             event = self._framer.next_event()
-        self._session.tick(now_ms())
-        if self._wire.broken or self._wire.at_end and self._due_ms is None:
+        if self._session:
+            self._session.tick(now_ms())
+        is_over = self._wire.broken or self._wire.waits > _MOST_WAITING
+        if is_over or self._wire.at_end and self._due_ms is None:
             self._parts.remove_part(self)
+
+    def _flush(self):
+        self._wire.flush(0)
+        self._due_ms = now_ms() + _AGAIN_MS if self._wire.waits else None
+
+    def _record(self, payload: bytes):
+        if self._session:
+            self._session.record(payload, now_ms())
 
     def close(self):
         """Leave; the calls of this operator go on, and their answers are dropped."""
         self._wire.flush(0)
-        self._session.close()
+        if self._session:
+            self._session.close()
         self._on_end(self)

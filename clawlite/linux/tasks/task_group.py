@@ -59,9 +59,22 @@ class TaskGroup(Part):
     def notified(self, message: dict):
         """No method of tasks is a notification."""
 
-    def begin(self, method: str, params: dict) -> dict:
-        """Return the result of a request.  Raises ``ClawError``."""
-        return (self._methods or self._open()).begin(method, params)
+    def begin(self, method: str, params: dict, *whose) -> dict:
+        """Return the result of a request; *whose*: as ``TaskMethods.begin`` has it.  Raises
+        ``ClawError``.
+        """
+        return (self._methods or self._open()).begin(method, params, *whose)
+
+    def of(self, person, send):
+        """Return this group for a line of *person*, whom *send* tells what becomes of tasks."""
+        from clawlite.linux.tasks.person_tasks import PersonTasks
+
+        return PersonTasks(self, person, send)
+
+    def forget(self, send):
+        """Tell *send* nothing more."""
+        if self._methods:
+            self._methods.forget(send)
 
     def _open(self):
         from clawlite.linux.tasks.task_methods import TaskMethods

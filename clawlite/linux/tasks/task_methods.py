@@ -65,10 +65,50 @@ class TaskMethods:
     def __init__(self, agent, folder: str):
         self._agent = agent
         self.runner = runner_of(agent, folder, self._told, self._said)
+        self._watchers: dict = {}  # id of a task -> [function(message)] of who hears of it
 
-    def begin(self, method: str, params: dict) -> dict:
-        """Return the result of a request.  Raises ``ClawError``."""
-        return getattr(self, "_" + method[len(PREFIX) :])(params)
+    def begin(self, method: str, params: dict, send=None, caller=None) -> dict:
+        """Return the result of a request.  Raises ``ClawError``.
+
+        send    function(message) for what is told later; None: the operator on stdin hears it
+        caller  of whose tasks alone this speaks; None: of all
+        """
+        name = method[len(PREFIX) :]
+        if name == "list":
+            return self._list(params, caller)
+        if name == "create":
+            return self._create(params)
+        if caller is not None:
+            self._check_caller(params, caller)
+        if name == "get":
+            return self._get(params)
+        return getattr(self, "_" + name)(params, send or self._send)
+
+    def forget(self, send):
+        """Tell *send* nothing more: its line has ended."""
+        for task_id, watchers in list(self._watchers.items()):
+            if send in watchers:
+                watchers.remove(send)
+                if not watchers:
+                    self._unwatch(task_id)
+
+    def _check_caller(self, params: dict, caller: str):
+        """Raise as for an unknown task when another person gave it."""
+        task_id = _id(params)
+        if self.runner.caller(task_id) != caller:
+            raise _unknown(task_id)
+
+    def _send(self, message: dict):
+        self._agent.effects.append((SEND, message))
+
+    def _tell(self, task_id: str, found: dict, but=None):
+        for send in self._watchers.get(task_id, ()):
+            if send != but:
+                send(notification(UPDATED, found))
+
+    def _unwatch(self, task_id: str):
+        self._watchers.pop(task_id, None)
+        self.runner.watched.discard(task_id)
 
     def _create(self, params: dict) -> dict:
         task_id = _id(params)
@@ -128,7 +168,7 @@ class TaskMethods:
                 found["partial"] = True  # a call of its turn was refused, or has failed
         return found
 
-    def _list(self, params: dict) -> dict:
+    def _list(self, params: dict, caller=None) -> dict:
         state = field(params, "state", str, "", False)
         if state is not None and state not in STATES:
             raise InvalidParams("state: expected %s, got %s" % (", ".join(STATES), state[:40]))
@@ -144,7 +184,7 @@ class TaskMethods:
         wanted = "working" if state == "input_required" else state
         states = [name for name, said in _STATES.items() if wanted in (None, said)]
         most = PAGE if most is None else most
-        rows = self.runner.page(states, before and int(before), most + 1)
+        rows = self.runner.page(states, before and int(before), most + 1, caller)
         tasks = []
         for _, task_id, _, created_ms in rows[:most]:
             one = self._state_of(task_id)
@@ -155,23 +195,28 @@ class TaskMethods:
             found["next_page_token"] = str(rows[most - 1][0])
         return found
 
-    def _cancel(self, params: dict) -> dict:
+    def _cancel(self, params: dict, send) -> dict:
         task_id = self._known(params)
         reason = field(params, "reason", str, "", False)
         if self._state_of(task_id)["state"] not in _ENDED:
             self.runner.cancel(task_id, (reason or "canceled by its caller")[:1000])
+            self._tell(task_id, self._get(params), send)  # who asks for it hears so in the answer
+            self._unwatch(task_id)
         return self._state_of(task_id)
 
-    def _subscribe(self, params: dict) -> dict:
+    def _subscribe(self, params: dict, send) -> dict:
         task_id = self._known(params)
         if self._state_of(task_id)["state"] not in _ENDED:
             self.runner.watched.add(task_id)
+            watchers = self._watchers.setdefault(task_id, [])
+            if send not in watchers:
+                watchers.append(send)
         return dict(self._state_of(task_id), subscribed=True)
 
     def _known(self, params: dict) -> str:
         task_id = _id(params)
         if self.runner.state(task_id) is None:
-            raise InvalidParams("task_id: unknown task %s" % task_id[:63])
+            raise _unknown(task_id)
         return task_id
 
     def _state_of(self, task_id: str) -> dict:
@@ -187,14 +232,16 @@ class TaskMethods:
 
     def _told(self, task_id: str):
         found = self._get({"task_id": task_id})
+        self._tell(task_id, found)
         if found["state"] in _ENDED:
-            self.runner.watched.discard(task_id)
-        self._agent.effects.append((SEND, notification(UPDATED, found)))
+            self._unwatch(task_id)
 
     def _said(self, task_id: str, text: str):
-        self._agent.effects.append(
-            (SEND, notification(UPDATED, {"task_id": task_id, "state": "working", "text": text}))
-        )
+        self._tell(task_id, {"task_id": task_id, "state": "working", "text": text})
+
+
+def _unknown(task_id: str) -> InvalidParams:
+    return InvalidParams("task_id: unknown task %s" % task_id[:63])
 
 
 def _id(params: dict) -> str:

@@ -62,8 +62,12 @@ class TaskRunner(Member):
         """Return what ``Bus.outcome`` has of a task that has ended, else None."""
         return self._bus.outcome(task_id)
 
-    def page(self, states, before, most: int) -> list:
-        return self._bus.page(states, before, most)
+    def caller(self, task_id: str):
+        """Return in whose name a task was given; None of an unknown one."""
+        return self._bus.sender(task_id)
+
+    def page(self, states, before, most: int, caller=None) -> list:
+        return self._bus.page(states, before, most, caller)
 
     def open_tasks(self, caller=None) -> int:
         """Return how many tasks wait or are under way, of *caller* or of all."""
