@@ -4,6 +4,7 @@ Same methods and same answers as over stdio; whose rights count, a login has sai
 """
 
 import asyncio
+import collections
 import contextlib
 import json
 import os
@@ -19,6 +20,7 @@ MAX_OF_ONE = 64  # of them of one login
 BODY_S = 10  # within which a body comes
 TAKES_S = 30  # within which a client takes what it is sent
 SWEEP_S = 5  # between looks who may still be here
+_MOST_AHEAD = 64  # messages for a client, above which the agent is not read
 _STREAM = "text/event-stream"
 
 
@@ -33,6 +35,7 @@ class Doors:
         self._sessions = {}  # id -> Session
         self._open = {}  # key of a login -> how many requests of it are under way
         self._sockets = {}  # WebSocketResponse -> (place, person, login)
+        self._senders = {}  # WebSocketResponse -> _Sender
 
     # -- limits and ends
 
@@ -64,6 +67,8 @@ class Doors:
             for socket, held in list(self._sockets.items()):
                 if not self._is_held(*held):
                     await socket.close(code=1008, message=b"the login has ended")
+            for sender in self._senders.values():
+                sender.drop_slow(now_s)
 
     def _may_stay(self, session) -> bool:
         return self._is_held(session.place, session.person, session.login)
@@ -211,51 +216,72 @@ class Doors:
                 timeout=5,
                 protocols=("ckp",),
             )
-            person, waiting = login.places[place], asyncio.Queue()
-            line = await agent_line.connect(
-                os.path.join(self._people.root, place),
-                person,
-                login.at_s,
-                waiting.put_nowait,
-                lambda: waiting.put_nowait(None),
-            )
-            sender = None
+            person, sender = login.places[place], _Sender(socket, request.transport)
+            folder = os.path.join(self._people.root, place)
+            line = await agent_line.connect(folder, person, login.at_s, sender.put, sender.end)
+            task = None
             try:
                 await socket.prepare(request)
                 self._sockets[socket] = place, person, login
-                sender = asyncio.get_running_loop().create_task(_pass_on(line, waiting, socket))
+                self._senders[socket] = sender
+                task = asyncio.get_running_loop().create_task(sender.run(line))
                 async for message in socket:
                     data = message.data.encode() if message.type == WSMsgType.TEXT else message.data
                     if len(data) > MAX_LINE:
-                        waiting.put_nowait(messages.too_long(len(data), MAX_LINE))
+                        sender.put(messages.too_long(len(data), MAX_LINE))
                         continue
                     line.send(data)
                     await line.drain()
             finally:
                 self._sockets.pop(socket, None)
+                self._senders.pop(socket, None)
                 line.close()
-                if sender is not None:
-                    sender.cancel()
+                if task is not None:
+                    task.cancel()
             return socket
 
 
-async def _pass_on(line, waiting: asyncio.Queue, socket):
-    """Send what the agent says to a client, until either has ended."""
-    try:
-        while True:
-            said = await waiting.get()
-            if said is None:
-                await socket.close(code=1001, message=b"the agent has ended")
-                return
-            if waiting.qsize() > 64:
-                line.pause(True)
-            async with asyncio.timeout(TAKES_S):
-                await socket.send_str(said.decode())
-            if waiting.empty():
-                line.pause(False)
-    except (TimeoutError, ConnectionError):  # it takes nothing, or has gone
-        line.close()
-        await socket.close(code=1008)
+class _Sender:
+    """What an agent says, on its way to one WebSocket."""
+
+    def __init__(self, socket, transport):
+        self._socket, self._transport = socket, transport
+        self._waiting: collections.deque = collections.deque()
+        self._news = asyncio.Event()
+        self._since_s = None  # when the send that goes on now began
+        self._is_over = False
+
+    def put(self, said: bytes):
+        self._waiting.append(said)
+        self._news.set()
+
+    def end(self):
+        """The agent says nothing more."""
+        self._is_over = True
+        self._news.set()
+
+    async def run(self, line):
+        """Send all of it, until either end has gone."""
+        try:
+            while self._waiting or not self._is_over:
+                if not self._waiting:
+                    line.pause(False)
+                    self._news.clear()
+                    await self._news.wait()
+                    continue
+                if len(self._waiting) > _MOST_AHEAD:
+                    line.pause(True)
+                self._since_s = agent_line.now_s()
+                await self._socket.send_str(self._waiting.popleft().decode())
+                self._since_s = None
+            await self._socket.close(code=1001, message=b"the agent has ended")
+        except ConnectionError:  # it has gone
+            line.close()
+
+    def drop_slow(self, now_s: float):
+        """Hang up on a client that has taken nothing for ``TAKES_S``."""
+        if self._since_s is not None and now_s - self._since_s > TAKES_S and self._transport:
+            self._transport.abort()
 
 
 async def _start_stream(request):
