@@ -15,7 +15,7 @@ pinned in clawlite.lock.
 
 from clawlite.core.base import uri as claw_uri
 from clawlite.core.base.errors import ClawError, InvalidParams
-from clawlite.host.base import fetching, yaml_text
+from clawlite.host.base import yaml_text
 from clawlite.host.base.document import Document
 from clawlite.host.base.problems import ManifestErrors, QuotingError, one_of, quoted
 from clawlite.host.base.toml_text import read_toml
@@ -179,4 +179,6 @@ def changed(old: lock.Entry, new: lock.Entry, hint: str) -> ClawError:
 
 def fetch(url: str) -> bytes:
     """Return the document at *url*.  Raises ``ClawError``."""
+    from clawlite.host.base import fetching
+
     return fetching.fetch(url, MAX_DOCUMENT, f"what {lock.FILE} has builds without a network")

@@ -8,7 +8,6 @@ from clawlite.host.base.document import LinePlace
 from clawlite.host.base.problems import Problems
 from clawlite.host.documents import lock
 from clawlite.host.documents.sources import Refused, Sources
-from clawlite.host.drivers import mip
 
 
 class Pinned(NamedTuple):
@@ -65,6 +64,8 @@ def show(driver: lock.Driver) -> str:
 
 def again(driver: lock.Driver) -> str:
     """Return what brings the pinned files of *driver* back."""
+    from clawlite.host.drivers import mip  # brings an HTTP client
+
     source = driver.source
     if not source.startswith(("github:", "gitlab:", "https:", "http:")):
         return f"take {source} from where you have it"

@@ -17,10 +17,8 @@ import sys
 
 from clawlite.host.base.document import LinePlace
 from clawlite.host.base.problems import Problems, did_you_mean, quoted
-from clawlite.host.boards import boards
 from clawlite.host.documents.sources import Refused, Sources
 from clawlite.host.drivers import kernel_drivers
-from clawlite.host.drivers import names as driver_names
 from clawlite.host.drivers.pinned_drivers import Pinned
 from clawlite.host.firmware import foreign_names
 from clawlite.host.tools.signature import FILE, check_boards, parse
@@ -169,9 +167,11 @@ def _elsewhere(one: Import, board) -> str:
         )
     if one.name in _TYPING:
         return "boards do not look at annotations: try: ... except ImportError: pass around it"
+    from clawlite.host.drivers import names  # brings the linker of boards
+
     having = [name for name, api in _apis() if one.name in foreign_names.importable(api)]
     where = f"{', '.join(having)} have it" if having else ""
-    if driver_names.is_builtin(one.name):
+    if names.is_builtin(one.name):
         return where or "write it without that module"
     add = f"clawlite add {one.name}"
     return f"{where}; or: {add}" if where else f"{add}, or put one of that name beside tools.py"
@@ -180,6 +180,8 @@ def _elsewhere(one: Import, board) -> str:
 @functools.cache
 def _apis() -> list:
     """Return [(board, its ``api``)] of the profiles in this package with MicroPython."""
+    from clawlite.host.boards import boards
+
     return [(one.name, one.api) for one in boards.load_all() if one.runtime == "micropython"]
 
 
