@@ -32,6 +32,7 @@ VARIABLE = "CLAWLITE_MIP_INDEX"  # the environment variable with another index
 MAX_FILE = 131072  # bytes of one driver: a board has less room
 MAX_PACKAGE = 65536  # bytes of a package.json
 MAX_PACKAGES = 16  # that one package depends on
+_MAX_URL = 2000  # characters
 _MAX_INDEX = 4 << 20
 _FORMAT = 1
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
@@ -278,7 +279,7 @@ def _place(what: str, branch: str, above: _Place | None = None) -> _Place:
         file = _json_of("/".join(inside))
         url = HOSTS[scheme].format(owner, repository, tag, file)
         return _Place(url, "" if tag == "HEAD" else tag, url.startswith("http:"), what)
-    split = parse.urlsplit(what)
+    split = _split(what)
     if split.scheme.lower() not in ("https", "http") or not split.hostname:
         raise ClawError(
             f"expected https://, github:, gitlab:, a name or a file, found {quoted(what)}",
@@ -296,6 +297,15 @@ def _place(what: str, branch: str, above: _Place | None = None) -> _Place:
     return _Place(url, branch, is_plain, url)
 
 
+def _split(url: str):
+    try:
+        if len(url) > _MAX_URL:
+            raise ValueError(f"more than {_MAX_URL:,} characters")
+        return parse.urlsplit(url)
+    except ValueError as e:  # half of an IPv6 address
+        raise ClawError(f"{url[:80]} is no URL: {e}", "name where the driver is") from None
+
+
 def _json_of(path: str) -> str:
     """Return *path*, as mip has it, with the file that it means."""
     if path.endswith((".py", ".mpy", ".json")):
@@ -306,7 +316,7 @@ def _json_of(path: str) -> str:
 def _name_of(what: str) -> str:
     """Return what a package that is no name in an index is called: after its file or folder."""
     rest = what.partition(":")[2]
-    path = rest.partition("@")[0] if what.partition(":")[0] in HOSTS else parse.urlsplit(what).path
+    path = rest.partition("@")[0] if what.partition(":")[0] in HOSTS else _split(what).path
     parts = [part for part in path.split("/") if part]
     if parts and parts[-1].endswith(".json"):
         parts.pop()
@@ -348,8 +358,9 @@ def _package(data: bytes, url: str) -> dict:
         if found.get("v", _FORMAT) != _FORMAT:
             raise ValueError(f"v: expected {_FORMAT}, found {found['v']!r:.40}")
         made = {"version": found.get("version", "")}
-        if not isinstance(made["version"], str) or len(made["version"]) > 64:
-            raise ValueError(f"version: expected a text, found {made['version']!r:.40}")
+        if made["version"] != "" and not _VERSION.match(str(made["version"])):
+            raise ValueError(f"version: expected one such as 1.2.0, found {made['version']!r:.80}")
+        made["version"] = str(made["version"])
         for key in ("hashes", "urls", "deps"):
             made[key] = [_pair(key, row) for row in found.get(key) or ()]
     except (TypeError, ValueError) as e:

@@ -2,6 +2,7 @@
 
 import hashlib
 import posixpath
+import shlex
 from typing import NamedTuple
 
 from clawlite.host.base.document import LinePlace
@@ -70,9 +71,9 @@ def again(driver: lock.Driver) -> str:
     if not source.startswith(("github:", "gitlab:", "https:", "http:")):
         return f"take {source} from where you have it"
     if source.startswith("http") and not source.endswith((".py", ".json")):  # an index
-        index = "" if source == mip.INDEX else f" --index {source}"
-        return f"clawlite add {show(driver)}{index} --replace"
-    return f"clawlite add {source} --replace"
+        index = "" if source == mip.INDEX else f" --index {shlex.quote(source)}"
+        return f"clawlite add {shlex.quote(show(driver))}{index} --replace"
+    return f"clawlite add {shlex.quote(source)} --replace"
 
 
 def _compare(sources: Sources, file: str, sha256: str, driver, problems: Problems) -> int:
@@ -83,7 +84,7 @@ def _compare(sources: Sources, file: str, sha256: str, driver, problems: Problem
             place,
             (),
             f"{lock.FILE} names it as a file of the driver {show(driver)}, and it is not there",
-            hint=f"bring it back: {again(driver)}; or: clawlite remove {driver.name}",
+            hint=f"bring it back: {again(driver)}; or: clawlite remove {shlex.quote(driver.name)}",
         )
         return 0
     try:

@@ -73,7 +73,9 @@ def test_names_that_lead_elsewhere_are_refused(index, refuse, name, said):
         (b"\xff\xfe", "expected the JSON of a package"),
         (b"{}", "brings no file"),
         (b'{"v": 2}', "v: expected 1, found 2"),
-        (b'{"version": 5, "hashes": []}', "version: expected a text"),
+        (b'{"version": [], "hashes": []}', "version: expected one such as 1.2.0"),
+        (b'{"version": "1; rm -rf ~"}', "version: expected one such as 1.2.0"),
+        (b'{"version": "1\\u001b[2J"}', "version: expected one such as 1.2.0"),
         (b'{"hashes": 5}', "is no package of mip"),
         (b'{"hashes": [["x.py"]]}', "hashes: expected two texts"),
         (b'{"hashes": [["x.py", 5]]}', "hashes: expected two texts"),
@@ -107,6 +109,11 @@ def test_no_server_and_no_name(refuse):
         ("file:///etc/passwd", "expected https://"),
         ("ssh://h/x.py", "expected https://"),
         ("https://", "expected https://"),
+        ("https://[::1/x.py", "is no URL"),
+        ("https://h/" + "x" * 2000 + ".py", "is no URL"),
+        ("http://127.0.0.1:no/x.py", "cannot be fetched"),
+        ("http://127.0.0.1:9/a b.py", "ends with the name"),
+        ("http://é\x7f/x.py", "cannot be fetched"),
         ("https://u:p@h/x.py", "has a password in it"),
         ("github:me", "expected github:OWNER/REPOSITORY"),
         ("github:me/../x", "expected github:OWNER/REPOSITORY"),
@@ -212,6 +219,19 @@ def test_two_hashes_of_one_file(index, project):
     )
     with pytest.raises(ManifestErrors, match="has two hashes of drivers/bme280.py"):
         check.check(str(project))
+
+
+def test_no_hint_is_a_trap(index, project):
+    drivers.add("bme280", str(project))
+    path = project / "clawlite.lock"
+    text = path.read_text().replace(index.url, "https://h/;reboot;/package.json")
+    path.write_text(text.replace('name = "bme280"', 'name = "x;reboot"'))
+    (project / "drivers/bme280.py").unlink()
+    with pytest.raises(ManifestErrors) as caught:
+        check.check(str(project))
+    said = str(caught.value)
+    assert "clawlite add 'https://h/;reboot;/package.json' --replace" in said
+    assert "clawlite remove 'x;reboot'" in said
 
 
 def test_links_lead_nothing_out(index, project, tmp_path):
