@@ -154,7 +154,7 @@ def _check_conflict(
             f"two of the packages bring {file}, each another one",
             "name the packages in versions that go together",
         )
-    _check_case(project, file)
+    _check_name(project, file)
     for driver in project.drivers.values():
         pinned = driver.files.get(file, new)
         if pinned != new and not replace:
@@ -176,15 +176,24 @@ def _check_conflict(
     changes[file] = data, change
 
 
-def _check_case(project: _Project, file: str) -> None:
-    """Raise ``ClawError`` for a name that differs from another driver's by its case alone: many
-    disks, and the flash of some boards, take both for one.
+def _check_name(project: _Project, file: str) -> None:
+    """Raise ``ClawError`` for a name that differs from another driver's by its case alone, because
+    many disks take both for one; and for a module and a package of one name.
     """
+    stem = file.removesuffix(".py").lower()
     for driver in project.drivers.values():
         for other in driver.files:
-            if other != file and other.lower() == file.lower():
+            known = other.removesuffix(".py").lower()
+            said = (
+                "differ by their case alone"
+                if other != file and known == stem
+                else "are a module and a package of one name"
+                if known.startswith(stem + "/") or stem.startswith(known + "/")
+                else ""
+            )
+            if said:
                 raise ClawError(
-                    f"{file} and {other} of the driver {driver.name} differ by their case alone",
+                    f"{file} and {other} of the driver {driver.name} {said}",
                     f"clawlite remove {driver.name}, or give the file another name",
                 )
 
@@ -213,8 +222,8 @@ def _merge(drivers: dict, found: list) -> list:
 
 def _write(project: _Project, changes: dict, drivers: list) -> None:
     try:
-        if changes:
-            project.below.make_folders(lock.DRIVERS)
+        for file in changes:
+            project.below.make_folders(posixpath.dirname(posixpath.join(lock.DRIVERS, file)))
         for file, (data, change) in changes.items():
             if change != "same":
                 project.below.replace(posixpath.join(lock.DRIVERS, file), data)

@@ -33,7 +33,10 @@ from clawlite.host.documents.sources import Refused, Sources
 FILE = "clawlite.lock"
 DRIVERS = "drivers"  # the folder of their files, beside the manifest
 MAX_DRIVER_FILES = 64  # of one package
-IS_MODULE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\.py\Z")
+# a module, or one in a package: at most three folders
+IS_MODULE = re.compile(
+    r"(?:[A-Za-z_][A-Za-z0-9_]{0,63}/){0,3}[A-Za-z_][A-Za-z0-9_]{0,63}\.py\Z", re.ASCII
+)
 _IS_SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 _MEND = "bring back the file that clawlite wrote, or remove it and build again"
 MAX_LOCK = MAX_BYTES  # of the file: a server may list 1,000 tools, of many kilobytes each

@@ -1,6 +1,6 @@
 """Which names a driver may have.
 
-1. A driver is one module, ``NAME.py``, in the folder ``drivers``: a board's slot has no folders.
+1. A driver is a module, ``NAME.py``, or a package, ``NAME/...``, in the folder ``drivers``.
 2. It replaces no module of clawlite, and none that MicroPython itself has.  A library that only
    some boards have (``LIBRARIES``) may be added for the others.
 """
@@ -34,22 +34,19 @@ def check_file(name: str, whose: str) -> None:
             f"{whose}: {quoted(name)} is compiled already, for one version of MicroPython",
             "name its source, a file .py: a driver is compiled for the board that it goes to",
         )
-    if "/" in name and end == "py" and not _leaves(name):
-        raise ClawError(
-            f"{whose}: {quoted(name)} lies in a folder, expected a module by itself: a board's "
-            "slot has no folders",
-            "name a driver of one file, or join its modules",
-        )
-    if not IS_MODULE.match(name):
+    parts = stem.split("/")
+    if not IS_MODULE.match(name) or parts[0] == "__init__":
         raise ClawError(
             f"{whose}: expected the name of a Python module, such as bme280.py, found "
             f"{quoted(name)}",
             "ask who publishes it, or name one file of it",
         )
-    if keyword.iskeyword(stem):
+    word = next((part for part in parts if keyword.iskeyword(part)), "")
+    if word:
         raise ClawError(
-            f"{whose}: Python has the word {quoted(stem)}", "give the file another name"
+            f"{whose}: Python has the word {quoted(word)}", "give the file another name"
         )
+    stem = parts[0]
     owner = (
         "clawlite"
         if stem in _OURS or stem in firmware.sources()
@@ -62,7 +59,3 @@ def check_file(name: str, whose: str) -> None:
             f"{whose}: {owner} has a module {quoted(stem)}, which {name} would replace",
             "give the file another name",
         )
-
-
-def _leaves(name: str) -> bool:
-    return name.startswith("/") or "\\" in name or bool({"..", "."} & set(name.split("/")))

@@ -12,8 +12,8 @@ from clawlite.host.documents.sources import Refused, Sources
 
 
 class Pinned(NamedTuple):
-    """One file of a driver: the name of its module, the file's name from the manifest's folder, its
-    size, and its ``lock.Driver``.
+    """One file of a driver: the module, or the package, that is imported for it, the file's name
+    from the manifest's folder, its size, and its ``lock.Driver``.
     """
 
     module: str
@@ -37,7 +37,8 @@ def read(sources: Sources, problems: Problems) -> list[Pinned]:
             file = posixpath.join(lock.DRIVERS, name)
             if file not in found:
                 size = _compare(sources, file, sha256, driver, problems)
-                found[file] = Pinned(name[: -len(".py")], file, size, driver)
+                module = name.partition("/")[0].removesuffix(".py")
+                found[file] = Pinned(module, file, size, driver)
     return [found[file] for file in sorted(found)]
 
 

@@ -34,6 +34,8 @@ _PROCESSORS = {
     "esp32c3": "rv32imc",
     "esp32c6": "rv32imc",
 }
+# where MicroPython looks for the modules of a package (py/builtinimport.c)
+_IS_PACKAGE = '__path__ = __file__.rsplit("/", 1)[0]'
 _CHOOSERS = ("slots", "bootwindow")
 
 
@@ -53,12 +55,19 @@ def board_files(image: str, folder: str, profile=None) -> list[tuple[str, str]]:
     with open(os.path.join(folder, slot.PARTS_FILE), "w", encoding="ascii") as file:
         file.write(" ".join(having))
     found.append((file.name, f"{SLOT}/{slot.PARTS_FILE}"))
-    for path, name in companions(image):
+    beside = companions(image)
+    arch = _processor(profile) if profile else ""
+    packages = _packages([name for _, name in beside])
+    for path, name in beside:
         if name != "tools.py":
-            stem = os.path.basename(name).removesuffix(".py")
-            arch = _processor(profile) if profile else ""
+            stem = foreign_names.slot_name(name)
+            if packages.pop(stem, None):
+                path = _as_package(path, folder, stem)
             path, name = _compiled(path, folder, stem, arch), f"{stem}.mpy"
         found.append((path, f"{SLOT}/{name}"))
+    for stem in packages:  # without an __init__.py
+        made = _compiled(_as_package(os.devnull, folder, stem), folder, stem)
+        found.append((made, f"{SLOT}/{stem}.mpy"))
     return found + [(image, f"{SLOT}.cbor"), start]
 
 
@@ -124,6 +133,23 @@ def companions(image: str) -> list[tuple[str, str]]:
         _check(path, companion["sha256"])
         found.append((path, companion["file"]))
     return found
+
+
+def _packages(names: list) -> dict:
+    """Return {package: True} of the drivers *names*, files in ``drivers``: each folder is one."""
+    folders = [name.split("/")[1:-1] for name in names]
+    return {folder: True for path in folders for folder in path}
+
+
+def _as_package(path: str, folder: str, name: str) -> str:
+    """Return the path of a copy of the module *path* that is the package *name* of a slot: its
+    modules lie beside it, because a slot has no folders.
+    """
+    made = os.path.join(folder, f"{name}.package")
+    os.makedirs(folder, exist_ok=True)
+    with open(path, encoding="utf-8") as source, open(made, "w", encoding="utf-8") as target:
+        target.write(f"{_IS_PACKAGE}\n{source.read()}")
+    return made
 
 
 def _processor(profile) -> str:

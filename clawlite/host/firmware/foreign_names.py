@@ -60,6 +60,14 @@ def known() -> list[str]:
     return [name for name in _read()["packages"] if name != "stdlib"]
 
 
+def slot_name(file: str) -> str:
+    """Return the module that *file*, a companion of an image, is in a slot, which has no folders:
+    of "drivers/umqtt/simple.py" it is "simple"; a package has the name of its folder.
+    """
+    parts = file.removesuffix(".py").split("/")
+    return parts[-2] if parts[-1] == "__init__" and len(parts) > 1 else parts[-1]
+
+
 def importable(api=None) -> frozenset:
     """Return the names of the modules that the firmware of *api*, as in a profile, can import;
     None: that any can.

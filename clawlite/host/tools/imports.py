@@ -12,11 +12,11 @@ with the image; those of Python, of the firmware of boards, and of packages that
 import ast
 import dataclasses
 import functools
-import posixpath
 import sys
 
 from clawlite.host.base.document import LinePlace
 from clawlite.host.base.problems import Problems, did_you_mean, quoted
+from clawlite.host.documents import lock
 from clawlite.host.documents.sources import Refused, Sources
 from clawlite.host.drivers import kernel_drivers
 from clawlite.host.drivers.pinned_drivers import Pinned
@@ -66,7 +66,9 @@ def read_imports(
     packages  as in ``Imports``
     """
     made = Imports([], [], [], packages)
-    added = {one.module: one.file for one in drivers}
+    added: dict = {}
+    for pinned in drivers:
+        added.setdefault(pinned.module, []).append(pinned.file)
     todo = [FILE]
     while todo:
         name = todo.pop()
@@ -83,18 +85,14 @@ def read_imports(
         made.pins += [(shown, line, what) for line, what in _own_pins(tree)]
         for one in _imports(tree, shown):
             made.found.append(one)
-            beside = f"{one.name}.py"
-            if sources.exists(beside):
+            files = added.get(one.name, [])
+            if sources.exists(f"{one.name}.py"):
                 _shadow(one, problems)
-                if one.name in added:
-                    _refuse_both(beside, added[one.name], problems)
-            elif one.name in added:
-                beside = added[one.name]
-            else:
-                beside = ""
-            if beside:
-                if beside not in (FILE, *made.modules, *todo):
-                    todo.append(beside)
+                if files:
+                    _refuse_both(f"{one.name}.py", files[0], problems)
+                files = [f"{one.name}.py"]
+            if files:
+                todo += [file for file in files if file not in (FILE, *made.modules, *todo)]
             elif not _is_known(one.name) and one.name not in packages:
                 _refuse(one, sources, problems)
     made.modules.sort()
@@ -124,14 +122,29 @@ def add_board_problems(imports: Imports, sources: dict, board, taken, problems: 
     if board.runtime != "micropython":
         return
     for file in imports.modules:
-        if module_of(file) in taken:
-            problems.add(
-                LinePlace(file),
-                (),
-                "clawlite has a module of this name on boards",
-                hint="rename it",
-            )
+        _check_slot(file, imports.modules, board, taken, problems)
         check_boards(ast.parse(sources[file]), file, problems)
+
+
+def _check_slot(file: str, modules: list, board, taken, problems: Problems) -> None:
+    """Add a problem when *file* cannot have its name in the slot of *board*, where all modules lie
+    in one folder, those of packages, too (``foreign_names.slot_name``).
+    """
+    name = foreign_names.slot_name(file)
+    same = next((one for one in modules if one < file and foreign_names.slot_name(one) == name), "")
+    is_in_package = name != module_of(file)
+    owner = (
+        "clawlite has a module of this name on boards"
+        if name in taken
+        else f"the module {name} of a package lies beside {board.name}'s own, which it would hide"
+        if is_in_package and name in foreign_names.importable(board.api)
+        else f"{same} has the same name in the slot of a board, where all lie in one folder"
+        if same
+        else ""
+    )
+    if owner:
+        hint = "this package runs on Linux alone" if is_in_package else "rename it"
+        problems.add(LinePlace(file), (), owner, hint=hint)
 
 
 def kernel_notes(imports: Imports, board) -> list[tuple]:
@@ -151,14 +164,18 @@ def kernel_notes(imports: Imports, board) -> list[tuple]:
 
 
 def module_of(file: str) -> str:
-    """Return the module that *file*, beside tools.py or in the folder of drivers, is."""
-    return posixpath.basename(file).removesuffix(".py")
+    """Return the module or the package that is imported for *file*, which is beside tools.py or in
+    the folder of drivers.
+    """
+    return file.removeprefix(f"{lock.DRIVERS}/").partition("/")[0].removesuffix(".py")
 
 
 def _elsewhere(one: Import, board) -> str:
     """Return what helps where *board* lacks the module of *one*."""
     if board.runtime != "micropython":
-        kernel = kernel_drivers.find(module_of(one.file)) or kernel_drivers.find(one.name)
+        in_drivers = one.file.rpartition(f"{lock.DRIVERS}/")[2]
+        whose = in_drivers if lock.DRIVERS in one.file else one.file.rpartition("/")[2]
+        kernel = kernel_drivers.find(module_of(whose)) or kernel_drivers.find(one.name)
         if kernel:
             return f"its kernel has a driver: {kernel.overlay_line()}; {kernel.where()}"
         return (

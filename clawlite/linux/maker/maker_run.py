@@ -17,6 +17,7 @@ MOST_PRINTED = 16384  # bytes that one call in a process of its own prints to th
 _OF_BOARDS = frozenset(
     "micropython time utime ustruct ubinascii uos ujson uio ucollections".split()
 )
+_DRIVERS = "drivers/"
 _BOARDS_ONLY = ("machine", "onewire", "_onewire", "neopixel", "network", "rp2", "esp", "esp32")
 _MOST_AT_ONCE = 2000  # characters of one print
 
@@ -25,33 +26,53 @@ def run(code, path: str, modules: dict, show) -> dict:
     """Run *code*; return the names that it defines.
 
     path     of the file that the code is of
-    modules  {name: code} of the modules that it may import; "drivers/NAME" is a driver
+    modules  {name: code} of the modules that it may import; "drivers/NAME" is a driver, and
+             "drivers/NAME/MODULE" one of a package
     show     function(text) that takes what is printed
     """
     own = dict(vars(builtins))
     loaded: dict = {}
-    places = {name.rpartition("/")[2]: name for name in modules if not _is_of_python(name)}
+    places = _places(modules)
 
     def load(name: str):
-        if name not in loaded:
-            module = loaded[name] = type(sys)(name)
-            module.__dict__["__builtins__"] = own
-            place = places[name]
-            module.__dict__["__file__"] = os.path.join(os.path.dirname(path), place + ".py")
-            try:
+        parent, _, last = name.rpartition(".")
+        above = load(parent) if parent and name not in loaded else None
+        if name in loaded:  # its package may have loaded it
+            return loaded[name]
+        module = loaded[name] = type(sys)(name)
+        place = places[name]
+        is_package = not place or place.endswith("/__init__")
+        module.__dict__["__builtins__"] = own
+        module.__dict__["__package__"] = name if is_package else parent
+        if is_package:
+            module.__dict__["__path__"] = []
+        try:
+            if place:
+                module.__dict__["__file__"] = os.path.join(os.path.dirname(path), place + ".py")
                 exec(modules[place], module.__dict__)
-            except BaseException:
-                del loaded[name]
-                raise
-        return loaded[name]
+        except BaseException:
+            del loaded[name]
+            raise
+        if above:
+            setattr(above, last, module)
+        return module
 
     def import_name(name, globals=None, locals=None, fromlist=(), level=0):
-        if not level and name in places:
-            return load(name)
+        full = _absolute(name, globals or {}, level) if level else name
+        top = full.partition(".")[0]
+        if top in places:
+            if full not in places:
+                raise ModuleNotFoundError("No module named %r" % full, name=full)
+            module = load(full)
+            for one in fromlist or ():
+                if not hasattr(module, one) and "%s.%s" % (full, one) in places:
+                    load("%s.%s" % (full, one))
+            return module if fromlist else load(top)
         if not level and name in _OF_BOARDS:
             from clawlite.linux.maker import board_modules
 
-            found = board_modules.find(name, _is_driver((globals or {}).get("__file__", "")))
+            place = places.get((globals or {}).get("__name__")) or ""
+            found = board_modules.find(name, place.startswith(_DRIVERS))
             if found is not None:
                 return found
         return __import__(name, globals, locals, fromlist, level)
@@ -72,12 +93,31 @@ def run(code, path: str, modules: dict, show) -> dict:
     return space
 
 
-def _is_of_python(name: str) -> bool:
-    return name.startswith("drivers/") and name[len("drivers/") :] in sys.stdlib_module_names
+def _places(modules: dict) -> dict:
+    """Return {name as it is imported: its key in *modules*; None for a folder without a file
+    ``__init__.py``}, without drivers that have the name of a module of Python.
+    """
+    found: dict = {}
+    for key in modules:
+        parts = key.removeprefix(_DRIVERS).split("/")
+        if key.startswith(_DRIVERS) and parts[0] in sys.stdlib_module_names:
+            continue
+        if parts[-1] == "__init__":
+            parts.pop()
+        found[".".join(parts)] = key
+        for count in range(1, len(parts)):
+            found.setdefault(".".join(parts[:count]), None)
+    return found
 
 
-def _is_driver(path: str) -> bool:
-    return os.path.basename(os.path.dirname(path)) == "drivers"
+def _absolute(name: str, globals: dict, level: int) -> str:
+    """Return the whole name of what a module imports with *level* dots before *name*; "" when it
+    is in no package.
+    """
+    parts = (globals.get("__package__") or "").split(".")
+    if not parts[0] or level > len(parts):
+        return ""
+    return ".".join(part for part in (*parts[: len(parts) - level + 1], name) if part)
 
 
 def print_event(text: str, tool: str = "") -> dict:
@@ -112,12 +152,16 @@ def place_of(e: BaseException, folder: str) -> str:
     came through; "" when there is none.
     """
     place, trace = "", e.__traceback__
-    folders = (folder, os.path.join(folder, "drivers"))
-    if isinstance(e, SyntaxError) and e.filename and os.path.dirname(e.filename) in folders:
+    drivers = os.path.join(folder, _DRIVERS)
+
+    def is_ours(file) -> bool:
+        return os.path.dirname(file) == folder or file.startswith(drivers)
+
+    if isinstance(e, SyntaxError) and e.filename and is_ours(e.filename):
         return " (%s:%d)" % (e.filename[len(folder) :].lstrip("/"), e.lineno or 0)
     while trace is not None:
         path = trace.tb_frame.f_code.co_filename
-        if path.endswith(".py") and os.path.dirname(path) in folders:
+        if path.endswith(".py") and is_ours(path):
             place = " (%s:%d)" % (path[len(folder) :].lstrip("/"), trace.tb_lineno)
         trace = trace.tb_next
     return place

@@ -13,7 +13,7 @@ from clawlite.host.documents import lock
 from clawlite.host.documents.sources import Sources
 from clawlite.host.drivers import mip
 
-from .conftest import BME280, BUS_HELP
+from .conftest import BME280, BUS_HELP, TOOLS
 
 
 def refused(*words, **more) -> ClawError:
@@ -241,6 +241,53 @@ def test_names_that_differ_by_their_case_alone_are_refused(index, project, tmp_p
     drivers.add("bme280", str(project))
     (tmp_path / "BME280.py").write_text("")
     assert "differ by their case alone" in refused(tmp_path / "BME280.py", project).message
+
+
+def test_a_package_keeps_its_folders(index, project):
+    files = {
+        "bme280/__init__.py": "from .core import read\n",
+        "bme280/core.py": "def read(): pass\n",
+    }
+    index.publish("bme280", files)
+    drivers.add("bme280", str(project))
+    for name, text in files.items():
+        assert (project / "drivers" / name).read_text() == text
+    rows = check.check(str(project), "pico")["drivers"]
+    assert [(row["file"], row["used"]) for row in rows] == [
+        ("drivers/bme280/__init__.py", True),
+        ("drivers/bme280/core.py", True),
+    ]
+    index.publish("other", {"bme280.py": ""})
+    assert "are a module and a package of one name" in refused("other", project).message
+    (project / "drivers/bme280/core.py").write_text("")
+    assert problems(project).startswith("drivers/bme280/core.py: it is not what")
+    assert drivers.remove("bme280", str(project))["kept"] == ["drivers/bme280/core.py"]
+
+
+def test_libraries_that_share_a_folder_come_together(index, project):
+    index.publish("umqtt.simple", {"umqtt/simple.py": "X = 1\n"})
+    index.publish("umqtt.robust", {"umqtt/robust.py": ""}, deps=[("umqtt.simple", "latest")])
+    drivers.add("umqtt.robust", str(project))
+    (project / "tools.py").write_text("import umqtt.simple\n" + TOOLS.replace("bme280", "umqtt"))
+    assert [row["used"] for row in check.check(str(project))["drivers"]] == [True, True]
+
+
+@pytest.mark.parametrize(
+    "name, said",
+    [
+        ("stores", "clawlite has a module of this name on boards"),
+        ("json", "the module json of a package lies beside pico's own, which it would hide"),
+        ("bus_help", "has the same name in the slot of a board"),
+    ],
+)
+def test_a_module_of_a_package_that_a_slot_cannot_have(index, project, name, said):
+    index.publish("bme280", {"bme280/__init__.py": "import bus_help\n", f"bme280/{name}.py": ""})
+    drivers.add("bme280", str(project))
+    drivers.add("bus_help", str(project))
+    with pytest.raises(ManifestErrors) as caught:
+        check.check(str(project), "pico")
+    assert said in str(caught.value) and len(caught.value.problems) == 1
+    check.check(str(project), "linux")
 
 
 def test_the_commands_show_what_they_did(index, project):

@@ -4,6 +4,7 @@ import subprocess
 
 import pico_stack
 import pytest
+from driver_packages import OF_PACKAGES, PACKAGES
 from sims import needs_micropython, needs_mpy_cross
 from slot_board import START
 
@@ -58,6 +59,18 @@ def test_a_driver_is_compiled_into_the_slot_and_runs_there(index, project, tmp_p
     (project / "drivers/bme280.py").write_text(BME280.replace("const(3)", "const(4)"))
     drivers.add(str(project / "drivers/bme280.py"), str(project))
     assert "> read 8\n" in boot(project, card, monkeypatch)
+
+
+def test_a_package_lies_flat_in_the_slot(index, project, tmp_path, monkeypatch):
+    for name, files in PACKAGES.items():
+        index.publish(name, files)
+    drivers.add("deep", str(project))
+    drivers.add("flat.simple", str(project))
+    (project / "tools.py").write_text(OF_PACKAGES)
+    card = tmp_path / "card"
+    assert "> 6 7 8 True\n" in boot(project, card, monkeypatch)
+    names = {path.name for path in (card / "claw-a").iterdir()}
+    assert {"deep.mpy", "inner.mpy", "leaf.mpy", "one.mpy", "flat.mpy", "simple.mpy"} <= names
 
 
 NATIVE = "import micropython\n\n\n@micropython.native\ndef double(n):\n    return n + n\n"

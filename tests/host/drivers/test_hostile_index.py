@@ -51,8 +51,13 @@ def refuse(index, project, tmp_path):
         ("clawlite.lock", "expected the name of a Python module"),
         ("", "expected the name of a Python module"),
         ("x.mpy", "is compiled already"),
-        ("lib/x.py", "lies in a folder"),
-        ("umqtt/simple.py", "lies in a folder"),
+        ("a/./x.py", "expected the name of a Python module"),
+        ("a//x.py", "expected the name of a Python module"),
+        ("a/b/c/d/x.py", "expected the name of a Python module"),
+        ("__init__.py", "expected the name of a Python module"),
+        ("pkg/class.py", 'Python has the word "class"'),
+        ("machine/x.py", 'MicroPython has a module "machine"'),
+        ("clawlite/x.py", 'clawlite has a module "clawlite"'),
     ],
 )
 def test_names_that_lead_elsewhere_are_refused(index, refuse, name, said):

@@ -1,7 +1,12 @@
 """Drivers for MicroPython on Linux: run with tools.py at both levels of the sandbox."""
 
+import subprocess
+import sys
+
 import pytest
 from agents import clawlite
+from driver_packages import OF_PACKAGES, PACKAGES
+from mip_index import Index
 from slot_board import MANIFEST
 
 from clawlite.host.build import build, drivers
@@ -93,6 +98,48 @@ def test_what_needs_the_pins_of_a_board_says_what_to_use(project, level):
     said = done.stdout + done.stderr
     assert "No module named 'machine'" in said and "(drivers/sensor.py:1)" in said
     assert level == "process" or "a driver of the kernel" in said, said
+
+
+@pytest.mark.parametrize("level", ["none", "process"])
+def test_a_package_is_imported_as_by_python(project, level, monkeypatch):
+    index = Index()
+    try:
+        for name, files in PACKAGES.items():
+            index.publish(name, files)
+            drivers.add(name, str(project), index.url)
+    finally:
+        index.close()
+    (project / "tools.py").write_text(OF_PACKAGES)
+    if level == "process":
+        confine(project)
+    done = clawlite("ask", "hello", cwd=project)
+    assert done.stdout == "6 7 8 True\n", done
+    (project / "tools.py").write_text("import flat.other\n" + OF_PACKAGES)
+    said = clawlite("ask", "hello", cwd=project)
+    assert "No module named 'flat.other'" in said.stdout + said.stderr
+
+
+def test_imports_of_a_package_are_those_of_python(tmp_path):
+    """Python's own import of the same files gives the same names."""
+    files = {name: text for package in PACKAGES.values() for name, text in package.items()}
+    files["deep/inner/leaf.py"] += "from .. import SEVEN, one\nfrom ..one import six\n"
+    for name, text in files.items():
+        (tmp_path / "drivers" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "drivers" / name).write_text(text)
+    modules = {f"drivers/{name[:-3]}": compile(text, name, "exec") for name, text in files.items()}
+    code = (
+        OF_PACKAGES
+        + "\nsaid = look(), leaf.__name__, sorted(n for n in vars(deep) if n[0] != '_')\n"
+    )
+    ours = maker_run.run(compile(code, "tools.py", "exec"), "tools.py", modules, print)["said"]
+    done = subprocess.run(
+        [sys.executable, "-c", code + "print(said)"],
+        env={"PYTHONPATH": str(tmp_path / "drivers")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout == f"{ours}\n", done
 
 
 def test_a_changed_driver_does_not_start(project):
