@@ -7,7 +7,7 @@ becomes a task of the agent (act.py), and how it ended goes back.  The same on L
 """
 
 from clawlite.core.base.dialect import const
-from clawlite.core.base.effect import LOG
+from clawlite.core.base.effect import ASK, IS_OK, LOG, VALUE
 from clawlite.core.base.errors import ClawError, InvalidRequest, unexpected
 from clawlite.core.base.render import canonical
 from clawlite.core.providers.reflex import FAILED, holds
@@ -19,6 +19,7 @@ _AT_S, _IMAGE, _SINCE_S, _TIMEOUT_S, _ARGUMENTS = range(5)  # of a question on r
 # how the console answers what is open when its person leaves: for a rule, that is no answer
 _NOBODY = "nobody is at the console"
 _CALLER = "rule/"
+_MOST_TOKENS = const(512)  # of the answer to a question of ``then``
 # codes of ``Denied``: its classes are not in a board's memory
 _DENIED = const(-32013)
 _EXPIRED = const(-32012)
@@ -288,7 +289,7 @@ class Runs:
         known = dict(fields, result=text if failed else result.value)
         slots = dict(run.values)
         slots.update(known)
-        for condition, (say, to) in run.rule[table.THEN]:
+        for condition, (say, to, is_question) in run.rule[table.THEN]:
             if condition is None:
                 fits = not failed
             elif condition[0] == FAILED:
@@ -299,9 +300,25 @@ class Runs:
                 said = [
                     part if isinstance(part, str) else _show(slots.get(part[0])) for part in say
                 ]
-                self.tell("[rule %s] %s" % (run.name, "".join(said)), to == "admins")
+                text = "".join(said)
+                if is_question:
+                    self._ask_model(run.name, text, to == "admins")
+                else:
+                    self.tell("[rule %s] %s" % (run.name, text), to == "admins")
                 return True
         return False
+
+    def _ask_model(self, name: str, prompt: str, to_admins: bool):
+        """Ask a model, which can call nothing, and say its answer in the name of the rule *name*."""
+
+        def ended(value, error, now_ms):
+            text = value if error is None else "no model answered: %s" % error.message
+            self.tell("[rule %s] %s" % (name, text), to_admins)
+
+        try:
+            self.agent.begin(_ask(prompt), ended, self.now_ms(), self.agent.image.agent.turn_ms)
+        except InvalidRequest as e:  # too much is under way
+            ended(None, e, self.now_ms())
 
     def _is_cut(self, error) -> bool:
         """Return whether *error* says that the agent ends or fails, and nothing of the run."""
@@ -358,6 +375,14 @@ def _status(error, failed: bool) -> str:
     if _DENIED < code <= _SANDBOX_DENIED:
         return "refused"
     return "error" if failed else "ok"
+
+
+def _ask(prompt: str):
+    """A generator of effects that returns the answer of a model."""
+    outcome = yield (ASK, prompt, _MOST_TOKENS, None)
+    if not outcome[IS_OK]:
+        raise outcome[VALUE]
+    return outcome[VALUE]
 
 
 def _show(value) -> str:

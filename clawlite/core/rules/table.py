@@ -23,4 +23,4 @@ COUNT, PERIOD_S = range(2)  # of AT_MOST
 # of CLOCK
 ZONE_NAME, CHANGES, TZDATA, SUN = range(4)
 # of a step of THEN
-TEXT, TO = range(2)
+TEXT, TO, IS_QUESTION = range(3)

@@ -3,6 +3,7 @@ warns about them.
 """
 
 from clawlite.core.rules import table
+from clawlite.host.providers import provider_order
 from clawlite.host.providers.rule_calls import find_callables
 from clawlite.host.rules import sun_table, triggers, zone_changes
 
@@ -29,7 +30,11 @@ def section(manifest, tools: list) -> list | None:
         name for name, tool in tools if (tool.spec.annotations or {}).get("readOnlyHint") is True
     }
     world = triggers.World(
-        find_callables(tools), reads, triggers.pins_of(settings), settings.location is not None
+        find_callables(tools),
+        reads,
+        triggers.pins_of(settings),
+        settings.location is not None,
+        any(not provider_order.is_builtin(one) for one in manifest.providers),
     )
     readings, rules, problems = triggers.compile_triggers(
         settings.reflex_text, settings.reflex_file, world

@@ -51,7 +51,7 @@ _OF_TRIGGER = {
 }
 _OF_ANY = tuple({key: 0 for keys in _OF_TRIGGER.values() for key in keys})
 RULE_KEYS = ("name", "if", "call", "arguments", "at_most", "least_pause", "then")
-STEP_KEYS = ("if", "say", "to")
+STEP_KEYS = ("if", "say", "ask", "to")
 MISSED = ("skip", "once", "all")
 EDGES = {"fall": 1, "rise": 2, "both": 3}
 MAX_READINGS, MAX_RULES, MAX_CONDITIONS, MAX_COUNT = 64, 256, 16, 10000
@@ -70,12 +70,14 @@ class World:
     reads  names of the tools that only read
     pins   {name: its kind in clawlite.toml}
     has_place  bool, clawlite.toml says where the agent is
+    has_model  bool, some provider is a model, which a rule may ask
     """
 
     tools: dict
     reads: set
     pins: dict
     has_place: bool = False
+    has_model: bool = True
 
 
 def compile_triggers(text: str, file: str, world: World) -> tuple[list, list, list[Problem]]:
@@ -564,28 +566,38 @@ class _Compiler:
         if "call" in step:
             self.report(
                 path + ("call",),
-                "what follows a rule that begins by itself says something, and calls nothing",
+                "what follows a rule that begins by itself says or asks, and calls nothing",
                 hint="make a rule of its own for that call",
             )
         self.keys(path, {key: 0 for key in step if key != "call"}, STEP_KEYS)
-        say, to = step.get("say"), step.get("to")
+        key, to = "ask" if "ask" in step else "say", step.get("to")
+        say = step.get(key)
+        if "ask" in step and "say" in step:
+            self.report(
+                path, "a step says, or asks a model and says its answer", key, "say and ask"
+            )
+        elif "ask" in step and not self.world.has_model:
+            self.report(
+                path + ("ask",),
+                "this agent has no model that it could ask",
+                hint="add a provider that is a model, or say something",
+            )
         if not isinstance(say, str) or not say:
-            if "call" not in step and not self.means(step, "say", STEP_KEYS):
-                self.report(
-                    path + ("say",), "", "text", value_text(say) if "say" in step else "none"
-                )
+            is_meant = any(self.means(step, one, STEP_KEYS) for one in ("say", "ask"))
+            if "call" not in step and not is_meant:
+                self.report(path + (key,), "", "text", value_text(say) if key in step else "none")
             say = ""
         known = {"result", *(fields or ()), *self.readings}
         for name in PART.findall(say) if fields is not None and self.knows_readings else ():
             if name not in known:
                 self.report(
-                    path + ("say",),
+                    path + (key,),
                     f"there is no field and no reading {quoted(name)}",
                     hint=did_you_mean(name, known) or "known here: " + ", ".join(sorted(known)),
                 )
         if to is not None and to != "admins":
             self.report(path + ("to",), "", '"admins"', value_text(to))
-        return [text_parts(say), "admins" if to else ""]
+        return [text_parts(say), "admins" if to else "", key == "ask"]
 
 
 def pins_of(settings) -> dict:

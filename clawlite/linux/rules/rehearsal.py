@@ -74,6 +74,9 @@ class _Player(Rules):
     def _read(self, number: int):
         self._begun.append(number)
 
+    def _ask_model(self, name: str, prompt: str, to_admins: bool):
+        self.tell("[rule %s] (asks a model: %s)" % (name, prompt), to_admins)
+
     def end_reads(self):
         """End the readings that have begun: a tool takes some time, too."""
         begun, self._begun = self._begun, []

@@ -151,6 +151,16 @@ def test_an_image_without_them_has_no_section_and_needs_nothing(tmp_path):
             "",
         ),
         (
+            RULE + 'every = "1m"\nthen = [{ ask = "x" }]\n',
+            "rule[0].then[0].ask",
+            "no model that it could ask",
+        ),
+        (
+            RULE + 'every = "1m"\nthen = [{ ask = "x", say = "y" }]\n',
+            "rule[0].then[0]",
+            "a step says, or asks a model",
+        ),
+        (
             RULE + 'every = "1m"\nthen = [{ say = "x", to = "bob" }]\n',
             "rule[0].then[0].to",
             "admins",

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from agents import Agent, clawlite, eventually, linux, tool_call
 from ckp.test_methods import line
+from llm_server import Server, say
+from provider_builds import provider
 from rules_world import ALLOW, ASK, READING, RULE, project
 
 from clawlite.core.rules import rule_commands as commands
@@ -189,3 +191,20 @@ def test_what_must_follow_a_call_in_a_real_agent(tmp_path, works):
         "trace", "--json", str(folder), cwd=tmp_path, CLAWLITE_STATE=str(tmp_path / "state")
     )
     assert traced.returncode == 0, traced
+
+
+def test_a_model_is_asked_what_to_say_and_calls_nothing(tmp_path):
+    folder = tmp_path / "project"
+    rules = READING + RULE + 'every = "1s"\nat_most = "1/week"\n'
+    rules += 'then = [{ ask = "It has {result} at {soil} %. Say so." }]\n'
+    with Server([say("It is watered."), say("No more.")]) as server:
+        project(folder, rules, providers=[provider("m", endpoint=server.endpoint)])
+        made = clawlite("build", "-o", "claw.cbor", cwd=folder)
+        assert made.returncode == 0, made
+        with Agent(linux("run", folder / "claw.cbor"), tmp_path) as agent:
+            agent.expect("[rule r] It is watered.")
+            agent.signal(signal.SIGTERM)
+            agent.wait()
+        (request,) = [request.body for request in server.requests]
+    assert request["messages"][-1]["content"] == "It has done at 20 %. Say so."
+    assert not request.get("tools")
