@@ -77,6 +77,8 @@ class Pin:
         self.id = id
     def value(self, x=None):
         if x is not None:
+            with open(os.getenv("WORLD") + "/set", "a") as file:
+                file.write("%d=%d " % (self.id, x))
             return
         with open(os.getenv("WORLD") + "/pin-%d" % self.id) as file:
             return eval(file.read(), {"now": time.now_ms()})

@@ -63,3 +63,26 @@ def test_a_week_with_resets_loses_no_run_and_repeats_none(ruled, seed):
     assert board.told.count("how it ended is not known, and it is not repeated") == (
         statuses.count("cut")
     )
+
+
+def test_what_must_follow_a_call_is_looked_at_while_it_runs(ruled):
+    board = ruled(
+        READING.replace("60s", "1h") + RULE + 'every = "1m"\n',
+        LOGGED,
+        settings='[[pins]]\nname = "pump"\npin = 5\nkind = "output"\n[confirm.water]\n'
+        'reading = "soil"\nabove = 50\nwithin = "2s"\npins = ["pump"]\n',
+    )
+    board.run(200)
+    assert board.acted == [(EPOCH_S + 60, "begin")]  # it was ended, and the rule rests
+    why = "soil above 50 within 2000 ms is not confirmed: it is 20"
+    assert "it is off now: water failed: " + why in board.told
+    assert (board.world / "set").read_text().count("5=0") >= 1
+    (event,) = [one for one in board.events("tool.call") if one["tool"] == "water"]
+    assert event["status"] == "error" and why in event["confirm"]
+    board.run(200)
+    assert len(board.acted) == 1
+    board.write("soil", "60")
+    board.run(100, [(1, "/rules on r")])
+    board.run(100)
+    assert [what for _, what in board.acted][:3] == ["begin", "begin", "end"]
+    assert "was 60" in board.events("tool.call")[-1]["confirm"]

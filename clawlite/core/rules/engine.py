@@ -101,15 +101,16 @@ class Engine:
 
     section  of the image (table.py)
     state    dict of an earlier process, or {}; it is changed in place
+    keeps_edges  bool, the shell takes ``edges``
     Attributes: ``readings``, ``rules``: in the image's order; ``is_set``: the clock is believed;
     ``changed``: 0, 1 when ``state`` should be kept, 2 when at once; ``events``: for the log, taken
     by the shell; ``edges``: [pin, level] of levels that have lasted, likewise.
     """
 
-    def __init__(self, section: list, state: dict, times):
+    def __init__(self, section: list, state: dict, times, keeps_edges: bool = False):
         self.zone = Zone(section[table.CLOCK][table.CHANGES])
         self.state, self.events, self.changed = state, [], 0
-        self.edges = []
+        self.edges = [] if keeps_edges else None
         self.readings = [Reading(record, times.up_ms) for record in section[table.READINGS]]
         self.rules = [Rule(record) for record in section[table.RULES]]
         if not isinstance(state.get("rules"), dict):
@@ -225,13 +226,16 @@ class Engine:
         level = rule.new_level
         if level != rule.level and times.up_ms - rule.since_ms >= rule.trigger[table.DEBOUNCE_MS]:
             rule.level = level
-            self.edges.append([rule.trigger[table.WHAT], level])
+            if self.edges is not None:
+                self.edges.append([rule.trigger[table.WHAT], level])
             if rule.trigger[table.EDGES] >> level & 1:
                 self._fire(rule, 0)
 
     def take_edges(self) -> list:
         """Return the levels that have lasted since the last time: [pin, level], ..."""
-        edges, self.edges = self.edges, []
+        edges = self.edges or []
+        if edges:
+            self.edges = []
         return edges
 
     @property

@@ -309,7 +309,7 @@ class Runs:
         return False
 
     def _ask_model(self, name: str, prompt: str, to_admins: bool):
-        """Ask a model, which can call nothing, and say its answer in the name of the rule *name*."""
+        """Ask a model, which can call nothing, and say its answer for the rule *name*."""
 
         def ended(value, error, now_ms):
             text = value if error is None else "no model answered: %s" % error.message

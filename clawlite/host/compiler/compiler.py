@@ -42,7 +42,7 @@ from clawlite.host.services import context as service_context
 from clawlite.host.services import image_section as services
 from clawlite.host.swarm import swarms
 from clawlite.host.telemetry import telemetries
-from clawlite.host.tools import pin_uses, sandboxes, signature, skills, world_models
+from clawlite.host.tools import sandboxes, skills, world_models
 
 MAX_OUTPUT = 65536  # bytes of a tool's result (clawft: results are truncated to 64 KB)
 _BYTES = 2 << 5  # the mark of a string of bytes in CBOR
@@ -450,16 +450,8 @@ def _compiled(manifest, name: str, compiler, tools):
 
 
 def _confirms(manifest, tools: list, triggers, timeouts: dict):
-    if not confirms.is_declared(manifest):
-        return None
-    sources = dict(manifest.sources)
-    source = sources.get(signature.FILE)
-    switched_on = pin_uses.find_switched_on(source) if source else {}
-    writes = {
-        name: switched_on.get(tool.function.function, ()) for name, tool in tools if tool.function
-    }
     readings = triggers[rule_table.READINGS] if triggers else []
-    return confirms.section(manifest, tools, readings, timeouts, writes)
+    return confirms.section(manifest, tools, readings, timeouts)
 
 
 _PULLS = {"up": PULL_UP, "down": PULL_DOWN}

@@ -58,6 +58,7 @@ PARTS = {
     "reflex": Part("reflex"),
     "replay": Part("replay"),
     "rules": Part("rules", "rules"),
+    "confirm": Part("confirm", "rules"),
     "skills": Part("skill skillturn"),
     "memory": Part("stores conversation memories"),
 }

@@ -25,6 +25,7 @@ from clawlite.host.fit import heap as board_heap
 from clawlite.host.memory.store_type import TYPES
 from clawlite.host.policy import scan_config
 from clawlite.host.providers import provider_order, trust
+from clawlite.host.rules import confirms
 from clawlite.host.swarm import swarms
 from clawlite.host.tools import imports, sandbox_warnings, world_models
 
@@ -169,6 +170,7 @@ def board_problems(manifest, board: Profile, known: list = ()) -> list[Problem]:
             manifest.imports, dict(manifest.sources), board, firmware.sources(), problems
         )
     _swarm(manifest, board, problems)
+    _confirms(manifest, board, problems)
     pins.add_problems(
         manifest, board, lambda can, otherwise: _other_board_hint(known, can, otherwise), problems
     )
@@ -563,3 +565,15 @@ def _other_board_hint(known: list, can, otherwise: str) -> str:
         f"{otherwise}, or another board: "
         f"{', '.join(able[:_SHOWN_BOARDS])}{f' and {more} more' if more > 0 else ''}"
     )
+
+
+def _confirms(manifest, board: Profile, problems: Problems) -> None:
+    """While a function runs in one piece, a board reads nothing."""
+    for path, tool in confirms.find_one_piece(manifest) if board.runtime == "micropython" else ():
+        problems.add(
+            manifest.settings.place,
+            path,
+            f"{tool.name} runs in one piece, and {board.name} reads nothing meanwhile",
+            hint=f"let {tool.name} in tools.py yield while its effect lasts",
+            key=True,
+        )

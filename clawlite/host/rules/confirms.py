@@ -16,6 +16,7 @@ from clawlite.core.rules import table
 from clawlite.host.base.problems import did_you_mean, quoted
 from clawlite.host.providers.rule_calls import called_as
 from clawlite.host.rules.conditions import parse_duration, show_duration
+from clawlite.host.tools import pin_uses, signature
 
 _DRIVEN = ("output", "pwm")
 
@@ -26,28 +27,55 @@ def is_declared(manifest) -> bool:
     return bool(settings.confirm) or any(pin.confirm for pin in settings.pins)
 
 
-def section(manifest, tools: list, readings: list, timeouts: dict, writes: dict) -> list | None:
+def section(manifest, tools: list, readings: list, timeouts: dict) -> list | None:
     """Return the section, None when nothing is declared.
 
     tools       [(name that a rule calls it by, ``Primitive``), ...]
     readings    of the section of readings and rules
     timeouts    {name: ms after which the tool is ended, 0 for never}
-    writes      {name of a tool of tools.py: names of the pins that it switches on}
     """
+    on = switched_on(manifest)
     compiler = _Compiler(manifest, dict(tools), readings, timeouts)
     for name, wanted in manifest.settings.confirm.items():
         compiler.add_tool(name, wanted)
     for index, pin in enumerate(manifest.settings.pins):
         if pin.confirm:
-            compiler.add_pin(index, pin, writes)
+            compiler.add_pin(index, pin, on)
+    level = manifest.sandbox.spec.level if manifest.sandbox else None
+    for path, tool in find_one_piece(manifest) if level == "none" else ():
+        manifest.notes.append(
+            (
+                manifest.settings.where(*path),
+                f"{tool.name} runs in one piece: the reading is looked at after its end; let "
+                "its function yield, or run it at sandbox level process",
+            )
+        )
     return compiler.rows or None
 
 
-def is_one_piece(manifest, tool) -> bool:
-    """Return whether nothing else can be done while *tool* runs in the agent's process."""
-    function = tool.function
-    level = manifest.sandbox.spec.level if manifest.sandbox else None
-    return bool(function) and not function.is_generator and level == "none"
+def find_one_piece(manifest) -> list:
+    """Return [(path in clawlite.toml, tool), ...] of the functions of tools.py that must be
+    followed by something, and run in one piece.
+    """
+    settings, on = manifest.settings, switched_on(manifest)
+    found: list[tuple] = []
+    for tool in manifest.tools:
+        if not tool.function or tool.function.is_generator:
+            continue
+        named = [one for one in settings.confirm if called_as(one, [tool.name])]
+        found += [(("confirm", one), tool) for one in named]
+        found += [
+            (("pins", index, "confirm"), tool)
+            for index, pin in enumerate(settings.pins)
+            if pin.confirm and not named and pin.name in on.get(tool.function.function, ())
+        ]
+    return found
+
+
+def switched_on(manifest) -> dict[str, set]:
+    """Return {name of a function of tools.py: the pins that it switches on}."""
+    source = dict(manifest.sources).get(signature.FILE)
+    return pin_uses.find_switched_on(source) if source else {}
 
 
 class _Compiler:
@@ -84,10 +112,9 @@ class _Compiler:
                 True,
             )
         self.check_time(path, name, tool, row)
-        self.note_one_piece(path, tool)
         self.rows.append(row)
 
-    def add_pin(self, index: int, pin, writes: dict):
+    def add_pin(self, index: int, pin, on: dict):
         path = ("pins", index, "confirm")
         if pin.kind not in _DRIVEN:
             self.report(
@@ -101,9 +128,10 @@ class _Compiler:
         row = self.row(path, None, pin.name, pin.confirm, pins)
         self.rows.append(row)
         for name, tool in self.tools.items():
-            if pin.name in writes.get(name, ()) and name not in self.manifest.settings.confirm:
+            pins_on = on.get(tool.function.function, ()) if tool.function else ()
+            named = [one for one in self.manifest.settings.confirm if called_as(one, [name])]
+            if pin.name in pins_on and not named:
                 self.check_time(path, name, tool, row)
-                self.note_one_piece(path, tool)
                 self.rows.append([name, None, *row[2:]])
 
     def row(self, path: tuple, tool, pin, wanted, pins: list) -> list:
@@ -132,17 +160,6 @@ class _Compiler:
         limit = wanted.below if is_below else wanted.above
         limit = int(limit) if limit is not None and limit == int(limit) else limit
         return [tool, pin, reading, is_below, limit, parse_duration(wanted.within) or 0, pins]
-
-    def note_one_piece(self, path: tuple, tool):
-        """Add a warning for a function during which nothing can be read."""
-        if is_one_piece(self.manifest, tool):
-            self.manifest.notes.append(
-                (
-                    self.manifest.settings.where(*path),
-                    f"{tool.name} runs in one piece: the reading is looked at after its end; let "
-                    "its function yield, or run it at sandbox level process",
-                )
-            )
 
     def check_time(self, path: tuple, name: str, tool, row: list):
         most = self.timeouts[name]

@@ -168,7 +168,7 @@ class Rules(Runs, stdio.Part):
                 % (folder, names),
                 True,
             )
-        self.engine = Engine(self.section, self._state.data, times)
+        self.engine = Engine(self.section, self._state.data, times, True)
         self._looks_at_pins = bool(self.engine.pins) and self._read_pin is not None
         keeps = {
             record[table.NAME]: (record[table.KEEP_S], record[table.HOURLY_S])

@@ -10,7 +10,8 @@ from clawlite.core.image.image import CONTEXT, GUARD, PINS
 from clawlite.core.image.scan_config import AUDIT as GUARD_AUDIT, AUDIT_DESTINATION
 from jsontext import dumps, loads
 from unload import drop
-from parts import AUDIT, GATEWAY, GUARDS, LAN, LIMITS, LOG, MEMORY, PINS as PINNED, REMOTE, RULES
+from parts import AUDIT, CONFIRM, GATEWAY, GUARDS, LAN, LIMITS, LOG, MEMORY, REMOTE, RULES
+from parts import PINS as PINNED
 from stdio import Stdio, is_terminal
 from oom_unwind import load_providers
 
@@ -80,6 +81,10 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         device.meter = Meters(image, folder, device.clock.both).meter
     if MEMORY in having:
         _stores(device, image, folder)
+    if CONFIRM in having:
+        from clawlite.core.rules.confirm import Confirms
+
+        device.confirm = Confirms(device.agent, image.section(31), device.now_ms, device.pins)
     if RULES in having:
         from boardrules import BoardRules
 

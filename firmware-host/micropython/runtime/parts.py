@@ -24,7 +24,7 @@ from clawlite.core.image.scan_config import (
 
 NAMES = (
     "oauth2 remote gateway lan limits tls pins log guard leaks injection memory skills audit "
-    "secrets rules reflex replay"
+    "secrets rules confirm reflex replay"
 )  # and the codecs of APIs, which host/firmware/firmware.py enters
 (
     OAUTH2,
@@ -43,12 +43,14 @@ NAMES = (
     AUDIT,
     SECRETS,
     RULES,
+    CONFIRM,
     REFLEX,
     REPLAY,
-) = range(18)  # from REFLEX on as in core/providers/provider_order.py: 1 replay, 2 and up the APIs
+) = range(19)  # from REFLEX on as in core/providers/provider_order.py: 1 replay, 2 and up the APIs
 
 # The abilities that each bring a part: one text, since MicroPython keeps every short one.
 _WANTED = "audit gateway guard http https lan log memory pins rules"
+_CONFIRMS = 31  # the section of core/rules/table.py
 _MOST = 512  # bytes of the file
 # positions in a row of PROVIDERS (clawlite/host/image/image.cddl), and a value of _AUTH
 _API, _AUTH = 1, 7
@@ -86,6 +88,8 @@ def parts(image) -> set:
             found.add(TLS)
         if RULES in found:
             found.add(REFLEX)  # it compares values
+            if image.size_of(_CONFIRMS):
+                found.add(CONFIRM)
         if image.size_of(SKILLS):
             found.add(SKILLED)
         for number in image.agent.providers:

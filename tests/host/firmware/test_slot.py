@@ -61,6 +61,9 @@ DOORS = {
     ("taking", "request"): "the same",
     ("taking", "replay"): "its number",
     ("assemble", "rules"): "requires rules",
+    ("assemble", "confirm"): "the section, which requires rules",
+    ("confirm", "rules"): "parts.py adds it",
+    ("confirm", "reflex"): "the same",
     ("rules", "reflex"): "parts.py adds it",
     ("samplehours", "reflex"): "the same",
 }

@@ -12,7 +12,9 @@ from rules_world import READING, project
 
 from clawlite.core.rules import table
 from clawlite.host.base.problems import ManifestErrors
+from clawlite.host.boards import boards, profile
 from clawlite.host.compiler import compiler
+from clawlite.host.fit import board_fit
 from clawlite.host.manifest import lint_warnings
 from clawlite.host.tools.pin_uses import find_switched_on
 from clawlite.linux.files.files import image_of
@@ -42,8 +44,8 @@ def slow(board) -> str:
 '''
 
 
-def load(folder, settings: str, rules: str = READING, **more):
-    code = TOOLS  # without an output it may not be set
+def load(folder, settings: str, rules: str = READING, code: str = TOOLS, **more):
+    # without an output it may not be set
     if '"output"' not in settings:
         code = code.replace('board.write("pump", 1)', "pass").replace('board.write("pump", 0)', "")
     return project(folder, rules, settings=settings, more_tools=[SLOW], more_code=code, **more)
@@ -142,3 +144,18 @@ def test_a_function_in_one_piece_is_told(tmp_path):
     compiler.build(loaded)
     said = [one["message"] for one in lint_warnings.find(loaded)["warnings"]]
     assert any("water runs in one piece" in text for text in said), said
+
+
+def test_a_board_refuses_a_function_in_one_piece(tmp_path):
+    pico = profile.read(boards.files()["pico"])
+    for settings, path in (
+        (WATER + PUMP, "confirm.water"),
+        (
+            PUMP + 'confirm = { reading = "soil", above = 5, within = "3s" }\n',
+            "pins[0].confirm",
+        ),
+    ):
+        loaded = load(tmp_path, settings, code=TOOLS.replace("    yield 10\n", ""))
+        problems = board_fit.board_problems(loaded, pico)
+        texts = [one.text() for one in problems if "runs in one piece" in one.text()]
+        assert len(texts) == 1 and path in texts[0], [one.text() for one in problems]
