@@ -208,7 +208,25 @@ def test_a_watchdog_is_armed_after_the_window_and_anew_when_the_agent_runs(board
         said.replace(FED, "").startswith(WINDOW + "armed 8388\nagent 1.0.0 is ready.")
         and said.count("armed 8000\n") == said.count("armed") - 1 == 1
     )
-    assert said.count(FED) > len(os.listdir(board.root / "claw-a")) - 2
+    assert said.count(FED) < 5  # the files were compared in the window, before it was armed
+    board.flash("2.0.0")
+    os.remove(board.root / "claw-b/core.mpy")
+    assert board.boot().count(FED) > len(os.listdir(board.root / "claw-a")) - 2
+
+
+def test_files_are_compared_while_the_window_passes(board):
+    """``binascii`` and ``time`` of a test stand before MicroPython's, and say when they are used."""
+    (board.root / "lib/binascii.py").write_text(
+        "from ubinascii import *\nimport ubinascii\n"
+        "def crc32(*data):\n    print(end='c')\n    return ubinascii.crc32(*data)\n"
+    )
+    (board.root / "lib/time.py").write_text(
+        "from utime import *\nimport utime\n"
+        "def sleep_ms(ms):\n    print(end='w')\n    utime.sleep_ms(ms)\n"
+    )
+    (board.root / "boot.json").write_text('{"window_ms": 2000}')
+    used = board.boot().partition("from starting\n")[2].partition("agent 1.0.0")[0]
+    assert used.count("w") > 1 and used.index("w") > used.count("c") // 2 > 50
 
 
 def test_a_watchdog_that_cannot_be_armed_is_told(board):

@@ -11,9 +11,10 @@ needs.
 3. At each boot the files of a slot are compared with its list (slots.py) before any of them is
    imported: MicroPython may hang for ever in a ``.mpy`` file that was cut short.  The image's
    digest is checked at its first boot, and with ``device.key`` its signature at each; its CRC at
-   each boot.
+   each boot.  The window passes while the files of the first slot are compared: none of its code
+   runs, and the board is ready earlier.
 4. The settings are in ``/boot.json``, which a person writes and our code never changes:
-   {"window_ms": 2000, "safe_pin": 15, "watchdog_ms": 8000}.  With ``watchdog_ms`` the watchdog is
+   {"window_ms": 1000, "safe_pin": 15, "watchdog_ms": 8000}.  With ``watchdog_ms`` the watchdog is
    armed after the window, with the longest time that all boards support, because loading takes
    seconds; the agent sets its own time when it runs (startup.py).  During the window there is none.
 
@@ -29,7 +30,7 @@ from binascii import crc32
 import slots
 
 _TRIALS = 3
-_WINDOW_MS = 2000
+_WINDOW_MS = 1000
 _MIN_WINDOW_MS, _MAX_WINDOW_MS = 100, 60000
 _MAX_PIN = 255
 _MIN_DOG_MS, _MAX_DOG_MS = 1000, 8388  # rp2 supports no more
@@ -55,8 +56,11 @@ def start(root: str = ""):
         if _is_held(root, pin):
             return None
         _say("Ctrl-C within %d ms keeps the agent from starting" % window_ms)
-        if _waits(root, pin, window_ms):
-            opened = _choose_slot(root, slot, trials, checked, _armed(watchdog_ms))
+        begun = time.ticks_ms()
+        order = _order(root, slot, trials)
+        why = _damage(root + "/claw-" + order[0], lambda: None) if order else ""
+        if _waits(root, pin, begun, window_ms):
+            opened = _choose_slot(root, order, why, (slot, trials, checked), _armed(watchdog_ms))
             if opened and watchdog_ms:
                 import main
 
@@ -68,29 +72,39 @@ def start(root: str = ""):
     return None
 
 
-def _choose_slot(root: str, slot: str, trials: int, checked: int, feed):
-    """Return the result of ``start`` for the first slot that can be opened.
-
-    feed  function() that feeds the watchdog
-    """
-    key = _key(root)
+def _order(root: str, slot: str, trials: int) -> list:
+    """Return the names of the slots that have an image, in the order in which they are tried."""
     order = [
         name
         for name in (slot, "b" if slot == "a" else "a")
         if _has(root + "/claw-" + name + ".cbor")
     ]
+    if len(order) > 1 and trials >= _TRIALS:
+        order.reverse()
+    return order
+
+
+def _choose_slot(root: str, order: list, why: str, record: tuple, feed):
+    """Return the result of ``start`` for the first slot that can be opened.
+
+    order   of ``_order``;  why: what is wrong with the files of the first of them
+    record  what ``slots.read`` returned
+    feed    function() that feeds the watchdog
+    """
+    slot, trials, checked = record
+    key = _key(root)
     if not order:
         _say("there is no image here - write one with: clawlite flash")
     elif len(order) > 1 and trials >= _TRIALS:
-        _say("slot %s was not ready in %d boots: slot %s is taken" % (slot, trials, order[-1]))
-        order.reverse()
+        _say("slot %s was not ready in %d boots: slot %s is taken" % (slot, trials, order[0]))
     for name in order:
         stays = name == slot
         if not stays:
             _say("slot %s boots now" % name)
         _record(root, name, trials + 1 if stays else 1, checked if stays else 0)
         try:
-            why = _damage(root + "/claw-" + name, feed)
+            if name != order[0]:
+                why = _damage(root + "/claw-" + name, feed)
             opened, why = (None, why) if why else _prepare(root, name, key, not (stays and checked))
             feed()
         except KeyboardInterrupt:
@@ -247,16 +261,16 @@ def _is_held(root: str, pin) -> bool:
     return True
 
 
-def _waits(root: str, pin, window_ms: int) -> bool:
-    """Wait for the boot window; return False when a safe-mode pin is set up and safe mode is
-    requested in that time.
+def _waits(root: str, pin, begun: int, window_ms: int) -> bool:
+    """Wait until *window_ms* after *begun* (``ticks_ms``); return False when a safe-mode pin is set
+    up and safe mode is requested in that time.
     """
-    begun = time.ticks_ms()
-    while time.ticks_diff(time.ticks_ms(), begun) < window_ms:
+    while True:
         if pin is not None and _is_held(root, pin):
             return False
+        if time.ticks_diff(time.ticks_ms(), begun) >= window_ms:
+            return True
         time.sleep_ms(10)
-    return True
 
 
 def _key(root: str):
