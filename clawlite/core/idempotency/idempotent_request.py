@@ -14,15 +14,14 @@ same result (CKP 0.2.0, 9.3.2).
 The code that few calls need is in recorded_request.py, which a board loads for them and drops.
 """
 
-from clawlite.core.base.dialect import const
+from binascii import crc32
+
 from clawlite.core.base.effect import JOIN
 from clawlite.core.image.image import IDEMPOTENT, READ_ONLY
 from clawlite.core.idempotency.idempotency_record import BEGUN, ENDED, LOST, NEW, OPEN
 
 KEPT_MS = 300000  # how long a call is remembered after its end
 IDS, FREE, BYTES = 64, 2, 4096  # on a board; a shell with more memory sets more
-_DUE_MS = const(0)  # of an entry of ``held``
-_SIZE = const(1)
 
 
 class IdempotentRequest:
@@ -60,7 +59,7 @@ class IdempotentRequest:
         nothing more can be remembered."""
         self.asked[0] = tool.name
         idempotency = self.idempotency
-        if self.id in idempotency.known or self.id in idempotency.held:
+        if self.id in idempotency.known or idempotency.is_held(self.id):
             known = idempotency.find(self.id)
             if known is not None:
                 from clawlite.core.idempotency.recorded_request import compare
@@ -134,18 +133,21 @@ class Idempotency:
     now_ms  monotonic; every caller updates it first
     known   {id: ``IdempotentRequest``} of the requests in progress, and of those that have ended
             and may be forgotten
-    held    {id: (when it is forgotten, bytes)} of the requests that have ended and must be
-            remembered; their answers are on record
+    held    {id: the second in which it is forgotten} of the requests that have ended and must be
+            remembered; their answers are on record.  A board has a number for each id, for which
+            its heap holds no object (``_key_of``): two of 64 ids share one once in 500,000 times
     begun   how many requests in progress must be remembered
+    most    how many requests are remembered
     """
 
     def __init__(self, kept, now_ms: int):
         self.now_ms = now_ms
         self.known = {}
         self.held = {}
+        self._sizes = {}  # {key of ``held``: bytes of its answer}
         self.begun = 0
         self.kept = kept
-        self._ids, free, self._size, records = kept()
+        self.most, free, self._size, records = kept()
         self._free = [None] * free  # a ring: the next request replaces the oldest
         self._next = 0
         self._used = self._held_used = 0
@@ -156,13 +158,13 @@ class Idempotency:
         """Return the request *id*, or None."""
         once = self.known.get(id)
         if once is None:
-            if id not in self.held:
+            if not self.is_held(id):
                 return None
-            if self.now_ms < self.held[id][_DUE_MS]:
+            if self.now_ms < 1000 * self.held[self._key_of(id)]:
                 from clawlite.core.idempotency.recorded_request import read
 
                 return read(IdempotentRequest(self, id, None), self.kept(id))
-            self._release(id)
+            self._release(self._key_of(id))
         elif once.due_ms is not None and self.now_ms >= once.due_ms:
             self.forget(once)
             return None
@@ -187,7 +189,7 @@ class Idempotency:
             self._used -= old.size
         free[at] = once
         self._next = at + 1 if at + 1 < len(free) else 0
-        if self._used > self._size or len(self.known) + len(self.held) > self._ids:
+        if self._used > self._size or len(self.known) + len(self.held) > self.most:
             self._shed()
 
     def _shed(self):
@@ -196,41 +198,52 @@ class Idempotency:
             if self._free[at] is not None:
                 self.forget(self._free[at])
                 self._free[at] = None
-                if self._used <= self._size and len(self.known) + len(self.held) <= self._ids:
+                if self._used <= self._size and len(self.known) + len(self.held) <= self.most:
                     return
 
     def hold(self, id: str, size: int, age_ms: int = 0):
         """Remember a request that is on record; *size*: bytes of its answer."""
-        if id in self.held:
-            self._release(id)
-        self.held[id] = (self.now_ms + KEPT_MS - age_ms, size)
+        key = self._key_of(id)
+        if key in self.held:
+            self._release(key)
+        self.held[key] = -(-(self.now_ms + KEPT_MS - age_ms) // 1000)
+        self._sizes[key] = size
         self._held_used += size
 
-    def _release(self, id: str):
-        self._held_used -= self.held.pop(id)[_SIZE]
+    def is_held(self, id: str) -> bool:
+        """Return whether the request *id* is on record."""
+        return bool(self.held) and self._key_of(id) in self.held
+
+    def _key_of(self, id: str):
+        # 30 bits: 32-bit words hold such integers themselves
+        return id if self.most > IDS else crc32(id.encode()) & 0x3FFFFFFF
+
+    def _release(self, key):
+        del self.held[key]
+        self._held_used -= self._sizes.pop(key)
 
     def check_room(self):
         """Raise ``InvalidRequest`` when there is no room for one more request that must be
         remembered.  A quarter of the bytes is reserved for calls in progress.
         """
         if self._is_full():
-            for id in list(self.held):
-                if self.now_ms >= self.held[id][_DUE_MS]:
-                    self._release(id)
+            for key in list(self.held):
+                if self.now_ms >= 1000 * self.held[key]:
+                    self._release(key)
             if self._is_full():
                 from clawlite.core.idempotency.recorded_request import full
 
-                due = [due for due, _ in self.held.values()]
+                due = list(self.held.values())
                 raise full(
                     self.begun + len(self.held),
-                    self._ids,
+                    self.most,
                     self._held_used,
                     self._size - self._size // 4,
-                    min(due) - self.now_ms if due else KEPT_MS,
+                    1000 * min(due) - self.now_ms if due else KEPT_MS,
                 )
 
     def _is_full(self) -> bool:
         return (
-            self.begun + len(self.held) >= self._ids
+            self.begun + len(self.held) >= self.most
             or self._held_used > self._size - self._size // 4
         )

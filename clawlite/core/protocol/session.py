@@ -20,6 +20,7 @@ from clawlite.core.base.errors import (
     MethodNotFound,
     unexpected,
 )
+from clawlite.core.idempotency.idempotency import KEPT_S
 from clawlite.core.image.image import MEMORY
 from clawlite.core.agent.lifecycle import ERROR, READY, STOPPED
 from clawlite.core.protocol.rpc import field
@@ -251,6 +252,10 @@ class Session:
         for group, is_here in (("tools", image.has_tools), ("memory", image.size_of(MEMORY) > 0)):
             if is_here and (asked is None or group in asked):
                 capabilities[group] = {}
+        if "tools" in capabilities:
+            # so many calls of tools that may not run twice are taken in so many seconds
+            once = self.agent.requests(now_ms)
+            capabilities["tools"] = {"rememberedCalls": once.most, "rememberedSeconds": KEPT_S}
         return {
             "protocolVersion": spoken,
             "agentInfo": {"name": agent.identity, "version": agent.version},
