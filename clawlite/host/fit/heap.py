@@ -60,17 +60,22 @@ _DICT_SLOTS = (
 # Fitted to 32-bit words: a function's objects, a name that is known nowhere else, a text that is
 # kept once and not as a name.
 _FUNCTION_WORDS, _NAME_WORDS, _SHORT = 12, 4, 10
-# For the work of users, beyond what is held: the smallest heaps on the unix port in which a
-# dialogue with all console commands, approvals and 330 calls with request ids were done (ADR 0086).
-# 32-bit words take 7/8 at most, as a Cortex-M3 showed.
-_ROOM, _TOOLS_ROOM, _APPROVAL_ROOM = 32768, 12288, 6144
-# of a turn with a remote model, where both codecs are there: measured for each size of words
+# For the work of users, beyond what is held (ADR 0086): with 64-bit words the smallest heaps on the
+# unix port in which a dialogue with all console commands, approvals and 330 calls with request ids
+# were done; with 32-bit words those on a Cortex-M3, and some 4 % of them more.
+_ROOM = {32: 28160, 64: 32768}
+_TOOLS_ROOM = {32: 3584, 64: 12288}
+_APPROVAL_ROOM = {32: 6144, 64: 6144}
+# of a turn with a remote model, where both codecs are there
 _REMOTE_ROOM = {32: 7168, 64: 12288}
-# For each tool and skill: with it the estimate for 20 tools and 6 skills is what they needed on a
-# Cortex-M3 with an older journal, which is all that was ever measured there (ADR 0086).
-_EACH_ROOM = 512
+# for each tool and skill: 20 tools and 6 skills need it beside the ids of their calls
+_EACH_ROOM = {32: 320, 64: 512}
 # while a text of some 2 KB is looked at; one that does not fit is an error, not a pass
-_LOOK_ROOM = {"leaks": 8192, "injection": 20480, "audit": 32768}
+_LOOK_ROOM = {
+    "leaks": {32: 8192, 64: 8192},
+    "injection": {32: 20480, 64: 20480},
+    "audit": {32: 20480, 64: 32768},
+}
 # for a request to its stores, with 4 KiB of content; measured as above
 _STORE_ROOM = 40960
 # while tools.py is compiled, before most of our code is loaded; measured as above
@@ -185,13 +190,14 @@ def needed(data: bytes, tools_py: str, bits: int, profile=None) -> int:
     image = layout.Image(lambda offset, length: data[offset : offset + length], len(data))
     loaded = slot.parts(image)
     room = turn_room(bits)
-    if not {"remote", "gateway"}.isdisjoint(loaded):
+    # behind a gateway a turn leaves more free than the console's commands need
+    if "remote" in loaded or bits == 64 and "gateway" in loaded:
         room += _REMOTE_ROOM[bits]
     if "tools" in image.requires:
-        calls = _TOOLS_ROOM + _EACH_ROOM * len(image.names)
-        room += _scaled(calls + (_APPROVAL_ROOM if _may_ask_person(image) else 0), bits)
-    room += remembered(Heap(bits)) if "tools" in image.requires else 0
-    room += sum(_LOOK_ROOM.get(part, 0) for part in loaded)
+        room += _TOOLS_ROOM[bits] + _EACH_ROOM[bits] * len(image.names)
+        room += _APPROVAL_ROOM[bits] if _may_ask_person(image) else 0
+        room += remembered(Heap(bits))
+    room += sum(_LOOK_ROOM[part][bits] for part in loaded if part in _LOOK_ROOM)
     room += (
         _STORE_ROOM + stores.index(memories.stores(image)) if image.size_of(layout.MEMORY) else 0
     )
@@ -203,19 +209,15 @@ def needed(data: bytes, tools_py: str, bits: int, profile=None) -> int:
 
 def turn_room(bits: int) -> int:
     """Return the bytes that stay free of all that is held, for what a turn makes and leaves."""
-    return _scaled(_ROOM, bits)
-
-
-def _scaled(size: int, bits: int) -> int:
-    return size if bits == 64 else size * 7 // 8
+    return _ROOM[bits]
 
 
 def remembered(heap: Heap) -> int:
-    """Return the bytes of the ids of as many calls as are remembered: ``Idempotency.held``, beside
-    the table that it grew out of.
+    """Return the bytes of as many calls as are remembered: the two tables of ``Idempotency``,
+    beside the one that the second grew out of.
     """
     smaller = next(slots for slots in reversed(_DICT_SLOTS) if slots < IDS)
-    return IDS * (heap.value("x" * 36) + heap.value((0, 0))) + heap.table(IDS) + heap.table(smaller)
+    return 2 * heap.table(IDS) + heap.table(smaller)
 
 
 def _may_ask_person(image) -> bool:
