@@ -215,7 +215,7 @@ def test_a_watchdog_is_armed_after_the_window_and_anew_when_the_agent_runs(board
 
 
 def test_files_are_compared_while_the_window_passes(board):
-    """``binascii`` and ``time`` of a test stand before MicroPython's, and say when they are used."""
+    """``binascii`` and ``time`` of a test stand before MicroPython's, and say that they ran."""
     (board.root / "lib/binascii.py").write_text(
         "from ubinascii import *\nimport ubinascii\n"
         "def crc32(*data):\n    print(end='c')\n    return ubinascii.crc32(*data)\n"

@@ -88,8 +88,8 @@ def test_9_3_1_registry_tools_of_an_inline_manifest_run(vacant):
     with vacant() as agent:
         result = agent.call("claw.initialize", params(TOOLS))["result"]
         assert result["conformanceLevel"] == "level-2" and result["capabilities"] == {
-                "tools": {"rememberedCalls": 4096, "rememberedSeconds": 300}
-            }
+            "tools": {"rememberedCalls": 4096, "rememberedSeconds": 300}
+        }
         agent.line(json.dumps(tool_call("board-info", number=2)))
         assert agent.message()["result"]["isError"] is False
 
