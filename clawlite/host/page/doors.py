@@ -143,6 +143,14 @@ class Doors:
         future = session.send(body)
         if future is None:
             return web.Response(status=202)
+        try:
+            return await self._await_answer(request, session, future)
+        finally:
+            future.cancel()  # of a client that has gone: its answer becomes an event
+
+    async def _await_answer(self, request, session, future):
+        from aiohttp import web
+
         takes_stream = _STREAM in request.headers.get("Accept", "")
         done, _ = await asyncio.wait((future,), timeout=PATIENCE_S if takes_stream else None)
         if done:
