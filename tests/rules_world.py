@@ -133,8 +133,8 @@ class World:
     hold    True: tools with side effects begin and do not end, until ``finish``
     """
 
-    def __init__(self, folder, rules: str, policy=None, hold: bool = False, **more):
-        self.folder, self.hold, self.hold_stores = folder, hold, False
+    def __init__(self, folder, rules: str, policy=None, hold: bool = False, edges=None, **more):
+        self.folder, self.hold, self.hold_stores, self.edges = folder, hold, False, edges
         self.data = compiler.build(project(folder / "project", rules, policy, **more)).data
         self.ms, self.wall_s = 10000, EPOCH_S
         self.acted, self.told, self.logged, self.held = [], [], [], []
@@ -155,7 +155,12 @@ class World:
         if rows:
             self.agent.setup.confirm = Confirms(self.agent, rows, lambda: self.ms, self.bank)
         self.rules = Rules(
-            self.agent, lambda: self.ms, self.times, str(self.folder / "state"), self.pins.get
+            self.agent,
+            lambda: self.ms,
+            self.times,
+            str(self.folder / "state"),
+            self.pins.get,
+            self.edges,
         )
         self.channels = None
         if self.agent.image.size_of(CHANNELS):

@@ -93,7 +93,11 @@ class Runs:
         for event in self.engine.take_events():
             self.log(event)
             if event["event"] == "rule.off":
-                self.tell("[rule %s] it is off now: %s" % (event["rule"], event["reason"]), True)
+                self.tell(
+                    "[rule %s] it is off now: %s. Once that is mended: /rules on %s"
+                    % (event["rule"], event["reason"], event["rule"]),
+                    True,
+                )
 
     # -- readings
 
@@ -347,7 +351,7 @@ class Runs:
         name = caller[len(_CALLER) :] if caller.startswith(_CALLER) else None
         if name is None or self.engine is None or self.engine.find(name) is None:
             return False
-        self.engine.rest(name, text + ". Once that is mended: /rules on " + name)
+        self.engine.rest(name, text)
         return True
 
     def withdraw(self, name: str, why: str):

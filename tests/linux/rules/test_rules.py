@@ -568,3 +568,77 @@ def test_a_run_that_was_cut_before_its_tool_began_begins_again(tmp_path, missed)
     world.hold_stores = False
     world.move(120)
     assert len(world.acted) == 1 and len(world.events("rule.run")) == 1
+
+
+class Noted:
+    """Edges that the kernel has noted: [(ms ago, pin, level), ...]."""
+
+    def __init__(self):
+        self.waiting = []
+
+    def read(self) -> list:
+        found, self.waiting = self.waiting, []
+        return found
+
+    def fileno(self) -> int:
+        return -1
+
+
+def test_edges_that_the_kernel_noted_begin_a_rule_and_nothing_is_polled(tmp_path):
+    edges = Noted()
+    world = World(tmp_path, RULE + 'pin = "door"\nedge = "rise"\n', edges=edges)
+    world.move(1)
+    assert world.rules.deadline() is None or world.rules.deadline() - world.ms > 1000
+    edges.waiting = [(100, "door", 1), (20, "door", 0)]  # pressed for 80 ms, while nobody looked
+    world.poll()
+    assert len(world.acted) == 1
+    edges.waiting = [(100, "door", 1), (80, "door", 0)]  # shorter than the debounce
+    world.poll()
+    world.move(1)
+    assert len(world.acted) == 1
+    edges.waiting = [(10, "door", 1)]  # it lasts
+    world.pins["door"] = 1
+    world.poll()
+    assert 0 < world.rules.deadline() - world.ms <= 40
+    world.move(0.1, 50)
+    assert len(world.acted) == 2
+
+
+def test_a_thousand_edges_a_second_are_few_runs_and_the_agent_goes_on(tmp_path):
+    edges = Noted()
+    world = World(
+        tmp_path,
+        READING + RULE + 'pin = "door"\n' + RULE.replace('"r"', '"e"') + 'every = "1s"\n',
+        edges=edges,
+    )
+    for _ in range(50):
+        edges.waiting = [(20 - n, "door", n % 2) for n in range(20)]
+        world.move(0.02, 20)
+    ran = [event["rule"] for event in world.events("rule.run")]
+    assert ran.count("e") == 1 and ran.count("r") <= 1, ran
+
+
+def test_two_people_who_answer_at_once_get_one_answer_each(tmp_path):
+    world = World(tmp_path, RULE + 'every = "1m"\n', ASK)
+    world.move(61)
+    answer = {"name": "r", "reason": ""}
+    world.commands.begin("claw.rule.answer", dict(answer, is_approved=True))
+    with pytest.raises(ClawError) as raised:
+        world.commands.begin("claw.rule.answer", dict(answer, is_approved=False))
+    assert "r" in raised.value.message and raised.value.hint
+    world.settle()
+    world.poll()
+    assert len(world.acted) == 1
+    assert [event["answer"] for event in world.events("tool.approval")] == ["approved"]
+
+
+def test_a_disk_that_is_full_is_told_once_and_rules_go_on(tmp_path, monkeypatch, capfd):
+    world = World(tmp_path, READING + RULE + 'every = "10m"\nif = "soil < 30"\n')
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("clawlite.linux.rules.samples.own_file", full)
+    world.move(3600)
+    assert len(world.acted) == 6
+    assert capfd.readouterr().err.count("No space left on device") == 1
