@@ -26,10 +26,16 @@ from clawlite.core.base.dialect import const
 from clawlite.core.providers.reflex import is_number
 from clawlite.core.rules import table
 from clawlite.core.rules.condition import find_false
-from clawlite.core.rules.schedule import Schedule, Sun, Zone
+from clawlite.core.rules.schedule import (
+    LATE_S,
+    MOST_MADE_UP,
+    Schedule,
+    Sun,
+    Zone,
+    find_due,
+    pick_runs,
+)
 
-LATE_S = 60  # a run that is late by this much was missed
-MOST_MADE_UP = 100
 _BACK_S = const(86400)
 _BEHIND_S = const(3600)  # and so often the running time is kept
 _YEAR_S = const(31622400)
@@ -301,13 +307,11 @@ class Engine:
             rule.next_s = self._after(rule, done_s)
         if rule.next_s is None or rule.next_s > wall_s:
             return
-        due = self._due(rule, done_s, wall_s)
-        row["done_s"], rule.next_s = due[-1], self._after(rule, due[-1])
         missed = rule.record[table.MISSED]
-        if missed == table.ALL:
-            runs = due[-MOST_MADE_UP:]
-        else:
-            runs = due[-1:] if missed == table.ONCE or wall_s - due[-1] < LATE_S else []
+        most = MOST_MADE_UP if missed == table.ALL else 1
+        due = find_due(lambda at_s: self._after(rule, at_s), done_s, wall_s, most)
+        row["done_s"], rule.next_s = due[-1], self._after(rule, due[-1])
+        runs = pick_runs(due, missed, wall_s)
         if len(runs) < len(due):
             self._tell(rule, "missed", "%d left out" % (len(due) - len(runs)))
         self._keep(1)
@@ -318,22 +322,6 @@ class Engine:
         found = [one.after(at_s) for one in rule.schedules]
         found = [one for one in found if one is not None]
         return min(found) if found else None
-
-    def _due(self, rule, done_s: int, wall_s: int) -> list:
-        """Return the last times of *rule* that have come since *done_s*: as many as can be made up
-        for.
-        """
-        wanted, back_s = (MOST_MADE_UP if rule.record[table.MISSED] == table.ALL else 1), 7200
-        while True:
-            at, due = max(done_s, wall_s - back_s), []
-            from_s = at
-            at = self._after(rule, at)
-            while at is not None and at <= wall_s:
-                due.append(at)
-                at = self._after(rule, at)
-            if len(due) >= wanted or from_s == done_s:
-                return due
-            back_s *= 4
 
     def _fire(self, rule, at_s: int):
         """Let a run of *rule* join the queue; one of a period, a pin or a threshold only when none

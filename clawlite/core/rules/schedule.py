@@ -1,5 +1,5 @@
-"""When a schedule comes next, in a time zone (CKP 0.2.0, 5.3 ``trigger.schedule``).  Cron channels
-and rules share it.
+"""When a schedule comes next, in a time zone (CKP 0.2.0, 5.3 ``trigger.schedule``), and which runs
+are made up for.  Cron channels and rules share it.
 
 1. Times are epoch seconds of whole minutes.
 2. A local time that the clocks skip in spring runs at the first minute after the gap.
@@ -10,6 +10,10 @@ and rules share it.
 from clawlite.core.base.dialect import const
 from clawlite.core.base.instant import days_of
 
+SKIP, ONCE, ALL = range(3)  # what becomes of runs that were missed
+LATE_S = 60  # a run that is late by this much was missed
+MOST_MADE_UP = 100
+_LOOK_BACK_S = const(7200)  # for missed runs, at first
 # days until a schedule comes, at most: eight years, for 29 February around 2100
 _DAYS = const(2930)
 _DAY = const(86400)
@@ -18,6 +22,34 @@ _FROM = const(0)  # of a change of the clocks
 _OFFSET = const(1)
 # no zone moves its clocks twice within this time, nor by more
 _FOLD_S = const(10800)
+
+
+def find_due(after, done_s: int, now_s: int, most: int) -> list:
+    """Return the last times of a schedule that have come since *done_s*, the earliest first: all,
+    or at least *most* of them.
+
+    after  function(time) -> the next one, or None
+    """
+    back_s = _LOOK_BACK_S
+    while True:
+        from_s, due = max(done_s, now_s - back_s), []
+        at = after(from_s)
+        while at is not None and at <= now_s:
+            due.append(at)
+            at = after(at)
+        if len(due) >= most or from_s == done_s:
+            return due
+        back_s *= 4
+
+
+def pick_runs(due: list, missed: int, now_s: int) -> list:
+    """Return those of the times *due*, one at least, whose runs begin now; the others are left out.
+
+    missed  SKIP, ONCE or ALL: what becomes of those that are late by ``LATE_S``
+    """
+    if missed == ALL:
+        return due[-MOST_MADE_UP:]
+    return due[-1:] if missed == ONCE or now_s - due[-1] < LATE_S else []
 
 
 class Zone:

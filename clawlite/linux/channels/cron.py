@@ -17,19 +17,15 @@ deadlines.
 6. The clock is read at least once a minute, because a wait does not notice that a machine slept.
 """
 
-from collections import deque
 from datetime import datetime, timedelta, timezone
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.rules.schedule import Schedule
+from clawlite.core.rules.schedule import LATE_S, ONCE, SKIP, Schedule, find_due, pick_runs
 from clawlite.linux.channels.delivery import Delivery
 from clawlite.linux.channels.inbox import Item
 
-SKIP, ONCE, ALL = range(3)
-LATE_S = 60  # a run that is late by this much was missed
 BACK_S = 3600
 LOOK_MS = 60000
-MOST_MADE_UP = 100
 AGAIN_MS = 5000  # after runs could not be put on record
 YEAR_S = 366 * 86400
 BELIEVED_MS = 86400000
@@ -126,13 +122,7 @@ class Cron:
         due = [at for at in due if at > self._done or now_s - at < LATE_S]
         if not due:
             return []
-        runs = (
-            due[-MOST_MADE_UP:]
-            if self._missed == ALL
-            else due[-1:]
-            if self._missed == ONCE or now_s - due[-1] < LATE_S
-            else []
-        )
+        runs = pick_runs(due, self._missed, now_s)
         if len(runs) < len(due):
             self._channel.log("missed", count=len(due) - len(runs))
         return runs
@@ -183,30 +173,12 @@ class Cron:
         """Return the times that have come, the last ones of very many; ``_next`` is the one after
         them.
         """
-        due: list = []
-        while self._next is not None and self._next <= now_s:
-            if len(due) == _MOST_COUNTED:
-                return [*due, *self._last_of(now_s, due[-1] - due[0])][-_MOST_COUNTED:]
-            due.append(self._next)
-            self._next = self._schedule.after(self._next)
+        if self._next is None or self._next > now_s:
+            return []
+        after = self._schedule.after
+        due = find_due(after, self._next - 1, now_s, _MOST_COUNTED)[-_MOST_COUNTED:]
+        self._next = after(due[-1])
         return due
-
-    def _last_of(self, now_s: int, seconds: int) -> deque:
-        """Return the last of the times from ``_next`` on that have come, enough to make up for.
-
-        seconds  how long before now it looks at first, twice as long each time
-        """
-        begin_s = self._next - 1
-        while True:
-            last: deque = deque(maxlen=_MOST_COUNTED)
-            from_s = max(begin_s, now_s - seconds)
-            self._next = self._schedule.after(from_s)
-            while self._next is not None and self._next <= now_s:
-                last.append(self._next)
-                self._next = self._schedule.after(self._next)
-            if len(last) >= MOST_MADE_UP or from_s == begin_s:
-                return last
-            seconds *= 2
 
     def deadline(self):
         """Return the monotonic time of the next look at the clock, or None."""
