@@ -254,6 +254,10 @@ TABLE = (
         "NAME " + MANIFEST, "linux.admin.people:remove", _OF_AGENTS, _OF_GATEWAY, _JSON,
         gives=("name_of",), code=1),
     Verb("channels", LOOK, "See messages that an agent has given up."),
+    Verb("channels relay", "",
+        "Speak to the platforms of the channels of boards. clawlite gateway starts it, and speaks "
+        "to it by JSON.",
+        "", "linux.channels.relay:run", code=1),
     Verb("channels dead", "",
         "List messages of queues that the agent has given up. Each time that it began one of "
         "them, the agent ended without warning.",

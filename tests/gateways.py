@@ -82,8 +82,8 @@ def flashed(image: str, flash: Path, firmware: Path) -> Path:
     return flash
 
 
-def gateway(tmp_path, *words, key: str = KEY) -> Agent:
-    env = {"CLAWLITE_STATE": tmp_path / "state", "GARDEN_KEY": key}
+def gateway(tmp_path, *words, key: str = KEY, **more) -> Agent:
+    env = {"CLAWLITE_STATE": tmp_path / "state", "GARDEN_KEY": key, **more}
     return Agent(linux("gateway", *words), tmp_path / "home", cwd=tmp_path, env=env)
 
 

@@ -67,6 +67,7 @@ EXCEPTIONS = {
         "clawlite/linux/tasks/task_methods.py": "TaskMethods._create",
         "firmware-host/micropython/base/jsonfault.py": "fault",
         "firmware-host/micropython/line/mediated.py": "Mediated._refuse",
+        "firmware-host/micropython/line/relayed.py": "Relayed._act",
         "firmware-host/micropython/line/swarmmember.py": "SwarmMember._call SwarmMember._end",
     },
     MODEL: {
@@ -100,9 +101,10 @@ EXCEPTIONS = {
         "clawlite/core/turns/tools.py": "_refuse_outside",
         "clawlite/host/cli/ui.py": "agree",
         "clawlite/linux/channels/channel.py": "Channel._work",
-        "clawlite/linux/channels/channel_turn.py": "refusal_for.run",
+        "clawlite/core/turns/channel_turn.py": "refusal_for.run",
         "clawlite/linux/channels/channels.py": "Channels.permit*2",
         "clawlite/scan/guard.py": "Guard._without",
+        "firmware-host/micropython/line/relayed.py": "Relayed._work",
     },
     PROVIDER: {
         "clawlite/core/agent/agent.py": "Agent._late",

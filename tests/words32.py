@@ -193,6 +193,14 @@ SWARM = """  swarm:
         { message_passing: queue, backend: sqlite-wal, concurrency: { max_parallel: 4 } }
       aggregation: { strategy: leader-decides }
 """
+_BOT = """  channels:
+    - inline:
+        name: bot
+        type: telegram
+        transport: polling
+        auth: { secret_ref: BOT_TOKEN }
+        access_control: { mode: allowlist, allowed_ids: ["1"] }
+"""
 _BOARD_INFO = '  tools: ["claw://registry/clawlite/board-info@1.0.0"]\n'
 
 
@@ -262,6 +270,11 @@ def references(folder: Path) -> dict:
                 "swarmmember",
                 remote("openai-compatible") + SWARM % "sample",
                 dict(clawlite_toml="[gateway]\n"),
+            ),
+            (
+                "relayed",
+                remote("openai-compatible") + _BOT,
+                dict(clawlite_toml='[gateway]\n[telegram]\nvia = "gateway"\n'),
             ),
             (
                 "lan",

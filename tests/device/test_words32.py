@@ -554,6 +554,7 @@ def test_every_part_of_the_code_has_its_sizes():
         "openai",
         "pins",
         "reflex",
+        "relayed",
         "remote",
         "replay",
         "skills",

@@ -49,7 +49,7 @@ class Setup:
     kept        function() and function(key): what is on record (core/idempotency)
     adopt       function(manifest, is_free) -> bool, checks what claw.initialize brings; True: the
                 manifest's agent takes over, which it may only where *is_free* is true
-    channels    linux/channels/channels.py
+    channels    linux/channels/channels.py, or firmware-host/micropython/line/relayed.py
     conditions  tuple of functions, each returns a line of /status [()]
     hears_done  function(task, outcome), called before a task gets an outcome of the shell's
     """

@@ -130,6 +130,8 @@ ABILITIES = (
     Ability("page"),
     Ability("pins", board=True),
     Ability("process"),
+    # channels that the gateway of a board carries
+    Ability("relayed", linux=False, board=True),
     Ability("reflex", board=True),
     Ability("replay", board=True),
     Ability("rules", board=True),

@@ -13,6 +13,8 @@ from clawlite.core.image.features import KINDS, Kind
 Settings = type[Struct]  # here: below, ``type`` is a field
 # what becomes of a message for which a tool with side effects had begun when the agent ended
 Interrupted = Literal["repeat", "give-up"]
+# who speaks to the platform: the device itself, or its gateway
+Via = Literal["gateway"] | None
 
 
 def _nothing(*_) -> None:
@@ -36,6 +38,8 @@ class ChannelType:
     record      function(manifest, channel) -> the record for its module of linux/channels, made
                 also for a manifest with problems
     answers     function(manifest, channel) -> bool, the tool ``message`` may write to this one
+
+    A section with the field ``via`` may leave its platform to the gateway of a board.
     """
 
     type: str

@@ -5,7 +5,9 @@ linux/channels/channels.py reads.
    (channel_type.py).  Other types are refused by name.
 2. Three things are mistakes, because they promise what no code does: a transport that does not
    belong to the type, a block that the type does not use, and a feature that it does not have.
-3. A remote channel must declare who may speak to it.  The default is an empty allowlist, so without
+3. With ``via = "gateway"`` in its section of clawlite.toml, the gateway of a board speaks to the
+   platform, and the board decides who may speak to it (docs/gateway.md).
+4. A remote channel must declare who may speak to it.  The default is an empty allowlist, so without
    ``access_control`` the channel would accept messages from nobody.
 """
 
@@ -19,6 +21,11 @@ MODES = ("open", "allowlist", "pairing", "role-based")
 ROLES = ("viewer", "user", "admin")
 MAX_MESSAGE = 4096  # characters, unless the channel says
 MAX_IDS, MAX_ID = 1000, 128
+_POWERLESS = (
+    "an admin who comes by the gateway is a user, and approves nothing: "
+    'roles = ["user", "admin"] below [gateway] lets the gateway speak for admins'
+)
+RELAYED = "relayed"  # what a device needs for channels that its gateway carries
 
 
 def refuse(manifest) -> None:
@@ -52,6 +59,38 @@ def refuse(manifest) -> None:
             )
     for one in TYPES.values():
         one.check(manifest)
+    _gateway(manifest)
+
+
+def _gateway(manifest) -> None:
+    """Add a problem for each setting about the gateway's channels that is without effect."""
+    gateway, place = manifest.settings.gateway, manifest.settings.place
+    may_admin = "admin" in (gateway and gateway.roles or ())
+    for channel in manifest.channels:
+        control = channel.spec.access_control
+        if is_relayed(manifest, channel) and not may_admin and control:
+            for index, role in enumerate(control.roles or ()):
+                if role.role == "admin":
+                    manifest.note(channel, ("access_control", "roles", index), _POWERLESS)
+    named = {one.kind.ability: one.type for one in TYPES.values()}
+    for section, said in manifest.settings.channels.items():
+        if not getattr(said, "via", None):
+            continue
+        if not any(channel.spec.type == named[section] for channel in manifest.channels):
+            problem = f"there is no Channel of type {named[section]}"
+            manifest.problems.add(place, (section, "via"), problem, key=True, hint="remove it")
+        elif gateway is None:
+            problem = "nothing says that this device has a gateway"
+            hint = "add [gateway] to clawlite.toml"
+            manifest.problems.add(place, (section, "via"), problem, key=True, hint=hint)
+    if (
+        gateway
+        and gateway.roles
+        and not any(is_relayed(manifest, channel) for channel in manifest.channels)
+    ):
+        problem = "no Channel of this agent comes by its gateway"
+        hint = 'remove it, or write via = "gateway" below [telegram], [webhook] or [mqtt]'
+        manifest.problems.add(place, ("gateway", "roles"), problem, key=True, hint=hint)
 
 
 def _transport(spec, problem) -> None:
@@ -147,13 +186,23 @@ def section(manifest) -> list | None:
 
 def abilities(manifest) -> set:
     """Return the abilities that a device needs for these Channels."""
-    return {ability(channel) for channel in manifest.channels} - {None}
+    return {ability(manifest, channel) for channel in manifest.channels} - {None}
 
 
-def ability(channel) -> str | None:
+def is_relayed(manifest, channel) -> bool:
+    """Return whether the gateway of the device speaks to the platform of *channel*."""
+    if channel.spec.type not in TYPES:
+        return False
+    said = manifest.settings.channels.get(TYPES[channel.spec.type].kind.ability)
+    return getattr(said, "via", None) is not None
+
+
+def ability(manifest, channel) -> str | None:
     """Return what a device needs for *channel*: "access" for a console that is more than a plain
     one.
     """
+    if is_relayed(manifest, channel):
+        return RELAYED
     return TYPES[channel.spec.type].kind.ability if _counts(channel) else None
 
 
@@ -206,7 +255,7 @@ def _record(manifest, channel) -> list:
         bool(processing and processing.read_receipts),
         bool(spec.features and spec.features.threads),
     ]
-    return [
+    record = [
         channel.name,
         TYPES[spec.type].number,
         _access_record(spec.access_control),
@@ -214,6 +263,10 @@ def _record(manifest, channel) -> list:
         [trigger.max_parallel, OVERLAPS.index(trigger.overlap_policy)] if trigger else [1, 0],
         TYPES[spec.type].record(manifest, channel),
     ]
+    if is_relayed(manifest, channel):
+        gateway = manifest.settings.gateway
+        record.append("admin" in (gateway and gateway.roles or ()))
+    return record
 
 
 def _access_record(control) -> list:

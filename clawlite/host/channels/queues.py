@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from clawlite.core.net.netaddress import address_of, is_loopback
 from clawlite.host.base.problems import did_you_mean, quoted
-from clawlite.host.channels.channel_type import ChannelType, Interrupted
+from clawlite.host.channels.channel_type import ChannelType, Interrupted, Via
 from clawlite.host.models.common import Strict, Text, text_like
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
@@ -31,6 +31,7 @@ class Mqtt(Strict):
     replies        {name of a Channel: the topic of its turns' answers}
     interrupted    "give-up": a message is not begun again once a tool with side effects had begun
                    for it when the agent ended
+    via            "gateway": the gateway of a board speaks to the broker
     """
 
     address: Annotated[
@@ -56,6 +57,7 @@ class Mqtt(Strict):
     clean_session: bool = False
     replies: dict[str, Text] | None = None
     interrupted: Interrupted = "repeat"
+    via: Via = None
 
 
 def refuse(manifest, channel, problem) -> None:

@@ -8,7 +8,7 @@ from clawlite.core.base.errors import SandboxDenied
 from clawlite.core.net.netaddress import address_of, is_loopback
 from clawlite.core.net.netrules import parse_url
 from clawlite.host.base.problems import quoted
-from clawlite.host.channels.channel_type import ChannelType, Interrupted
+from clawlite.host.channels.channel_type import ChannelType, Interrupted, Via
 from clawlite.host.models.common import Duration, Strict, seconds_of, text_like
 
 
@@ -19,6 +19,7 @@ class Telegram(Strict):
     max_age      older messages do not act, and their senders are told
     interrupted  "repeat": a message is begun again although a tool with side effects had begun for
                  it when the agent ended
+    via          "gateway": the gateway of a board speaks to Telegram
     """
 
     base_url: Annotated[
@@ -31,6 +32,7 @@ class Telegram(Strict):
     ] = "https://api.telegram.org"
     max_age: Duration = "1h"
     interrupted: Interrupted = "give-up"
+    via: Via = None
 
 
 def refuse(manifest, channel, problem) -> None:

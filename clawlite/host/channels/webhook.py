@@ -4,12 +4,14 @@ from typing import Annotated
 
 from clawlite.core.net.netaddress import address_of
 from clawlite.host.base.problems import quoted
-from clawlite.host.channels.channel_type import ChannelType
+from clawlite.host.channels.channel_type import ChannelType, Via
 from clawlite.host.models.common import Strict, text_like
 
 
 class Webhook(Strict):
-    """Where channels of type webhook listen: an address of this machine and a port."""
+    """Where channels of type webhook listen: an address of this machine and a port; via "gateway":
+    of the machine of a board's gateway.
+    """
 
     address: Annotated[
         str,
@@ -17,6 +19,7 @@ class Webhook(Strict):
             r"([0-9.]+|\[[0-9A-Fa-f:]+\]):[0-9]{1,5}\Z", "an address and a port", "127.0.0.1:8787"
         ),
     ] = "127.0.0.1:8787"
+    via: Via = None
 
 
 def refuse(manifest, channel, problem) -> None:

@@ -51,6 +51,7 @@ PARTS = {
     "mediated": Part("mediated"),
     "swarmstop": Part("swarmstop stopfile"),
     "swarmmember": Part("swarmmember swarmsession"),
+    "relayed": Part("relayed pairing"),
     "remote": Part("remote composing request incoming spending broken noting", "http"),
     **{api.codec: Part(api.codec, "http") for api in APIS},
     "oauth2": Part("oauth2", "https"),
@@ -105,6 +106,7 @@ def parts(image) -> list[str]:
     is_mediated = "mediated" in wanted or "mediated-line" in wanted
     is_member = "swarm" in wanted
     names += ["mediated"] * is_mediated + ["swarmmember"] * is_member
+    names += ["relayed"] * ("relayed" in wanted)
     return names + ["swarmstop"] * (is_member or "stop-of-swarm" in wanted)
 
 

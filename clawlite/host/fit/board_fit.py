@@ -33,7 +33,14 @@ _SHOWN_BOARDS = 6
 _INSTEAD = {
     "guard-model": "detection: pattern, which looks without a model",
     "tool-providers": "write them as plain functions of tools.py",
+    "telegram": 'let its gateway speak to Telegram: [telegram] via = "gateway", and [gateway]',
+    "webhook": 'let its gateway listen: [webhook] via = "gateway", and [gateway]',
+    "mqtt": 'let its gateway speak to the broker: [mqtt] via = "gateway", and [gateway]',
+    "relayed": "remove via",
     "mcp": 'let a gateway call it: mode = "mediated" under [mcp.NAME], and [gateway]',
+}
+_NEEDS = {
+    "relayed": "its gateway is to carry this channel, and %s speaks to the platform itself",
 }
 _ABILITIES = set(typing.get_args(Ability)) - {"http", "https", "process"}
 
@@ -250,7 +257,8 @@ def _abilities(manifest, board: Profile, known: list, problems: Problems) -> Non
                 problems.add(
                     place,
                     path,
-                    f"this needs {ability}, which {board.name} does not have",
+                    _NEEDS.get(ability, f"this needs {ability}, which %s does not have")
+                    % board.name,
                     hint=hint,
                 )
 
@@ -292,7 +300,7 @@ def _place_of_ability(manifest, ability: str) -> tuple:
     if ability == "swarm":
         return manifest.swarm.place, ()
     for channel in manifest.channels:
-        if ability == channels.ability(channel):
+        if ability == channels.ability(manifest, channel):
             return channel.place, ("type",)
     for tool in manifest.tools:
         if ability == "tools" or ability == "tools.py" and tool.function:

@@ -32,6 +32,7 @@ from clawlite.host.gateway.answer import json_bytes
 from clawlite.host.gateway.feeds import Feeds
 from clawlite.host.gateway.job import Job, Opaque, Services
 from clawlite.host.gateway.service_calls import ToolJob
+from clawlite.host.gateway_channels.relays import METHODS, is_carried
 
 VERSION = 1  # of the records, docs/gateway.md
 KEPT, KEPT_S = 8, 600  # answers that are done; seconds
@@ -111,6 +112,7 @@ class Device:
         if self._away is None:
             self._away = asyncio.get_running_loop().call_later(AWAY_S, self._stays_away)
         self._gateway.members.away(self.name)
+        self._gateway.relays.away(self.name)
 
     def _stays_away(self) -> None:
         self._away = None
@@ -173,6 +175,8 @@ class Device:
             job = self._jobs.get(params["id"])
             if isinstance(job, ToolJob):
                 job.answered(params)
+        elif method.removeprefix(_PREFIX) in METHODS:
+            self._gateway.relays.take(self.name, method.removeprefix(_PREFIX), params)
         elif method in _OF_MEMBERS:
             self._of_member(method, params)
         elif message.get("id") is not None:
@@ -217,6 +221,8 @@ class Device:
         if self._image and self._image.size_of(SWARM) and self._stop_of and not told.get("joins"):
             self._expect_member(self._stop_of)
         self._gateway.greeted(self, self._digest, None if self._image else self._refusal())
+        if self._image and is_carried(self._image):
+            self._gateway.relays.here(self.name, self._digest)
 
     def _anew(self) -> None:
         """End what was asked before: nobody waits for it."""

@@ -26,6 +26,7 @@ from clawlite.host.gateway.program import Programs
 from clawlite.host.gateway.runner_tools import RunnerTools
 from clawlite.host.gateway.serial import SerialPort
 from clawlite.host.gateway.store import Store
+from clawlite.host.gateway_channels.relays import Relays
 from clawlite.host.gateway_swarm.members import Members
 from clawlite.host.gateway_swarm.stops import Stops
 from clawlite.host.proxy.accept import Strangers
@@ -147,6 +148,7 @@ class Gateway:
         self._strangers = Strangers()  # of all doors
         self.stops = Stops(images, self._tell_stop, note)
         self.members = Members(images, self._deliver, self._logged, note)
+        self.relays = Relays(images, self._hand_over, self._note_event, note)
 
     def device(self, name: str) -> Device:
         """Return the device *name*, made when it comes for the first time."""
@@ -219,6 +221,14 @@ class Gateway:
         if refusal:
             self.members.report(name, params["id"], "failed", "", refusal)
 
+    def _hand_over(self, name: str, method: str, params: dict) -> str:
+        """Hand the device *name* what its channels have for it; return why it cannot take it."""
+        return self.device(name).deliver(method, params)
+
+    def _note_event(self, name: str, event: dict) -> None:
+        """Keep an *event* of the channels of the device *name*."""
+        self.store.event(name, **event)
+
     def _logged(self, name: str, event: dict) -> None:
         """Keep an *event* of the member that the device *name* is."""
         self.store.event(name, **event)
@@ -226,6 +236,7 @@ class Gateway:
             self.note(f"{name}: {event['event']}: {event['reason']}")
 
     async def close(self) -> None:
+        await self.relays.close()
         await self.members.close()
         await self.stops.close()
         if self._a2a:

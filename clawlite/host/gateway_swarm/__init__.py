@@ -1,5 +1,5 @@
 """The swarms of a gateway's devices: whether they are stopped, and whose members the devices are.
 
-Imports: no other room.
+Imports: systems.
 Used by: gateway.
 """

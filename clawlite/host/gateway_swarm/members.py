@@ -12,15 +12,11 @@ whose image declares one, and hands it the tasks that come for it (docs/adr/0133
 """
 
 import asyncio
-import json
-import sys
-from typing import Any
 
-from clawlite.host.gateway_swarm.stops import AGAIN_S, GRACE_S, START
+from clawlite.host.systems.helper import Helper
 
 ANSWER_S, LONGEST_S = 5, 60  # until a device is told again; doubled each time
 GONE_S = 3  # as long as members of an engine wait for one that was cut off
-_LIMIT = 1 << 22  # bytes of a line from the process
 
 
 class Members:
@@ -39,8 +35,8 @@ class Members:
         self._timers: dict = {}  # name of a device -> until it has gone
         self._expected: dict = {}  # name of a device -> until it is told again
         self._silent: set = set()  # devices of which it was noted that they do not answer
-        self._process: Any = None
-        self._runs = None  # what starts the process, again and again
+        words = "swarm", "stand-in"
+        self._helper = Helper(words, self._take_record, note, self._begins, self._over)
 
     def expect(self, device: str, tell, pause_s: float = ANSWER_S) -> None:
         """Expect *device* to answer, to the message that it was just sent, that it is a member.
@@ -77,9 +73,8 @@ class Members:
             timer.cancel()
         if device not in self._joined:
             self._joined[device] = self._images.path(digest)
-            if self._runs is None:
-                self._runs = asyncio.create_task(self._run())
-            self._send({"device": device, "join": self._joined[device]})
+            self._helper.start()
+            self._helper.send({"device": device, "join": self._joined[device]})
         elif device in self._tasks:
             self._deliver(device, "task", self._tasks[device])
 
@@ -97,16 +92,16 @@ class Members:
             timer.cancel()
         if self._joined.pop(device, None):
             self._tasks.pop(device, None)
-            self._send({"device": device, "gone": True})
+            self._helper.send({"device": device, "gone": True})
 
     def begins(self, device: str, turn: str) -> None:
         """The device asks whether a tool with side effects may begin in *turn*."""
-        self._send({"device": device, "begins": turn})
+        self._helper.send({"device": device, "begins": turn})
 
     def asks(self, device: str, id: str, method, params) -> None:
         """An operator of the device asks *method* of its swarm; "": a notification."""
-        if device in self._joined and self._process:
-            self._send({"device": device, "swarm": id, "method": method, "params": params})
+        if device in self._joined and self._helper.is_up:
+            self._helper.send({"device": device, "swarm": id, "method": method, "params": params})
         elif id:
             said = "the gateway does not speak for this board in its swarm yet"
             hint = "read the output of clawlite gateway, and ask again"
@@ -126,66 +121,22 @@ class Members:
         if self._tasks.get(device, {}).get("id") == turn:
             del self._tasks[device]
         told = {"device": device, "report": turn, "status": status, "text": text}
-        self._send(dict(told, error=error) if isinstance(error, str) else told)
+        self._helper.send(dict(told, error=error) if isinstance(error, str) else told)
 
     async def close(self) -> None:
         for timer in (*self._timers.values(), *self._expected.values()):
             timer.cancel()
-        if self._runs:
-            self._runs.cancel()
-            await asyncio.gather(self._runs, return_exceptions=True)
+        await self._helper.close()
 
     # -- the process
 
-    def _send(self, message: dict) -> None:
-        if self._process:
-            self._process.stdin.write(json.dumps(message).encode() + b"\n")
-
-    async def _run(self) -> None:
-        while True:
-            why = await self._serve()
-            self._tasks.clear()  # they are the swarm's again
-            self._note(f"the process that speaks for the boards in their swarms has ended: {why}")
-            await asyncio.sleep(AGAIN_S)
-
-    async def _serve(self) -> str:
-        """Start the process and take what it says until it ends; return why it did."""
-        try:
-            process: Any = await asyncio.create_subprocess_exec(
-                *[sys.executable, START, "swarm", "stand-in"],
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,  # Ctrl-C is for the gateway, which ends it
-                limit=_LIMIT,
-            )
-        except (OSError, NotImplementedError) as e:  # the latter: of Windows
-            return getattr(e, "strerror", None) or str(e) or "this system cannot start it"
-        self._process = process
-        said: Any = asyncio.create_task(self._noted(process.stderr))
+    def _begins(self) -> None:
         for device, path in self._joined.items():
-            self._send({"device": device, "join": path})
-        try:
-            while line := await process.stdout.readline():
-                self._take_record(json.loads(line))
-            return await said or "it says nothing"
-        finally:
-            self._process = None
-            said.cancel()
-            process.stdin.close()  # it leaves in order
-            try:
-                await asyncio.wait_for(process.wait(), GRACE_S)
-            except TimeoutError:
-                process.kill()
-                await process.wait()
+            self._helper.send({"device": device, "join": path})
 
-    async def _noted(self, stream) -> str:
-        """Note what the process says on *stream*; return the last line."""
-        last = ""
-        while line := await stream.readline():
-            last = line.decode("utf-8", "replace").strip()
-            self._note(last)
-        return last
+    def _over(self, why: str) -> None:
+        self._tasks.clear()  # they are the swarm's again
+        self._note(f"the process that speaks for the boards in their swarms has ended: {why}")
 
     def _take_record(self, record: dict) -> None:
         device = record["device"]

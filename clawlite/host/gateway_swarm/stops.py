@@ -8,19 +8,14 @@
 
 import asyncio
 import json
-import os
 import sys
 from typing import Any
 
 from clawlite.core.image.image import SWARM
 from clawlite.core.swarm.swarm import Swarm
+from clawlite.host.systems.helper import AGAIN_S, GRACE_S, START
 
-AGAIN_S = 1  # until the process is started again
-GRACE_S = 5  # from the end of its input to SIGKILL
 _SAID = 300  # characters of what it said last
-START = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "__main__.py"
-)
 _RESUME = "resume it with: clawlite swarm resume"
 _LOOK = "read the output of clawlite gateway"
 _NAME = "give clawlite gateway the folder of one, too"

@@ -104,6 +104,7 @@ def check(manifest) -> None:
         and all(is_builtin(provider) for provider in providers(manifest))
         and not any(service.mode == MEDIATED for service in manifest.services)
         and not any(one.mode == "mediated" for one in settings.mcp.values())
+        and not any(getattr(said, "via", None) for said in settings.channels.values())
     ):
         manifest.problems.add(
             settings.place,

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import quoted, value_text
 from clawlite.host.documents.sources import Refused
 from clawlite.host.models.common import Name, Strict, Text
 from clawlite.host.providers import provider_order
@@ -34,16 +34,23 @@ class Gateway(Strict):
 
     obeys_stop_of  the name of a swarm: while a person has stopped it, the gateway tells this device
                    so, and no tool with side effects begins here
+    roles          for whom it may speak on the channels that it carries: for users, if nothing is
+                   said
     """
 
     wire: Literal["line", "tcp"] = "line"
     address: Text | None = None
     tls: bool | None = None
     obeys_stop_of: Name | None = None
+    roles: list[Literal["user", "admin"]] | None = None
 
     @staticmethod
     def check_rules(value: dict, report) -> None:
         is_tcp = value.get("wire") == "tcp"
+        roles = value.get("roles")
+        if isinstance(roles, list) and "user" not in roles:
+            wanted = '["user"], or ["user", "admin"]'
+            report(("roles",), "", wanted, value_text(roles))
         address = value.get("address")
         if is_tcp and address is None:
             report(

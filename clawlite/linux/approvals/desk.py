@@ -7,17 +7,11 @@
 4. When half of the time is over, the question is put once more.
 """
 
-from clawlite.core.base.printable import escape_ends, escape_name
+from clawlite.core.base.printable import escape_ends
 from clawlite.core.image.features import APPROVALS
 from clawlite.linux.approvals.notify import Notify
 
 _REMINDED_FROM_S = 20  # a shorter wait needs no reminder
-_ENDINGS = {
-    "approved": "Approved",
-    "denied": "Denied",
-    "expired": "Not answered in time, so it was %s",
-    "": "Not needed any more",
-}
 
 
 class Question:
@@ -110,18 +104,11 @@ class Desk:
             if channel.name not in question.put:
                 continue
             if not approval.form:
+                from clawlite.core.protocol.channel_answers import end_text
+
                 channel.end_question(approval, end_text(approval))
             elif not approval.form.is_decided:
                 channel.tell_admins(escape_ends(approval.form.withdrawn))
-
-
-def end_text(approval) -> str:
-    """Return the sentence that says how *approval* has ended."""
-    ending = _ENDINGS[approval.how]
-    if "%" in ending:
-        ending %= "allowed" if approval.allow else "denied"
-    by = " by " + escape_name(approval.by) if approval.by else ""
-    return "%s%s: %s" % (ending, by, escape_name(approval.tool.name))
 
 
 def desk_of(image, channels) -> Desk:

@@ -4,5 +4,5 @@ import the other files of this room, the core, and the rooms of the next line, a
 clawlite (tests/test_layers.py).
 
 Imports: approvals, files, io, memory, net, secrets.
-Used by: admin, rules, runtime, swarm.
+Used by: admin, rules, runtime.
 """

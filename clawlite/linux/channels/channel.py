@@ -9,18 +9,19 @@ record (delivery.py) also has ``begins``, which is called before the effects of 
 core/image/features.py lists the kinds of channels."""
 
 import importlib
+from typing import Any
 
 from clawlite.core.base.effect import LOG, TELL
 from clawlite.core.base.errors import ClawError, InvalidParams, PolicyDenied
 from clawlite.core.base.printable import escape_line, join_lines
 from clawlite.core.image.features import CLI, KINDS
 from clawlite.core.image.image import SKILLS
+from clawlite.core.policy.access import ADMIN, ANSWERS, OPEN, PAIRING, VIEWER, Access
 from clawlite.core.protocol.console import error_text
+from clawlite.core.turns.channel_turn import TurnOutput, calling, refusal_for, run_work
 from clawlite.core.turns.gates import PERSON
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import turn
-from clawlite.linux.channels.access import ADMIN, OPEN, PAIRING, VIEWER, Access
-from clawlite.linux.channels.channel_turn import TurnOutput, calling, refusal_for, run_work
 from clawlite.linux.channels.overlap import QUEUE, Overlap
 from clawlite.linux.channels.state import State
 from clawlite.linux.files.files import check_step
@@ -32,8 +33,6 @@ MAX_SPOKE = 1000  # actors of an open channel whom the tool message may write to
 MAX_TALKS = 64  # conversations of one channel that stay in memory
 # limits for people's messages: turns at once, messages of one actor that wait, all that wait
 AT_ONCE, IN_LINE, ROOM = 4, 8, 256
-_COMMAND, _NUMBER, _REST = range(3)  # of the words that answer an approval
-_ANSWERS = ("/approve", "/deny", "/show")
 _GREETED = ("/start", "/help")  # Telegram sends the first for a person who opens a chat
 TRY_AGAIN_MS = 30000  # after a channel could not be opened
 
@@ -42,19 +41,18 @@ class Channel:
     """One channel.
 
     channels  ``channels.Channels``
-    record    [name, kind, access, processing, [max_parallel, overlap], own] of the image
+    record    [name, kind, access, processing, [max_parallel, overlap], own, ...] of the image
     """
 
     def __init__(self, channels, record: list, draw):
-        self.name, self.kind, access, self.processing, (most, self.policy), self._own = record
+        self.name, self.kind, access, self.processing, (most, self.policy), self._own, *_ = record
         check_step(self.name, "a channel")  # its files have it
         self.channels, self.agent = channels, channels.agent
         self.now_ms, self.wall_ms, self.wake = channels.now_ms, channels.wall_ms, channels.wake
         self.state = State(channels.folder if self.kind != CLI else None, self.name)
         paired = self.state.data.get("paired")
-        self.access = Access(
+        self.access = self._make_access(
             access,
-            self.processing,
             draw,
             [one for one in paired if isinstance(one, str)] if isinstance(paired, list) else (),
         )
@@ -64,10 +62,19 @@ class Channel:
         )
         self._spoke = {}  # in mode open: the last MAX_SPOKE actors that have written
         self._talks = {}  # conversation -> History; the most recently used is last
-        self._source = None  # made at the first poll: READY does not wait for it
+        self._source: Any = None  # made at the first poll: READY does not wait for it
         self._open_ms = 0  # monotonic time of the next try to open it
         self._told = self._pumps = False
         self._wrong, self._wrong_ms = "", 0  # the last failure, and when it was
+
+    def _make_access(self, access: list, draw, paired) -> Access:
+        return Access(access, self.processing, draw, paired)
+
+    def takes_up(self, item) -> bool:
+        """Return whether the turn of *item*, which is on record, may be under way elsewhere, so
+        that it does not begin again here.
+        """
+        return False
 
     def now_s(self) -> int:
         return self.wall_ms() // 1000
@@ -193,7 +200,7 @@ class Channel:
         """
         if len(actor) > MAX_ACTOR:
             return None, "stranger"
-        if text.startswith(_ANSWERS) and self._answer(actor, text.split(None, 2), to):
+        if text.startswith(ANSWERS) and self._answer(actor, text.split(None, 2), to):
             return None, ""
         verdict = self.access.judge(actor, text, self.now_ms(), self.now_s())
         if verdict.role is None:
@@ -423,7 +430,7 @@ class Channel:
         """After *text*, which a model has written: where it may pass for a question, those that
         wait in this channel are put again, below it.
         """
-        for task in self.agent.waiting if any(word in text for word in _ANSWERS) else ():
+        for task in self.agent.waiting if any(word in text for word in ANSWERS) else ():
             if self.asked_task(task.number):
                 self.put_question(task, self.channels.job_in(self, task))
 
@@ -438,12 +445,10 @@ class Channel:
         """Put the approval of *task* to the admins, to one who has written the message of *job*
         where that came from; *first* stands before it.
         """
-        from clawlite.core.policy.approval import question
+        from clawlite.core.protocol.channel_answers import describe
 
-        how = task.approval.form.how if task.approval.form else ""
-        more = "\nAnswer with /approve %d%s or /deny %d" % (task.number, how, task.number)
-        by = "/show %d" % task.number
-        text = first + self._without_secrets(question(task.approval, self.now_ms(), by))
+        asked, more = describe(task, self.now_ms())
+        text = first + self._without_secrets(asked)
         if not task.approval.asker:
             text += "\n  asked for at the console or by an operator"
         for admin in self.access.admins() if self._source else ():
@@ -481,38 +486,23 @@ class Channel:
 
     def show(self, task) -> str:
         """Return the whole call that waits, for an admin."""
-        from clawlite.core.base.render import whole
+        from clawlite.core.protocol.channel_answers import show
 
-        lines = whole(task.approval.tool.name, task.approval.arguments)
-        return join_lines([self._without_secrets(line) for line in lines])
+        return show(self.agent, task)
 
     def _answer(self, actor: str, words: list, to) -> bool:
         """Handle /approve N, /deny N or /show N of *actor*.  Return False for any other text, and
         when *actor* is a stranger.
         """
         role = self.access.role(actor)
-        if role is None or words[_COMMAND] not in _ANSWERS:
+        if role is None or words[0] not in ANSWERS:
             return False
-        number = words[_NUMBER] if len(words) > _NUMBER else ""
-        is_number = number.isascii() and number.isdigit() and len(number) < 12
-        task = self.asked_task(int(number)) if is_number else None
-        if role != ADMIN:
-            text = "Only an admin approves."
-        elif task is None:
-            text = "No call with that number waits for approval." + self._waiting()
-        elif words[_COMMAND] == "/show":
-            text = self.show(task)
-        else:
-            rest = words[_REST].strip() if len(words) > _REST else ""
-            text = self.decide(task, actor, words[_COMMAND] == "/approve", rest)
+        from clawlite.core.protocol.channel_answers import answer
+
+        decide = lambda task, *said: self.decide(task, actor, *said)
+        text = answer(self.agent, words, role == ADMIN, self.asked_task, decide)
         self._source.reply(to, text)
         return True
-
-    def _waiting(self) -> str:
-        """Return a sentence that lists the approvals that wait, or "" when none waits."""
-        waiting = sorted(task.number for task in self.agent.waiting)
-        numbers = ["%d" % number for number in waiting if self.asked_task(number)]
-        return " Waiting: %s." % ", ".join(numbers) if numbers else ""
 
     def decide(self, task, actor: str, approves: bool, rest: str = "") -> str:
         """Answer the approval of *task* for the admin *actor*, with the values *rest* for a form;

@@ -22,8 +22,8 @@ from clawlite.core.base.errors import InvalidParams, PolicyDenied
 from clawlite.core.base.printable import escape_name
 from clawlite.core.image.features import CLI
 from clawlite.core.image.image import CHANNELS
+from clawlite.core.policy.access import ADMIN, OPEN, ROLE_NAMES, VIEWER
 from clawlite.linux.approvals.desk import desk_of
-from clawlite.linux.channels.access import ADMIN, OPEN, ROLE_NAMES, VIEWER
 from clawlite.linux.channels.channel import MAX_ACTOR, TRY_AGAIN_MS, Channel
 from clawlite.linux.files.files import state_folder
 from clawlite.linux.files.marks import UP
@@ -85,7 +85,7 @@ class Channels(Part):
             tells,
         )
         self.draw = draw
-        self.all = [Channel(self, record, draw) for record in agent.image.section(CHANNELS)]
+        self.all = self._make_channels()
         self._consoles = [channel for channel in self.all if channel.kind == CLI]
         self._lock, self._is_ours, self._try_ms = ProcessLock(folder), False, 0
         self.owner = ""  # the process that runs the channels when this one does not
@@ -96,6 +96,10 @@ class Channels(Part):
         self._commands = []  # of the console, that people of channels may use too
         self._desk = desk_of(agent.image, self)
         agent.commands.append(self.command)
+
+    def _make_channels(self) -> list:
+        section = self.agent.image.section(CHANNELS)
+        return [Channel(self, record, self.draw) for record in section]
 
     def poll(self):
         """Receive messages, and begin the turns that are due."""
@@ -131,10 +135,8 @@ class Channels(Part):
             return False
         if self.owner:  # another process has changed the state that was read at the start
             self.owner = ""
-            section = self.agent.image.section(CHANNELS)
             self.all = [
-                old if old.kind == CLI else Channel(self, record, self.draw)
-                for old, record in zip(self.all, section)
+                old if old.kind == CLI else new for old, new in zip(self.all, self._make_channels())
             ]
         self._is_ours = True
         return True

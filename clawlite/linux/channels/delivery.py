@@ -114,9 +114,27 @@ class Delivery:
         self._running.pop(item.number, None)
         self.inbox.ended(item)
 
-    def put_back(self, item: Item):
-        """The turn of *item* was cut off, because the agent stopped: it begins again later."""
-        if self._running.pop(item.number, None):
+    def say(self, actor: str, text: str, mark: tuple):
+        """Put *text* for *actor*, which answers nothing, on record, and send it; once for each
+        *mark*, an int > 0 and a string.
+        """
+        if self.inbox.knows(*mark):
+            return
+        try:
+            self._answer(self.inbox.put_answer(mark, actor, text))
+        except OSError as e:
+            item = Item(0, actor, "", b"")
+            item.answer = text
+            self._channel.trouble(
+                "a message cannot be put on record: %s" % (e.strerror or e), mend(e)
+            )
+            self._answer(item)
+
+    def put_back(self, item: Item, is_in_order: bool = True):
+        """The turn of *item* was cut off: it begins again later.  *is_in_order*: because the agent
+        stopped, which is no fault of the message.
+        """
+        if self._running.pop(item.number, None) and is_in_order:
             self.inbox.withdraws(item)
         self.restored.append(item)
 
@@ -132,6 +150,8 @@ class Delivery:
         """Continue a message that is on record: send its reply, begin its turn, or give it up."""
         if item.answer is not None:
             self._answer(item)
+        elif self._channel.takes_up(item):
+            return
         elif self._channel.access.role(item.actor) is None:
             self._channel.log("dropped", actor=item.actor, reason="stranger")
             self.done(item)

@@ -56,7 +56,8 @@ class Item:
             correlation,
             begun,
         )
-        self.answer, self.acted = None, ""
+        self.answer: str | None = None
+        self.acted = ""
 
 
 class Inbox:
@@ -98,6 +99,18 @@ class Inbox:
             if message[0]:  # a message that a person runs again has no packet id
                 self._ids.append(message[:2])
         return items
+
+    def put_answer(self, mark: tuple, actor: str, text: str) -> Item:
+        """Put *text* for *actor* on record, which answers nothing; return its ``Item``.  *mark*:
+        packet id and digest, by which it is known.  Raises ``OSError``.
+        """
+        item = Item(self._last + 1, actor, "", b"")
+        item.answer = text
+        self._write([["+", item.number, *mark, actor, "", ""], ["r", item.number, text]], True)
+        self._last += 1
+        self.waiting[item.number] = item
+        self._ids.append(mark)
+        return item
 
     def begins(self, item: Item):
         """Record that the first effect of the turn of *item* begins: it may end this process."""

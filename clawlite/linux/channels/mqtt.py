@@ -290,10 +290,17 @@ class Mqtt:
         """The turn for *to* comes to *effect* (``Delivery.begins``)."""
         return self._kept.begins(to, effect) if self._kept and isinstance(to, Item) else True
 
-    def put_back(self, to):
-        """The turn for *to* was cut off, because the agent stopped."""
+    def put_back(self, to, is_in_order: bool = True):
+        """The turn for *to* was cut off (``Delivery.put_back``)."""
         if self._kept and isinstance(to, Item):
-            self._kept.put_back(to)
+            self._kept.put_back(to, is_in_order)
+
+    def say(self, actor: str, text: str, mark: tuple):
+        """Send *text* to *actor*, once for each *mark* (``Delivery.say``)."""
+        if self._kept:
+            self._kept.say(actor, text, mark)
+        else:
+            self.send(actor, text)
 
     def reply(self, to, text: str, final: bool = True, failed: bool = False):
         """Send *text* to the sender.  *to*: an ``Item``, or the id of an actor."""

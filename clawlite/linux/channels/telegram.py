@@ -31,8 +31,8 @@ from clawlite.core.net.http1 import (
     Response,
     request,
 )
+from clawlite.core.policy.access import ADMIN, RECEIPTS, THREADS, TYPING
 from clawlite.linux.approvals.taps import APPROVE, SHOW, Taps, read_tap
-from clawlite.linux.channels.access import ADMIN, RECEIPTS, THREADS, TYPING
 from clawlite.linux.channels.delivery import Delivery
 from clawlite.linux.channels.inbox import Item
 from clawlite.linux.channels.telegram_update import is_int, moved, read, seconds_of
@@ -252,10 +252,14 @@ class Telegram:
         """The turn for *to* comes to *effect* (``Delivery.begins``)."""
         return self._kept.begins(to, effect)
 
-    def put_back(self, to):
-        """The turn for *to* was cut off, because the agent stopped."""
+    def put_back(self, to, is_in_order: bool = True):
+        """The turn for *to* was cut off (``Delivery.put_back``)."""
         self._typing.pop(place_of(to).address, None)
-        self._kept.put_back(to)
+        self._kept.put_back(to, is_in_order)
+
+    def say(self, actor: str, text: str, mark: tuple):
+        """Send *text* to *actor*, once for each *mark* (``Delivery.say``)."""
+        self._kept.say(actor, text, mark)
 
     def reply(self, to, text: str, final: bool = True, failed: bool = False):
         """Send *text* to *to*, in parts when it is long.  *to*: the ``Item`` of a message, the id

@@ -32,9 +32,9 @@ from clawlite.core.swarm.swarm import (
     Task,
 )
 from clawlite.core.swarm.swarm_methods import SwarmMethods
+from clawlite.core.turns.channel_turn import TurnOutput, calling, run_work
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import turn
-from clawlite.linux.channels.channel_turn import TurnOutput, calling, run_work
 from clawlite.linux.files.files import swarm_folder, tell_doctor
 from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.io.stdio import Part, now_ms

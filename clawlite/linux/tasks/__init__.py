@@ -1,6 +1,6 @@
 """Tasks that an operator gives to an agent and asks for later (claw.task.create, get, list, cancel
 and subscribe), and operators on lines of their own.
 
-Imports: channels, files, io, memory, swarm.
+Imports: files, io, memory, swarm.
 Used by: admin, runtime.
 """

@@ -16,10 +16,10 @@ from clawlite.core.agent.lifecycle import STOPPED
 from clawlite.core.base.effect import SEND_TO
 from clawlite.core.base.errors import PolicyDenied
 from clawlite.core.line.frame import RECORD, TOO_LONG, Framer
+from clawlite.core.policy.access import ADMIN, ROLE_NAMES, USER, VIEWER
 from clawlite.core.protocol import rpc
 from clawlite.core.protocol.calls import Calls
 from clawlite.core.protocol.group_session import GroupSession
-from clawlite.linux.channels.access import ADMIN, ROLE_NAMES, USER, VIEWER
 from clawlite.linux.io.jsontext import dumps, request
 from clawlite.linux.io.stdio import FULL, MAX_LINE, Part, Wire, now_ms
 

@@ -6,7 +6,7 @@
 """
 
 from clawlite.core.base.errors import PolicyDenied
-from clawlite.linux.channels.access import ADMIN
+from clawlite.core.policy.access import ADMIN
 
 
 class PersonTasks:

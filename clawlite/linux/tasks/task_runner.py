@@ -13,9 +13,9 @@ from clawlite.core.base.effect import APPROVAL, APPROVE, KIND, LOG, RUN
 from clawlite.core.base.errors import ClawError, StoreError
 from clawlite.core.policy.approval import question
 from clawlite.core.swarm.swarm import MERGE, PEER_TO_PEER, RUNNING, WAITING, Swarm
+from clawlite.core.turns.channel_turn import TurnOutput
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
-from clawlite.linux.channels.channel_turn import TurnOutput
 from clawlite.linux.files.files import mend
 from clawlite.linux.files.process_lock import ProcessLock
 from clawlite.linux.io.stdio import now_ms

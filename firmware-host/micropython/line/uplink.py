@@ -41,7 +41,7 @@ class Uplink:
     """The connection of one device to its gateway.  ``is_up``: a gateway is connected.
 
     device  ``device.Device``: its ``net`` is this, or the object in front of it (mediated.py), that
-            gets records and breaks first; its ``swarm`` gets the messages about swarms
+            gets records and breaks first; its ``listener`` gets what answers no request
     """
 
     def __init__(self, device):
@@ -169,7 +169,7 @@ class Uplink:
             self._greeted(message.get("id"))
         elif isinstance(params, dict) and isinstance(params.get("text"), str):
             text = params["text"]
-            if self._device.swarm and self._device.swarm.hear(method, params):
+            if self._device.listener and self._device.listener.hear(method, params):
                 pass
             elif method == "claw.gateway.text":
                 self._hand_in(params.get("id"), text)

@@ -94,8 +94,9 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
 
 def _connect(device, having: set):
     """Give *device* the connection to its gateway, which may stop tools, speak for a member of a
-    swarm, and call services, where the image requires that.  On a board this function is in a file
-    of its own, or all other agents would keep the names of these modules for ever.
+    swarm, carry channels, and call services, where the image requires that.  On a board this
+    function is in a file of its own, or all other agents would keep the names of these modules for
+    ever.
 
     Raises ``ImageMismatch``."""
     wanted = device.image.requires
@@ -113,12 +114,19 @@ def _connect(device, having: set):
         if "stop-of-swarm" in wanted:
             from swarmstop import SwarmStop
 
-            device.swarm = SwarmStop(device)
+            device.listener = SwarmStop(device)
         name = "swarmmember"
         if "swarm" in wanted:
             from swarmmember import SwarmMember
 
-            device.swarm = SwarmMember(device)
+            device.listener = SwarmMember(device)
+        if device.listener:
+            device.stop = device.listener.gate
+        name = "relayed"
+        if "relayed" in wanted:
+            from relayed import Relayed
+
+            device.channels = device.listener = Relayed(device, device.listener)
         name = "mediated"
         if ("mediated" if LAN in having else "mediated-line") in wanted:
             from mediated import Mediated
@@ -132,8 +140,6 @@ def _connect(device, having: set):
             "this slot was flashed without what the image needs: " + name,
             "flash it: clawlite flash",
         )
-    if device.swarm:
-        device.stop = device.swarm.gate
     if device.uplink:
         device.stdio.over = device.uplink.down
 

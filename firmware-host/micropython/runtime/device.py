@@ -44,7 +44,8 @@ class Device:
     operator   True: every line is a record (a program is at the other end)
     session    None until a record comes;  guarding: scans texts (guarding.py), or None
     net        reaches providers: net.Net, or uplink.Uplink, which is ``uplink``, too
-    swarm      ``swarmstop.SwarmStop`` or ``swarmmember.SwarmMember``, or None
+    listener   hears what a gateway says by itself: ``swarmstop.SwarmStop``,
+               ``swarmmember.SwarmMember`` or ``relayed.Relayed``, or None
     rules      ``boardrules.BoardRules``, or None
     beside     tuple of parts beside the loop: ``tick(now_ms)``, ``deadline()``
     before     list of parts that see an effect first: ``take(effect)`` returns whether it is done
@@ -63,7 +64,7 @@ class Device:
     keep_bytes = 0
     is_behind = is_recorded = False
     conditions = ()
-    pins = log = console = guarding = session = net = uplink = swarm = watchdog = wifi = code = (
+    pins = log = console = guarding = session = net = uplink = listener = watchdog = wifi = code = (
         doing
     ) = heard = rules = _asked = None
     beside = ()
@@ -96,7 +97,7 @@ class Device:
 
     def new_session(self):
         """Return a new session; a member of a swarm has its own kind (swarmmember.py)."""
-        session = self.swarm and self.swarm.new_session()
+        session = self.listener and self.listener.new_session()
         if not session and self.rules:
             session = self.rules.new_session()
         if session:

@@ -17,7 +17,7 @@ _LEAST = 512
 # one string: the short names in a tuple would be interned, and stay in memory for ever
 ABILITIES = (
     " audit gateway guard http https lan log mediated mediated-line "
-    "memory pins reflex replay rules stop-of-swarm swarm tools tools.py "
+    "memory pins reflex relayed replay rules stop-of-swarm swarm tools tools.py "
 )
 
 

@@ -55,6 +55,8 @@ DOORS = {
     ("communication", "swarmstop"): "requires stop-of-swarm",
     ("communication", "swarmmember"): "requires swarm",
     ("swarmmember", "swarmstop"): "the same brings it",
+    ("communication", "relayed"): "requires relayed",
+    ("relayed", "skillturn"): "section SKILLS",
     ("taking", "distant"): "is_behind: GATEWAY",
     ("taking", "reflex"): "its number",
     ("taking", "remote"): "a number of 2 or more, not behind a gateway",
@@ -85,7 +87,7 @@ def test_parts_that_are_declared_are_those_of_boards():
     """parts.py counts the APIs of providers behind its own names, by their numbers in images."""
     parts, codecs = slot._firmware(), [api.codec for api in features.APIS]
     names = parts.NAMES.split()
-    of_slots = {"communication", "mediated", "swarmstop", "swarmmember"}
+    of_slots = {"communication", "mediated", "relayed", "swarmstop", "swarmmember"}
     declared = {name for name, part in slot.PARTS.items() if not part.of_board}
     assert declared <= {*names, *codecs} | of_slots
     assert len(names) == parts.REFLEX + min(features.API_NUMBERS.values())

@@ -4,7 +4,7 @@ above.
 
 import itertools
 
-from clawlite.linux.channels.access import (
+from clawlite.core.policy.access import (
     ADMIN,
     ALLOWLIST,
     CODE_LENGTH,

@@ -1,7 +1,7 @@
 """What a channel hears of a turn."""
 
 from clawlite.core.base.effect import CLOSE, LOG, OPEN, RECEIVE, SAY, VOID, WRITE
-from clawlite.linux.channels.channel_turn import MAX_ANSWER, TurnOutput, run_work
+from clawlite.core.turns.channel_turn import MAX_ANSWER, TurnOutput, run_work
 
 
 def said(*effects) -> str:

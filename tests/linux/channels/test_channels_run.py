@@ -50,9 +50,7 @@ def image(folder, specs: dict, settings: str = ""):
         (
             {"tick": CRON},
             [
-                "access",
                 "channel",
-                "channel_turn",
                 "channels",
                 "overlap",
                 "state",

@@ -9,7 +9,7 @@ import pytest
 from agents import INITIALIZE
 
 from clawlite.core.line.frame import Framer
-from clawlite.linux.channels.access import ADMIN, USER, VIEWER
+from clawlite.core.policy.access import ADMIN, USER, VIEWER
 from clawlite.linux.files.files import open_image
 from clawlite.linux.io.stdio import MAX_LINE, Wire, now_ms
 from clawlite.linux.runtime.optional_parts import prepare

@@ -13,6 +13,7 @@ OPEN, ALLOWLIST, PAIRING, ROLES = range(4)
 VIEWER, USER, ADMIN = range(3)
 ROLE_NAMES = ("viewer", "user", "admin")
 MAX_PAIRED = 1000  # people that one channel remembers
+ANSWERS = ("/approve", "/deny", "/show")  # what an admin types to answer an approval
 _CODE = "ABCDEFGHJKMNPQRSTVWXYZ23456789"
 CODE_LENGTH = 8
 

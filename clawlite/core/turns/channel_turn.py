@@ -2,8 +2,6 @@
 calls bear that channel's name.
 """
 
-from typing import Any
-
 from clawlite.core.base.effect import (
     APPROVAL,
     APPROVE,
@@ -29,23 +27,23 @@ MAX_ANSWER = 262144  # characters of a turn's output that are kept
 
 
 class TurnOutput:
-    """What one turn has said so far."""
+    """What one turn has said so far; of that, *most* characters are kept."""
 
-    def __init__(self):
-        self._said, self._size = [], 0
-        self._lost = 0  # characters beyond MAX_ANSWER, which were dropped
+    def __init__(self, most: int = MAX_ANSWER):
+        self._said, self._size, self._most = [], 0, most
+        self._lost = 0  # characters beyond *most*, which were dropped
         self._breaks = False  # the next text begins a line
 
     def add(self, text: str):
         # A text may have its own line end.  One of ours would be taken back in place of it.
         breaks, self._breaks = self._breaks and not text.startswith("\n"), False
-        if breaks and self._said and self._size < MAX_ANSWER and not self._said[-1].endswith("\n"):
+        if breaks and self._said and self._size < self._most and not self._said[-1].endswith("\n"):
             self.keep("\n")
         self.keep(text)
 
     def keep(self, text: str):
         """Add *text* as it is."""
-        kept = text[: MAX_ANSWER - self._size]
+        kept = text[: self._most - self._size]
         if kept:
             self._said.append(kept)
             self._size += len(kept)
@@ -78,21 +76,32 @@ class TurnOutput:
 
 def run_work(work, caller: str, into: TurnOutput, begins=None, acts: tuple = ACTS):
     """A generator of the effects of *work*, without its output, which is added to *into*.  The
-    approvals that it asks for name *caller*.
+    approvals that it asks for name *caller*.  On a board, *work* yields generators, too, which are
+    carried on here (``Agent.drive``).
 
     begins  function(effect), or None.  It is called before each effect whose kind is in *acts*,
             until it returns True.  It may return a generator, whose effects come first; a
             ``ClawError`` that this raises becomes the effect's error
     """
-    value: Any = None
-    error: Exception | None = None
+    value = error = None
+    outer = []  # the generators that wait for *work*, the outermost first
     try:
         while True:
             try:
                 effect = work.throw(error) if error else work.send(value)
-            except StopIteration as e:
-                return e.value
-            value = error = None
+                value = error = None
+            except BaseException as e:
+                value, error = (e.value, None) if isinstance(e, StopIteration) else (None, e)
+                if not outer:
+                    if error:
+                        raise
+                    return value
+                work = outer.pop()
+                continue
+            if type(effect) is not tuple:
+                outer.append(work)
+                work = effect
+                continue
             if effect[KIND] == WRITE:
                 into.add(effect[TEXT])
                 continue
@@ -121,7 +130,9 @@ def run_work(work, caller: str, into: TurnOutput, begins=None, acts: tuple = ACT
             except Exception as e:
                 error = e
     finally:
-        work.close()
+        while work:
+            work.close()
+            work = outer.pop() if outer else None
 
 
 def calling(caller: str):
