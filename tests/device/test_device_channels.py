@@ -128,7 +128,7 @@ def test_who_is_a_stranger_a_viewer_or_writes_too_much(boards):
     for id, actor, text, channel, answer in (
         ("a", 1, "echo hello", "bot", ("", "stranger")),
         ("b", 5, "echo hello", "bot", ("You said: hello", "")),
-        ("c", 5, "fill", "bot", ("viewer triggers no tool", "failed")),
+        ("c", 5, "fill", "bot", ("viewer triggers no tool", "")),
         ("d", 1, "echo " + "x" * 60, "hook", ("That is 65 characters", "length")),
         ("e", 1, "echo one", "hook", ("You said: one", "")),
         ("f", 1, "echo two", "hook", ("You said: two", "")),
@@ -177,7 +177,7 @@ def test_a_message_that_comes_again_begins_no_second_turn(boards):
     assert gateway.next("acts") == {"id": "a", "tool": "fill"}
     gateway.note("acted", id="a", text="it cannot be put on record")
     reply = gateway.next("reply", heard=False)
-    assert reply["why"] == "failed" and "it cannot be put on record" in reply["text"]
+    assert "it cannot be put on record" in reply["text"]
     gateway.speak("a", USER, "fill", again=True)
     gateway.note("channels")
     assert gateway.next("reply") == reply

@@ -23,28 +23,27 @@ def describe(task, now_ms: int) -> tuple:
     return question(task.approval, now_ms, "/show %d" % task.number), more
 
 
-def answer(agent, words: list, is_admin: bool, task_of, decide) -> str:
-    """Answer or show an approval; return the text for the person who wrote that.
+def find(agent, words: list, is_admin: bool, task_of) -> tuple:
+    """Return (the task whose approval *words* decide, the rest of them), or (None, text of the
+    reply): it is shown, or there is none.
 
-    words    of what they wrote, at most 3; the first is one of ``access.ANSWERS``
+    words    of what a person wrote, at most 3; the first is one of ``access.ANSWERS``
     task_of  function(number) -> the task when its approval may be answered here, or None
-    decide   function(task, approves, rest of the words) -> text of the reply
     """
     number = words[_NUMBER] if len(words) > _NUMBER else ""
     is_number = 0 < len(number) < 12 and all(["0" <= c <= "9" for c in number])
     task = task_of(int(number)) if is_number else None
     if not is_admin:
-        return "Only an admin approves."
+        return None, "Only an admin approves."
     if task is None:
         numbers = sorted([one.number for one in agent.waiting if task_of(one.number)])
         numbers = ", ".join(["%d" % one for one in numbers])
-        return "No call with that number waits for approval." + (
+        return None, "No call with that number waits for approval." + (
             " Waiting: %s." % numbers if numbers else ""
         )
     if words[_COMMAND] == "/show":
-        return show(agent, task)
-    rest = words[_REST].strip() if len(words) > _REST else ""
-    return decide(task, words[_COMMAND] == "/approve", rest)
+        return None, show(agent, task)
+    return task, words[_REST].strip() if len(words) > _REST else ""
 
 
 def show(agent, task) -> str:

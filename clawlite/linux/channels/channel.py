@@ -497,10 +497,11 @@ class Channel:
         role = self.access.role(actor)
         if role is None or words[0] not in ANSWERS:
             return False
-        from clawlite.core.protocol.channel_answers import answer
+        from clawlite.core.protocol.channel_answers import find
 
-        decide = lambda task, *said: self.decide(task, actor, *said)
-        text = answer(self.agent, words, role == ADMIN, self.asked_task, decide)
+        task, text = find(self.agent, words, role == ADMIN, self.asked_task)
+        if task is not None:
+            text = self.decide(task, actor, words[0] == "/approve", text)
         self._source.reply(to, text)
         return True
 

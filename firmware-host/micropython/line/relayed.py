@@ -26,6 +26,7 @@ from unload import drop
 
 _RARE = "pairing channel_answers"  # loaded when they are needed, and dropped
 _AT_ONCE = 2  # turns
+_ROOM = 7  # messages that have come in one round of the loop, less one
 _TALKS = 3  # conversations that stay in memory
 _KEPT = 6144  # characters of what the gateway has not confirmed
 _MOST = 4096  # characters of an answer
@@ -79,13 +80,14 @@ class Relayed:
             if len(record) > _MAY_ADMIN
         ]
         self._boot, self._count = str(hexlify(chance()), "utf-8"), 0
+        self._come, self._taken, self._changed = [], None, False
         self._runs = {}  # number of a task -> _Run
         self._put = []  # approvals that admins were told of
         self._waiting = []  # (name, params) that the gateway has not confirmed, oldest first
         self._is_sent = False  # the first of them is on its way
         self._talks = []  # (channel's name, conversation, History), the last used one is last
         self._commands = []
-        self._agent.on_wait.append(self._announce)
+        self._agent.on_wait.append(self._note_change)
         self._agent.commands.append(self._command)
 
     # -- what Setup.channels has
@@ -130,8 +132,9 @@ class Relayed:
             for number in self._runs:
                 if self._runs[number].tool and self._runs[number].may is None:
                     self._tell_act(self._runs[number])
-        elif method == "claw.gateway.spoke" and isinstance(id, str):
-            self._spoke(id, params)
+        elif method == "claw.gateway.spoke":
+            if isinstance(id, str):
+                self._come = self._come[-_ROOM:] + [params]
         elif method == "claw.gateway.acted":
             for number in self._runs:
                 if self._runs[number].id == id:
@@ -144,6 +147,27 @@ class Relayed:
         else:
             return self._swarm is not None and self._swarm.hear(method, params)
         return True
+
+    # -- the loop
+
+    def deadline(self):
+        return self.device.now_ms() if self._come or self._changed else None
+
+    def tick(self, now_ms: int):
+        """Take the messages that have come, and tell the admins what has changed: here, because
+        deeper in the loop the stack would not be enough.
+        """
+        if self._taken:  # memory ran out
+            id, self._taken = self._taken, None
+            self._answer(id, "This board has too little memory for that. Ask for less.", "failed")
+        while self._come:
+            params = self._come.pop(0)
+            self._taken = params["id"]
+            self._spoke(params["id"], params)
+            self._taken = None
+        if self._changed:
+            self._changed = False
+            self._announce(now_ms)
 
     def _spoke(self, id: str, params: dict):
         """Judge a message, and begin its turn or answer it."""
@@ -169,13 +193,19 @@ class Relayed:
         now = self.device.now_ms()
         role, words = channel.cap(channel.access.role(actor)), text.split(None, 2)
         if role is not None and words and words[0] in ANSWERS:
-            from clawlite.core.protocol.channel_answers import answer
+            from clawlite.core.protocol.channel_answers import find
 
-            decide = lambda task, approves, _: self._decide(channel, actor, task, approves)
-            said = answer(self._agent, words, role == ADMIN, self._asking, decide)
-            del answer
+            task, said = find(self._agent, words, role == ADMIN, self._asking)
+            del find
             drop(_RARE)
-            self._answer(id, said, "")
+            if task is None:
+                self._answer(id, said, "")
+            else:
+                approves = words[0] == "/approve"
+                self._answer(id, "Approved." if approves else "Denied.", "")
+                self._log("approval", channel, actor, words[0][1:])
+                by = "%s/%s" % (channel.name, actor)
+                self._agent.answer(task, approves, by + " said no", now, by)
             return
         # a board may not know the time of day, and a code expires by the time since it has begun
         verdict = channel.access.judge(actor, text, now, now // 1000)
@@ -283,7 +313,11 @@ class Relayed:
 
     # -- approvals
 
-    def _announce(self, _, now_ms: int):
+    def _note_change(self, _, now_ms: int):
+        """Another approval waits, or waits no more."""
+        self._changed = True
+
+    def _announce(self, now_ms: int):
         """Put each new approval that waits to the admins of all channels, and tell them how it
         has ended; a short wait needs no more.
         """
@@ -326,12 +360,6 @@ class Relayed:
         """Return the task *number* when it waits for an approval, else None."""
         task = self._agent.tasks.get(number)
         return task if task is not None and task.approval else None
-
-    def _decide(self, channel, actor: str, task, approves: bool) -> str:
-        by, answer = "%s/%s" % (channel.name, actor), "approve" if approves else "deny"
-        self._log("approval", channel, actor, answer)
-        self._agent.answer(task, approves, by + " said no", self.device.now_ms(), by)
-        return "Approved." if approves else "Denied."
 
     # -- to the gateway
 

@@ -127,6 +127,7 @@ def _connect(device, having: set):
             from relayed import Relayed
 
             device.channels = device.listener = Relayed(device, device.listener)
+            device.beside += (device.channels,)
         name = "mediated"
         if ("mediated" if LAN in having else "mediated-line") in wanted:
             from mediated import Mediated
