@@ -18,8 +18,8 @@ import time
 
 from clawlite.core.base.effect import SEND_TO
 from clawlite.core.base.errors import ClawError, InvalidRequest
-from clawlite.core.protocol import rpc
 from clawlite.core.policy.access import ADMIN
+from clawlite.core.protocol import rpc
 from clawlite.linux.files.files import mend, write_whole
 from clawlite.linux.io.jsontext import request
 from clawlite.linux.io.stdio import MAX_LINE, Part, now_ms
