@@ -145,7 +145,7 @@ class Calls:
                 reply(rpc.result(id, {"acknowledged": True}))
 
         known.told = tell
-        by = params["actor"] if "actor" in params and self.agent.setup.channels else "operator"
+        by = params["actor"] if "actor" in params and self.agent.setup.channels else self.caller
         self.agent.answer(task, approved, reason or "", now_ms, by)
         # the effect of the answer is put on record before it is acknowledged
         self.agent.afterwards(tell, now_ms)

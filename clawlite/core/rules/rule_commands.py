@@ -196,7 +196,9 @@ class RuleCommands:
             params["is_approved"],
             reason or "the operator said no",
             self._rules.now_ms(),
-            params["actor"] if params.get("actor") and channels else "operator",
+            params["actor"]
+            if params.get("actor") and channels
+            else params.get("caller") or "operator",
         )
         return {"name": name, "is_approved": params["is_approved"]}
 

@@ -53,7 +53,7 @@ def folder() -> str:
 class Doors:
     """Where a gateway listens, beside serial ports.
 
-    listen, proxy, a2a  "ADDRESS:PORT", or None
+    listen, proxy, a2a, page  "ADDRESS:PORT", or None
     a2a_url, approvers  see ``a2a.A2A``
     certificate, key    files for TLS there, or None
     """
@@ -65,6 +65,7 @@ class Doors:
     approvers: tuple = ()
     certificate: str = None
     key: str = None
+    page: str = None
 
 
 def serve(projects: list, port_names: list, doors: Doors, secret, sandboxes, uncontained) -> int:
@@ -117,6 +118,8 @@ async def _serve(projects: list, port_names: list, doors: Doors, secret, program
         if doors.a2a:
             where = await gateway.serve_agents(projects or ["."], doors)
             gateway.note(f"A2A on {where}")
+        if doors.page:
+            await gateway.show(doors)
         for name in _tokens().older():
             gateway.note(_OLDER.format(name))
         for line in await gateway.servers.warnings(gateway.images.current().values()):
@@ -144,7 +147,7 @@ class Gateway:
         self.servers = Servers(self.codecs, programs or Programs(), note, secret)
         self._devices = {}
         self._ports = []
-        self._listener = self._proxy = self._a2a = None
+        self._listener = self._proxy = self._a2a = self._page = None
         self._strangers = Strangers()  # of all doors
         self.stops = Stops(images, self._tell_stop, note)
         self.members = Members(images, self._deliver, self._logged, note)
@@ -211,6 +214,18 @@ class Gateway:
         self._a2a = a2a
         return await a2a.open(doors.a2a, doors.a2a_url, doors.certificate, doors.key)
 
+    async def show(self, doors: Doors) -> None:
+        """Start the page, a process of its own that says itself where it is, and ends with this
+        one.
+        """
+        options = [("--listen", doors.page), ("--tls-cert", doors.certificate)]
+        options.append(("--tls-key", doors.key))
+        words = [f"{option}={text}" for option, text in options if text]
+        start = [sys.executable, "-m", "clawlite", "page", "--child", *words]
+        self._page = await asyncio.create_subprocess_exec(
+            *start, stdin=asyncio.subprocess.PIPE, start_new_session=True
+        )
+
     def _tell_stop(self, swarm: str) -> None:
         for device in self._devices.values():
             device.tell_stop(swarm)
@@ -239,6 +254,9 @@ class Gateway:
         await self.relays.close()
         await self.members.close()
         await self.stops.close()
+        if self._page:
+            self._page.stdin.close()
+            await self._page.wait()
         if self._a2a:
             await self._a2a.close()
         for port in self._ports:

@@ -13,6 +13,7 @@ from importlib import resources
 from urllib.parse import parse_qs
 
 from clawlite.host.page.agent_line import AgentGone
+from clawlite.host.page.boards import find_boards
 from clawlite.host.page.doors import Doors
 from clawlite.host.page.guard import HEADER, HEADERS
 from clawlite.host.page.known_people import GATEWAY
@@ -165,12 +166,18 @@ class Site:
             for place, person in sorted(login.places.items())
             if place != GATEWAY
         ]
+        boards = find_boards(self._people.root) if GATEWAY in login.places else []
         if is_json:
-            return web.json_response({"person": login.name, "agents": rows})
+            return web.json_response({"person": login.name, "agents": rows, "boards": boards})
         items = "".join(
             f"<li><strong>{html.escape(row['agent'])}</strong> "
             f"{'online' if row['online'] else 'offline'}, you are {row['role']}"
             for row in rows
+        )
+        items += "".join(
+            f"<li><strong>{html.escape(row['board'])}</strong> a board with "
+            f"{html.escape(row['agent'])}, last seen {row['seen']}"
+            for row in boards
         )
         return _page(f"Hello {html.escape(login.name)}", f"<ul>{items}</ul>\n{_LOGOUT}")
 

@@ -71,14 +71,21 @@ def text(verb: str, found) -> str:
 # -- install
 
 
-def install(name, tty=None, user=None, writable=(), dry_run: bool = False, root=None) -> dict:
-    """Install the service of the image *name* (None: claw.cbor here); return what ``--json`` shows.
+def install(
+    name, tty=None, user=None, writable=(), dry_run: bool = False, root=None, page=False, **place
+) -> dict:
+    """Install the service of the image *name* (None: claw.cbor here), or of the *page*, with the
+    options that *place* has of it; return what ``--json`` shows.
 
     Keys: name, scope ("system", "user"), user, files ([{path, text}]), commands ([[word]]),
     dry_run, next. Raises ``ClawError``.
     """
     root = os.getuid() == 0 if root is None else root
-    service = plan(name or "claw.cbor", tty, user, writable, root)
+    if page:
+        service = plan_page(name, tty, user, writable, root, place)
+    else:
+        _refuse_place(place)
+        service = plan(name or "claw.cbor", tty, user, writable, root)
     folder = SYSTEM if root else user_folder()
     written = [{"path": os.path.join(folder, file), "text": body} for file, body in service.units()]
     for file in written:
@@ -99,7 +106,12 @@ def install(name, tty=None, user=None, writable=(), dry_run: bool = False, root=
         systemctl + ["enable", service.main],
         systemctl + ["restart", service.main],
     ]
-    if service.tty:
+    if page:
+        following = "log in at the address that it tells: journalctl %s-u %s" % (
+            "" if root else "--user ",
+            service.main,
+        )
+    elif service.tty:
         following = "it serves %s" % service.tty
     elif service.is_kept_up:
         following = "it serves its channels; read its log with: journalctl %s-u %s -f" % (
@@ -165,14 +177,7 @@ def plan(name: str, tty, runs_as, writable, root: bool) -> units.Service:
     image = files.open_image(name)
     sources = [kind.ability for number, kind in enumerate(KINDS) if number != CLI]
     lasts = any(ability in image.requires for ability in (*sources, "swarm", "page"))
-    user = home = None
-    if root:
-        user, home = _account(runs_as or os.environ.get("SUDO_USER", ""))
-    elif runs_as:
-        raise ClawError(
-            "--as: only root can install a service for others",
-            "sudo clawlite service install --as %s" % runs_as,
-        )
+    user, home = _runs_as(runs_as, root)
     state = os.environ.get("CLAWLITE_STATE")
     # not the real path: a flash over ssh replaces the link in it
     where = os.path.abspath(name)
@@ -191,13 +196,70 @@ def plan(name: str, tty, runs_as, writable, root: bool) -> units.Service:
             "--tty: expected a device, got %s" % tty, "such as /dev/ttyGS0 or /dev/serial0"
         )
     paths = [base] + [os.path.abspath(path) for path in writable]
-    for word in words + paths + [tty or ""]:
+    _check_words(words + paths + [tty or ""])
+    return units.Service(image.agent.name, words, user, paths, tty, state, lasts)
+
+
+def plan_page(name, tty, runs_as, writable, root: bool, place: dict) -> units.Service:
+    """Return the service of the page of the agents of one user.  Raises ``ClawError``."""
+    if name or tty or writable:
+        raise ClawError(
+            "--page: expected no image, no --tty and no --writable beside it: the page is one "
+            "service for all agents of its user",
+            "clawlite service install --page",
+        )
+    user, home = _runs_as(runs_as, root)
+    state = os.environ.get("CLAWLITE_STATE")
+    main_file = os.path.join(
+        os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "__main__.py"
+    )
+    words = [sys.executable, main_file, "page"]
+    for option, key in _OF_PAGE.items():
+        given = place.get(key) or ()
+        for one in given if isinstance(given, tuple) else [given]:
+            words.append("%s=%s" % (option, os.path.abspath(one) if "tls" in option else one))
+    base = state or os.path.join(home or files.home_folder(), ".local", "state", "clawlite")
+    _check_words([*words, base])
+    return units.PageService(words, user, [base], state)
+
+
+_OF_PAGE = {
+    "--listen": "listen",
+    "--tls-cert": "certificate",
+    "--tls-key": "key",
+    "--behind-proxy": "proxied",
+    "--host": "names",
+}
+
+
+def _refuse_place(place: dict):
+    """Raise ``ClawError`` for an option of the page where none is installed."""
+    for option, key in _OF_PAGE.items():
+        if place.get(key):
+            raise ClawError("%s: expected --page beside it" % option, "clawlite service --help")
+
+
+def _check_words(words: list):
+    for word in words:
         if any(ord(char) < 32 for char in word):
             raise ClawError(
                 "a path with control characters cannot stand in a unit: %r" % word,
                 "move the agent to a folder with a plain name",
             )
-    return units.Service(image.agent.name, words, user, paths, tty, state, lasts)
+
+
+def _runs_as(name, root: bool) -> tuple:
+    """Return (name, home) of the account that a system service runs as, (None, None) for a user's
+    own.  Raises ``ClawError``.
+    """
+    if root:
+        return _account(name or os.environ.get("SUDO_USER", ""))
+    if name:
+        raise ClawError(
+            "--as: only root can install a service for others",
+            "sudo clawlite service install --as %s" % name,
+        )
+    return None, None
 
 
 def _account(name: str) -> tuple:

@@ -62,6 +62,9 @@ DeviceAllow=char-spi rw
 """
 
 
+PAGE = "the.page"  # a name that no agent has
+
+
 class Service:
     """What a service's units say.
 
@@ -164,6 +167,17 @@ class Service:
                 "multi-user.target" if self.user else "default.target"
             )
         return text
+
+
+class PageService(Service):
+    """The unit of ``clawlite page``, for the agents of its user."""
+
+    def __init__(self, words: list, user, writable: list, state=None):
+        super().__init__(PAGE, words, user, writable, None, state, True)
+
+    def _service(self, title: str) -> str:
+        text = super()._service("the page of the agents here")
+        return text.replace("\n".join(_KEPT_UP[:3]), "Type=exec")
 
 
 def quoted(word: str) -> str:

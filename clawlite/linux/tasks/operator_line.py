@@ -113,7 +113,7 @@ class RoleSession(GroupSession):
             group = group.of(self._person, self._send)
             self._owned.append(group)
         else:
-            group = _Shared(group)
+            group = _Shared(group, self._person.caller)
         self.serve(group)
 
     def close(self):
@@ -172,9 +172,19 @@ class RoleSession(GroupSession):
 class _Shared:
     """A group of methods for one more session: what it tells by itself goes to that on stdin."""
 
-    def __init__(self, group):
+    def __init__(self, group, caller: str):
         self._group, self.capability, self.rows = group, group.capability, group.rows
-        self.begin, self.has = group.begin, lambda task: False
+        self._caller = caller
+
+    def begin(self, method: str, params: dict):
+        """Return the result of a request of the caller, whatever *params* says.  Raises
+        ``ClawError``.
+        """
+        return self._group.begin(method, dict(params, caller=self._caller))
+
+    def has(self, task) -> bool:
+        """Return False: forms are filled in on stdin."""
+        return False
 
     def opened(self, is_peer: bool):
         """The operator on stdin alone is a peer of a swarm."""

@@ -44,6 +44,7 @@ def test_listen_starts_a_page_that_ends_with_the_agent(serve, tmp_path):
                 return json.load(said)
 
         eventually(lambda: look()["agents"][0]["online"])
+        assert look()["boards"] == []
         # whoever holds stdin is no operator without --stdio
         agent.line('{"jsonrpc":"2.0","id":1,"method":"claw.status","params":{}}')
         assert look()["agents"] == [

@@ -118,6 +118,8 @@ def test_two_operators_have_their_own_answers_and_their_own_rights(house):
     assert not any(message.get("id") == waiting for message in user.got)
     approved = admin.ask("claw.tool.approve", request_id=request_id(1))
     assert approved["result"] == {"acknowledged": True}
+    house.shell.log.flush()
+    assert '"operator/ada"' in open(house.shell.log._path).read()  # who answered
     assert user.answer(waiting)["result"]["isError"] is False
     # what one was told, the other was not
     assert {message["id"] for message in user.got if "id" in message} == {1, 2, 3}
