@@ -5,6 +5,7 @@
 2. A file or a pin that is another one is replaced only when that is asked for (``--replace``).
 """
 
+import contextlib
 import hashlib
 import os
 import posixpath
@@ -84,8 +85,20 @@ def remove(driver: str, name: str, is_dry: bool = False) -> dict:
                 project.below.remove(path)
         except OSError as e:
             raise _unwritten(project, e) from None
+        _remove_empty(project, files)
     unneeded = [need for need in gone.needs if need in left and need not in needed]
     return {"name": driver, "files": files, "kept": kept, "unneeded": unneeded}
+
+
+def _remove_empty(project: _Project, files: list) -> None:
+    """Remove the folders that *files* were in, as far as nothing is left in them."""
+    folders = {posixpath.dirname(path) for path in files}
+    for folder in list(folders):
+        while folder := posixpath.dirname(folder):
+            folders.add(folder)
+    for folder in sorted(folders, key=len, reverse=True):
+        with contextlib.suppress(OSError):  # something else is there, or it is a link
+            os.rmdir(project.sources.shown(folder))
 
 
 def rows(name: str) -> list[dict]:

@@ -257,6 +257,10 @@ def test_a_package_keeps_its_folders(index, project):
         ("drivers/bme280/__init__.py", True),
         ("drivers/bme280/core.py", True),
     ]
+    index.publish("deep", {"deep/inner/one.py": "", "deep/inner/two.py": ""})
+    drivers.add("deep", str(project))
+    assert len(drivers.remove("deep", str(project))["files"]) == 2
+    assert sorted(path.name for path in (project / "drivers").iterdir()) == ["bme280"]
     index.publish("other", {"bme280.py": ""})
     assert "are a module and a package of one name" in refused("other", project).message
     (project / "drivers/bme280/core.py").write_text("")
