@@ -146,9 +146,11 @@ class _Finder:
                 "ask who publishes them, or name their files one by one",
             )
         known = self._asked.setdefault(name, (what, version))
-        if known != (what, version) and "latest" not in (known[1] or "latest", version or "latest"):
+        asked = {one for one in (known[1], version) if one not in ("", "latest")}
+        if known[0] != what or len(asked) > 1:
+            first, second = ("@".join(filter(None, one)) for one in (known, (what, version)))
             raise ClawError(
-                f"{name} is asked for twice: as {'@'.join(known)} and as {what}@{version}",
+                f"{name} is asked for twice: as {first} and as {second}",
                 "name the packages in versions that go together",
             )
         if any(package.name == name for package in self.found):

@@ -180,6 +180,9 @@ def test_two_versions_and_two_contents_of_one(index, refuse):
     index.publish("bad", {"bad.py": ""}, deps=[("x", "2.0.0"), ("y", "latest")])
     index.publish("x", {"x.py": "A = 2\n"}, "2.0.0")
     assert "x is asked for twice: as x@2.0.0 and as x@1.0.0" in refuse().message
+    other = index.host + "/other/x.py"
+    index.publish("bad", {"bad.py": ""}, deps=[("x", "latest"), (other, "")])
+    assert f"x is asked for twice: as x@latest and as {other}" in refuse().message
     index.publish("bad", {"x.py": "A = 3\n"}, deps=[("x", "latest")])
     assert "each another one" in refuse().message
 
