@@ -87,8 +87,8 @@ def test_a_reading_and_each_kind_of_rule(tmp_path):
     assert at[table.IF] == [["soil", "<", 30], [1, "soil", "<", 600], [2, 1320, 360]]
     assert at[table.CALL : table.THEN] == ["water", [["seconds", 3]], [2, 86400], 3600, 0]
     assert at[table.THEN] == [
-        [[3], [["no"], ""]],
-        [None, [[["soil"], ": ", ["result"]], "admins"]],
+        [[3], [["no"], "", False]],
+        [None, [[["soil"], ": ", ["result"]], "admins", False]],
     ]
     assert [rule[table.TRIGGER] for rule in rules[2:]] == [
         [table.EVERY, 90000],
@@ -215,12 +215,9 @@ def test_one_message_for_each_mistake(tmp_path, written, place, said):
     assert len(raised.value.problems) <= 2, raised.value.lines
 
 
-def test_a_board_refuses_them_with_the_place_of_the_file(tmp_path):
+def test_a_board_takes_them(tmp_path):
     pico = profile.read(boards.files()["pico"])
-    problems = board_fit.board_problems(load(tmp_path, READING), pico)
-    assert any("clawlite.toml" in p.file and "by themselves" in p.text() for p in problems), (
-        problems
-    )
+    assert board_fit.board_problems(load(tmp_path, READING), pico) == []
 
 
 def test_a_supervised_agent_is_told_that_each_run_asks(tmp_path):
