@@ -19,7 +19,12 @@ class AgentGone(ClawError):
     """No process of the agent can be reached."""
 
 
-class AgentLine(asyncio.Protocol):
+# All lines read into one buffer, because what comes is taken at once: asyncio's own is mapped and
+# unmapped for each read, which takes as long as the read.
+_BUFFER = bytearray(65536)
+
+
+class AgentLine(asyncio.BufferedProtocol):
     """The line of one session.
 
     hear   function(line: bytes) for each message of the agent
@@ -36,8 +41,11 @@ class AgentLine(asyncio.Protocol):
     def connection_made(self, transport):
         self._transport = transport
 
-    def data_received(self, data: bytes):
-        data = self._rest + data if self._rest else data
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return _BUFFER
+
+    def buffer_updated(self, nbytes: int):
+        data = self._rest + _BUFFER[:nbytes]
         *lines, self._rest = data.split(b"\n")
         for line in lines:
             if line:

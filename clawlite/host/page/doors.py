@@ -21,6 +21,8 @@ BODY_S = 10  # within which a body comes
 TAKES_S = 30  # within which a client takes what it is sent
 SWEEP_S = 5  # between looks who may still be here
 _MOST_AHEAD = 64  # messages for a client, above which the agent is not read
+_PIECE = 65536  # bytes that are read at once
+_TEXT = 1  # the frame of a text: WSMsgType.TEXT, which only a page that runs has
 _STREAM = "text/event-stream"
 
 
@@ -214,7 +216,7 @@ class Doors:
 
     async def websocket(self, request, login, place: str):
         """Pass messages between a WebSocket and a line of its own, one frame each."""
-        from aiohttp import WSMsgType, web
+        from aiohttp import web
 
         with self._place(login):
             socket = web.WebSocketResponse(
@@ -224,6 +226,7 @@ class Doors:
                 timeout=5,
                 protocols=("ckp",),
             )
+            _read_small_pieces(request.transport)
             person, sender = login.places[place], _Sender(socket, request.transport)
             folder = os.path.join(self._people.root, place)
             line = await agent_line.connect(folder, person, login.at_s, sender.put, sender.end)
@@ -234,7 +237,7 @@ class Doors:
                 self._senders[socket] = sender
                 task = asyncio.get_running_loop().create_task(sender.run(line))
                 async for message in socket:
-                    data = message.data.encode() if message.type == WSMsgType.TEXT else message.data
+                    data = message.data.encode() if message.type == _TEXT else message.data
                     if len(data) > MAX_LINE:
                         sender.put(messages.too_long(len(data), MAX_LINE))
                         continue
@@ -249,6 +252,13 @@ class Doors:
             return socket
 
 
+def _read_small_pieces(transport):
+    """Let *transport* read into a buffer that the allocator keeps: asyncio's own, of 256 KiB, is
+    mapped and unmapped for each message.  It works without this, and is slower.
+    """
+    setattr(transport, "max_size", _PIECE)
+
+
 class _Sender:
     """What an agent says, on its way to one WebSocket."""
 
@@ -257,11 +267,30 @@ class _Sender:
         self._waiting: collections.deque = collections.deque()
         self._news = asyncio.Event()
         self._since_s = None  # when the send that goes on now began
+        self._is_busy = False  # ``run`` sends
         self._is_over = False
 
     def put(self, said: bytes):
-        self._waiting.append(said)
-        self._news.set()
+        """Send *said*: at once where nothing waits, because another round of the loop would take
+        as long as all else that is done here.
+        """
+        if self._waiting or self._is_busy or not self._is_ready():
+            self._waiting.append(said)
+            self._news.set()
+            return
+        sending = self._socket.send_frame(said, _TEXT)
+        try:
+            sending.send(None)  # it waits for nothing: no byte waits in the transport
+        except StopIteration:
+            return
+        except ConnectionError:
+            self.end()
+            return
+        sending.close()
+        self._transport.abort()
+
+    def _is_ready(self) -> bool:
+        return self._socket.prepared and self._transport.get_write_buffer_size() == 0
 
     def end(self):
         """The agent says nothing more."""
@@ -279,9 +308,9 @@ class _Sender:
                     continue
                 if len(self._waiting) > _MOST_AHEAD:
                     line.pause(True)
-                self._since_s = agent_line.now_s()
-                await self._socket.send_str(self._waiting.popleft().decode())
-                self._since_s = None
+                self._since_s, self._is_busy = agent_line.now_s(), True
+                await self._socket.send_frame(self._waiting.popleft(), _TEXT)
+                self._since_s, self._is_busy = None, False
             await self._socket.close(code=1001, message=b"the agent has ended")
         except ConnectionError:  # it has gone
             line.close()

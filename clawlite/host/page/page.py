@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import gc
 import os
 import signal
 import sys
@@ -74,6 +75,8 @@ async def _serve(place: Place, agents, is_child: bool) -> int:
     page = Page(place, agents)
     where = await page.open()
     print_note("the page is at %s" % where)
+    gc.collect()
+    gc.freeze()  # nothing of what is loaded is garbage later
     if not any(page.people.of(one) for one in page.people.places()):
         print_note("nobody may use it yet - clawlite people add NAME --role admin")
     try:
