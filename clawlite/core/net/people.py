@@ -7,9 +7,9 @@ spaces.
 """
 
 from binascii import hexlify
-from hashlib import sha256
-
 from collections import namedtuple
+
+from clawlite.core.base.dialect import sha256
 
 FILE = "people"  # in the state folder of an agent, or in that of the gateway
 ROLES = ("viewer", "user", "admin")  # each may do what those before it may
