@@ -136,6 +136,8 @@ class Channel:
         )
         closed = "" if self.kind == CLI or self._source else ", not open"
         lines = ["%-20s %s, %s%s%s" % (self.name, KINDS[self.kind].type, mode, waits, closed)]
+        if self.state.data.get("rests"):
+            lines.append("  it rests: %s; /channels on %s" % (self.state.data["rests"], self.name))
         if self._wrong:
             ago = (self.now_ms() - self._wrong_ms) // 1000
             lines.append("  %d s ago: %s" % (ago, escape_line(self._wrong)))
@@ -169,11 +171,25 @@ class Channel:
             self.trouble(wrong, self.state.mend)
         return not wrong
 
+    def rest(self, why: str):
+        """Begin no run, over restarts, until a person resumes this channel."""
+        self.state.data["rests"] = why[:300]
+        self.keep(True)
+        self.log("rests", reason=why)
+
+    def resume(self):
+        """Begin runs again."""
+        if self.state.data.pop("rests", None) is not None:
+            self.keep(True)
+            self.log("resumed")
+
     def trigger(self, text: str, to=None) -> bool:
         """Begin a run for an event that has no actor, or log why it is refused or skipped; return
         whether it will run.
         """
-        if len(text) > self.processing[0]:
+        if self.state.data.get("rests"):
+            self.log("refused", reason="rests")
+        elif len(text) > self.processing[0]:
             self.log("refused", reason="length")
         elif self.access.admit(self.now_ms()):
             self.log("refused", reason="rate")

@@ -18,9 +18,10 @@ begin there, and where answers go.
 import os
 import time
 
+from clawlite.core.base.effect import TELL
 from clawlite.core.base.errors import InvalidParams, PolicyDenied
-from clawlite.core.base.printable import escape_name
-from clawlite.core.image.features import CLI
+from clawlite.core.base.printable import escape_ends, escape_name
+from clawlite.core.image.features import CLI, KINDS
 from clawlite.core.image.image import CHANNELS
 from clawlite.core.policy.access import ADMIN, OPEN, ROLE_NAMES, VIEWER
 from clawlite.linux.approvals.desk import desk_of
@@ -33,7 +34,7 @@ from clawlite.linux.io.stdio import Part
 from clawlite.linux.memory.memory import wall_ms
 
 _HELP = [
-    """  /channels who may speak to it elsewhere
+    """  /channels who may speak to it elsewhere; /channels on NAME resumes one that rests
   /pair CODE admit who was given this code"""
 ]
 
@@ -95,6 +96,8 @@ class Channels(Part):
         self.lasts = len(self._consoles) < len(self.all)
         self._commands = []  # of the console, that people of channels may use too
         self._desk = desk_of(agent.image, self)
+        if agent.setup.confirm:
+            agent.setup.confirm.on_failure.append(self.let_rest)
         agent.commands.append(self.command)
 
     def _make_channels(self) -> list:
@@ -191,6 +194,23 @@ class Channels(Part):
         """Send *text* to the admins of every channel."""
         for channel in self.remote():
             channel.tell_admins(text)
+
+    def let_rest(self, caller: str, text: str) -> bool:
+        """Let the schedule rest that is the *caller*: what must follow its call did not.  Return
+        whether it is one.
+        """
+        for channel in self.all:
+            if channel.name == caller and KINDS[channel.kind].type == "cron":
+                channel.rest(text)
+                said = "[%s] it rests now: %s. Once that is mended: /channels on %s" % (
+                    caller,
+                    text,
+                    caller,
+                )
+                self.agent.effects.append((TELL, escape_ends(said)))
+                self.tell_admins(escape_ends(said))
+                return True
+        return False
 
     def asked_task(self, number: int, channel):
         """Return the task *number* when it waits for an answer that the admins of *channel* may
@@ -301,6 +321,13 @@ class Channels(Part):
         """Return the output lines of the console commands /channels and /pair, None for another."""
         if words[0] == "/help":
             return _HELP
+        if words[:2] == ["/channels", "on"] and len(words) == 3:
+            for channel in self.all:
+                if channel.name == words[2]:
+                    channel.resume()
+                    return ["Channel %s is on." % channel.name]
+            known = ", ".join(channel.name for channel in self.all)
+            return ["There is no channel %s; channels: %s." % (escape_name(words[2]), known)]
         if words[0] == "/channels":
             return [channel.status_lines() for channel in self.all]
         if words[0] != "/pair":

@@ -437,3 +437,27 @@ def test_a_clock_that_is_years_ahead_for_a_while_makes_up_for_nothing(tmp_path, 
     for minute in range(3, 6):
         of.move(60000)
         assert turns(of) == minute
+
+
+def test_a_schedule_whose_call_was_not_confirmed_rests_until_a_person_resumes_it(tmp_path):
+    settings = SAYS % ("", "echo tock")
+    of = world(tmp_path, settings=settings)
+    of.move(60000)
+    assert turns(of) == 1
+    assert not of.channels.let_rest("bob", "x") and not of.channels.let_rest("rule/tick", "x")
+    assert of.channels.let_rest("tick", "water failed: flow above 5")
+    of.settle()
+    assert of.told[-1] == (
+        "[tick] it rests now: water failed: flow above 5. Once that is mended: /channels on tick"
+    )
+    of.move(180000)
+    assert turns(of) == 1
+    of.channels = of.opened()  # a restart
+    of.move(180000)
+    assert turns(of) == 1
+    lines = "\n".join(of.channels.command(["/channels"]))
+    assert "it rests: water failed: flow above 5; /channels on tick" in lines
+    assert "no channel tack" in of.channels.command(["/channels", "on", "tack"])[0]
+    assert of.channels.command(["/channels", "on", "tick"]) == ["Channel tick is on."]
+    of.move(60000)
+    assert turns(of) == 2
