@@ -51,8 +51,11 @@ ELSEWHERE = {
     "set the level of the Sandbox to process": (
         "needs a server: tests/linux/mcp/test_own_rules.py builds with one"
     ),
-    'put {}.py there; when the device has it installed: packages = ["{}"] above the first section '
-    "of clawlite.toml": "tests/host/tools/test_imports.py reads with both",
+    "a driver: clawlite add {}; or put {}.py there; when the device has it installed: packages = "
+    '["{}"] above the first section of clawlite.toml': (
+        "needs an index: tests/host/drivers and tests/host/tools/test_imports.py do each"
+    ),
+    "rename this one, or: clawlite remove {}": "names no field",
     "name the people: the log has the id of whoever was refused (channel.refused)": (
         "needs two documents: tests/host/channels/test_channels.py has both"
     ),
