@@ -1,5 +1,6 @@
 """Attacks on the doors of the page, none of which gets through."""
 
+import asyncio
 import json
 import os
 import re
@@ -315,3 +316,37 @@ def test_behind_a_proxy_its_host_counts_and_wrong_tokens_are_their_clients(state
         assert page.log_in(tokens["ada"], headers=late)[0] == 429
         other = {**own, "X-Forwarded-For": "203.0.113.7, 203.0.113.8"}
         assert page.log_in(tokens["ada"], headers=other)[0] == 303
+
+
+def test_a_client_that_reads_nothing_delays_nobody_and_is_cut_off(
+    page, greenhouse, tokens, monkeypatch
+):
+    from clawlite.host.page import doors
+
+    monkeypatch.setattr(doors, "TAKES_S", 1)
+
+    async def flood():
+        """Ask and ask, and read nothing of the answers, until the page takes no more."""
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", int(page.url.rpartition(":")[2])
+        )
+        writer.write(
+            b"GET %s HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            b"Sec-WebSocket-Key: %s\r\nSec-WebSocket-Version: 13\r\n"
+            b"Authorization: Bearer %s\r\n\r\n"
+            % (CKP.encode(), b"A" * 22 + b"==", tokens["bea"].encode())
+        )
+        assert b" 101 " in await reader.readline()
+        message = json.dumps(initialize()).encode()
+        while True:
+            frame = bytes([0x81, 0xFE]) + len(message).to_bytes(2, "big") + b"\0\0\0\0" + message
+            writer.write(frame)
+            await writer.drain()
+            message = b'{"jsonrpc":"2.0","id":2,"method":"claw.status","params":{}}' + b" " * 400
+
+    flooding = page.start(flood())
+    ada = _open(page, _bearer(tokens["ada"]))
+    assert _status(page, ada) == 200
+    assert isinstance(eventually(lambda: flooding.done() and flooding.exception()), OSError)
+    assert _status(page, ada) == 200
+    eventually(lambda: not page.page._site.doors._senders)
