@@ -154,7 +154,8 @@ def test_who_is_a_stranger_a_viewer_or_writes_too_much(boards):
 )
 def test_a_record_that_makes_no_sense_gets_one_answer(boards, wrong):
     gateway = boards('["user", "admin"]')
-    gateway.speak("a", ADMIN, "water the beds", **wrong)
+    right = {"id": "a", "channel": "bot", "actor": str(ADMIN), "talk": "", "text": "fill"}
+    gateway.note("spoke", **{**right, **wrong})
     reply = gateway.next("reply")
     assert (reply["id"], reply["why"]) == ("a", "stranger")
     gateway.note("spoke", id=7, channel="bot", actor="9001", talk="")

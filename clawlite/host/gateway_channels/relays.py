@@ -3,8 +3,9 @@ board says goes back (docs/gateway.md).
 
 1. One process, ``clawlite channels relay``, speaks to all platforms, so this loop never waits for
    one.  It has the keys, and keeps what is under way on the disk.
-2. A device is told of its channels with each greeting, and answers with what the gateway has not
-   confirmed.  A device that has been away for GONE_S is gone: nothing is taken for it any more.
+2. The process tells a device, after each greeting, that it hears it: the device answers with what
+   has not been confirmed.  A device that has been away for GONE_S is gone: nothing is taken for it
+   any more.
 3. What a device says is checked here: the process may trust it.
 """
 
@@ -49,7 +50,6 @@ class Relays:
             self.gone(device)
         self._stop_timer(device)
         self._paths[device] = path
-        self._deliver(device, "channels", {"text": ""})
         self._helper.start()
         self._helper.send({"device": device, "here": path})
 

@@ -46,7 +46,6 @@ _CARRIED = 6  # position in the record of a channel that a gateway carries: may 
 _ACTOR, _TEXT, _TO, _TALK = range(1, 5)  # of a job
 _SAY_ID = re.compile(r"([0-9a-f]{8})-s([1-9][0-9]{0,9})")
 RESET = "The board was restarted: what it had begun for this message is not known."
-AWAY = "The board is not connected. Nothing was done."
 
 
 class Run:
@@ -174,7 +173,6 @@ class BoardChannels(Channels):
         self._runs, self._early = {}, {}  # id -> Run; id -> (text, why) or the name of a tool
         self._next = deque()  # Runs that are to be sent
         self._nonce, self._count = os.urandom(4).hex(), 0
-        self.is_here = True
         agent = SimpleNamespace(
             image=image, effects=[], commands=[], waiting=[], tasks={}, is_ready=True
         )
@@ -206,12 +204,16 @@ class BoardChannels(Channels):
 
     def come_back(self):
         """The board is there again, and may have been reset meanwhile."""
-        self.is_here = True
+        self.greet()
         for run in self._runs.values():
             if run.is_sent:
                 run.is_again = True
                 self._spoke(run)
         self._send_next()
+
+    def greet(self):
+        """Tell the board that it is heard here: it sends what has not been confirmed."""
+        self._tell({"send": "channels", "params": {"text": ""}})
 
     def take_up(self, run: Run):
         """Learn from the board what became of *run*, which an earlier process has sent."""
@@ -377,6 +379,7 @@ class Relay:
                         "give each of the two a name of its own, in metadata of claw.yaml",
                     )
             self._boards[device] = BoardChannels(image, tell, self._wake[1])
+            self._boards[device].greet()
         except (ClawError, OSError) as e:
             tell({"unable": str(getattr(e, "message", e)), "hint": getattr(e, "hint", "")})
 

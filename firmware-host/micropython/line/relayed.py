@@ -128,7 +128,6 @@ class Relayed:
         id = params.get("id")
         if method == "claw.gateway.channels":
             self._is_sent = False
-            self._send_next()
             for number in self._runs:
                 if self._runs[number].tool and self._runs[number].may is None:
                     self._tell_act(self._runs[number])
@@ -143,7 +142,6 @@ class Relayed:
             if self._waiting and self._waiting[0][1]["id"] == id:
                 self._waiting.pop(0)
                 self._is_sent = False
-                self._send_next()
         else:
             return self._swarm is not None and self._swarm.hear(method, params)
         return True
@@ -151,11 +149,12 @@ class Relayed:
     # -- the loop
 
     def deadline(self):
-        return self.device.now_ms() if self._come or self._changed else None
+        sends = self._waiting and not self._is_sent and self._uplink.is_up
+        return self.device.now_ms() if self._come or self._changed or sends else None
 
     def tick(self, now_ms: int):
-        """Take the messages that have come, and tell the admins what has changed: here, because
-        deeper in the loop the stack would not be enough.
+        """Take the messages that have come, tell the admins what has changed, and send what waits:
+        here, because deeper in the loop the stack would not be enough.
         """
         if self._taken:  # memory ran out
             id, self._taken = self._taken, None
@@ -168,6 +167,8 @@ class Relayed:
         if self._changed:
             self._changed = False
             self._announce(now_ms)
+        if self._waiting and not self._is_sent:
+            self._is_sent = self._tell(*self._waiting[0])
 
     def _spoke(self, id: str, params: dict):
         """Judge a message, and begin its turn or answer it."""
@@ -382,7 +383,7 @@ class Relayed:
                 self._say(channel, actor, text)
 
     def _send(self, name: str, params: dict):
-        """Send what the gateway has to confirm."""
+        """Let ``tick`` send what the gateway has to confirm."""
         self._waiting.append((name, params))
         size = 0
         for _, waiting in self._waiting:
@@ -391,11 +392,6 @@ class Relayed:
             size -= len(self._waiting[0][1]["text"])
             self._waiting.pop(0)
             self._is_sent = False
-        self._send_next()
-
-    def _send_next(self):
-        if self._waiting and not self._is_sent:
-            self._is_sent = self._tell(*self._waiting[0])
 
     def _tell(self, name: str, params: dict) -> bool:
         """Send a record to the gateway; return whether it is connected."""

@@ -2,10 +2,18 @@
 platforms on loopback.
 """
 
+import json
+import os
 import re
+import signal
+import socket
+import threading
 
 import pytest
 from bot_server import TOKEN, BotServer
+from brokers import Broker, Peer
+from channel_world import KEY, signed
+from gateways import process_of, script
 from relayed_board import ADMIN, USER, Garden, wait
 from sims import needs_micropython, needs_mpy_cross
 
@@ -32,7 +40,8 @@ def gardens(tmp_path, firmware):
     made = []
 
     def make(url, channels=BOT, toml="", **options):
-        toml = f'[telegram]\nvia = "gateway"\nbase_url = "{url}"\n{toml}'
+        if url:
+            toml = f'[telegram]\nvia = "gateway"\nbase_url = "{url}"\n{toml}'
         made.append(Garden(tmp_path, firmware, channels, toml, **options))
         return made[-1]
 
@@ -69,3 +78,134 @@ def test_a_message_makes_a_board_ask_a_person_and_water(gardens, bot):
         assert texts(bot, USER)[2] == "Done. Watered for 1 s."
         assert texts(bot, ADMIN)[1:] == ["Approved."] and garden.read("pump") == "1"
         assert TOKEN not in running.errors()
+
+
+def test_a_gateway_that_was_restarted_gets_the_answer_of_the_turn_that_went_on(gardens, bot):
+    garden = gardens(bot.url)
+    sim = garden.board()
+    with garden.serve(sim, TOKEN) as running:
+        bot.message(USER, "fill")
+        wait(lambda: garden.read("filled") == "x", lambda: bot.sent, running.errors)
+    garden.write("full")
+    with garden.serve(sim, TOKEN) as running:
+        wait(lambda: texts(bot, USER), lambda: bot.sent, running.errors)
+        bot.message(USER, "echo next")
+        wait(lambda: len(texts(bot, USER)) > 1, lambda: bot.sent, running.errors)
+        assert texts(bot, USER) == ["The tank is full.", "You said: next"]
+    assert garden.read("filled") == "x"
+
+
+def post(port: int, who: str, text: str, found: list):
+    """Send a signed message, and add (status, answer) to *found*."""
+    body = json.dumps({"from": who, "text": text}).encode()
+    with socket.create_connection(("127.0.0.1", port), 60) as client:
+        client.sendall(signed(body))
+        data = b""
+        while b"\r\n\r\n" not in data or not data.endswith(b"}"):
+            data += client.recv(65536)
+    head, _, answer = data.partition(b"\r\n\r\n")
+    found.append((int(head.split()[1]), json.loads(answer)))
+
+
+def test_a_webhook_and_its_approval(gardens, bot, port):
+    people = [{"id": "ann", "role": "admin"}, {"id": "bob", "role": "user"}]
+    control = {"mode": "role-based", "roles": people}
+    hook = {"hook": {"type": "webhook", "transport": "webhook", "access_control": control}}
+    toml = f'[webhook]\nvia = "gateway"\naddress = "127.0.0.1:{port}"\n'
+    garden = gardens(None, hook, toml)
+    with garden.serve(garden.board(), KEY) as running:
+
+        def is_open() -> bool:
+            with socket.socket() as probe:
+                return probe.connect_ex(("127.0.0.1", port)) == 0
+
+        wait(is_open, running.errors)
+        found, refused, approved = [], [], []
+        asks = threading.Thread(target=post, args=(port, "bob", "water the beds", found))
+        asks.start()
+        post(port, "eve", "echo hello", refused)
+        assert refused == [(403, {"error": "stranger"})]
+
+        def answers() -> bool:
+            post(port, "ann", "/approve 1", approved)
+            return approved[-1] == (200, {"text": "Approved."})
+
+        wait(answers, lambda: approved, running.errors)
+        asks.join()
+        assert found == [(200, {"text": "Done. Watered for 1 s."})]
+        assert garden.read("pump") == "1"
+
+
+def test_a_queue_and_its_approval(gardens, tmp_path):
+    broker = Broker(tmp_path / "broker")
+    people = [{"id": "ann", "role": "admin"}, {"id": "bob", "role": "user"}]
+    jobs = {
+        "type": "queue",
+        "transport": "polling",
+        "access_control": {"mode": "role-based", "roles": people},
+        "trigger": {"queue_name": "garden/in/+", "max_parallel": 2, "overlap_policy": "queue"},
+    }
+    toml = (
+        f'[mqtt]\nvia = "gateway"\naddress = "mqtt://127.0.0.1:{broker.port}"\n'
+        'replies = { jobs = "garden/out/+" }\n'
+    )
+    garden = gardens(None, {"jobs": jobs}, toml)
+    peer = Peer(broker.port, "garden/out/#")
+    try:
+        with garden.serve(garden.board(), "none") as running:
+            # the session at the broker begins with the first connection
+            wait(lambda: "garden/in/+" in broker.log.read_text(), running.errors)
+            peer.publish("garden/in/bob", "water the beds", b"c1")
+            asked = lambda: re.findall(r"/approve (\d+)", str(peer.heard))
+            wait(asked, lambda: peer.heard, running.errors)
+            peer.publish("garden/in/ann", f"/approve {asked()[0]}")
+            done = ("garden/out/bob", "Done. Watered for 1 s.", b"c1")
+            wait(lambda: done in peer.heard, lambda: peer.heard, running.errors)
+            assert garden.read("pump") == "1"
+            assert [one for one in peer.heard if one[0] == "garden/out/ann"][1][1] == "Approved."
+    finally:
+        peer.close()
+        broker.stop()
+
+
+def test_a_stranger_is_paired_at_the_console_and_stays_so(gardens, bot):
+    control = {"mode": "pairing", "pairing": {"code_expiry_minutes": 5, "max_pending": 2}}
+    pairing = {"bot": {"type": "telegram", "transport": "polling", "access_control": control}}
+    garden = gardens(bot.url, pairing)
+    sim = garden.board()
+    with garden.serve(sim, TOKEN) as running:
+        bot.message(USER, "echo hello")
+        code = lambda: re.findall(r"/pair (\w+)", str(texts(bot, USER)))
+        wait(code, lambda: bot.sent, running.errors)
+        said = script(garden.path, sim.facts["id"], f"/pair {code()[0]}", "/channels")
+        assert "is paired with channel bot" in said and "bot pairing" in said
+        wait(lambda: len(texts(bot, USER)) == 2, lambda: bot.sent, running.errors)
+    sim.__exit__()
+    garden.sims.clear()
+    with garden.serve(garden.board(), TOKEN) as running:
+        bot.message(USER, "echo hello again")
+        wait(lambda: len(texts(bot, USER)) == 3, lambda: bot.sent, running.errors)
+        assert texts(bot, USER)[1:] == [
+            "You are paired with this agent now.",
+            "You said: hello again",
+        ]
+
+
+def test_a_board_that_was_reset_acts_once_and_asks_again(gardens, bot):
+    garden = gardens(bot.url)
+    sim = garden.board()
+    with garden.serve(sim, TOKEN) as running:
+        bot.message(USER, "water the beds")
+        asked(bot, running)
+        os.kill(process_of(sim), signal.SIGKILL)  # the board is reset; nothing has begun
+        questions = lambda: [text for text in texts(bot, ADMIN) if "/approve" in text]
+        wait(lambda: len(questions()) == 2, lambda: bot.sent, running.errors)
+        bot.message(ADMIN, f"/approve {asked(bot, running)}")
+        wait(lambda: "Done. Watered for 1 s." in texts(bot, USER), lambda: bot.sent, running.errors)
+        assert garden.read("pump") == "1"
+        bot.message(USER, "fill")
+        wait(lambda: garden.read("filled") == "x", lambda: bot.sent, running.errors)
+        os.kill(process_of(sim), signal.SIGKILL)  # the board is reset; nobody knows what it did
+        told = lambda: [text for text in texts(bot, USER) if "fill may have happened" in text]
+        wait(told, lambda: bot.sent, running.errors)
+        assert garden.read("filled") == "x"
