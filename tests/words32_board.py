@@ -81,6 +81,8 @@ def turn(device, path: str):
             if device.net:
                 device.net.tick()
             device.agent.tick(now)
+            if device.rules:
+                device.rules.tick(now)
             device.settle()
             yield
         if more:

@@ -2,11 +2,13 @@
 what must survive is in its flash.
 """
 
+import json
 import random
 
 import pytest
+from agents import INITIALIZE
 from rule_board import RuleBoard
-from rules_world import EPOCH_S, READING, RULE
+from rules_world import ASK, EPOCH_S, READING, RULE
 
 # each call is in the log
 LOGGED = [{"id": "all", "action": "audit-only", "scope": "all"}]
@@ -86,3 +88,118 @@ def test_what_must_follow_a_call_is_looked_at_while_it_runs(ruled):
     board.run(100)
     assert [what for _, what in board.acted][:3] == ["begin", "begin", "end"]
     assert "was 60" in board.events("tool.call")[-1]["confirm"]
+
+
+def test_commands_and_questions_at_the_console(ruled):
+    board = ruled(READING + RULE + 'every = "5m"\n', ASK)
+    said = board.run(700, [(310, "/rules"), (320, "/readings"), (330, "y"), (350, "/rules last")])
+    assert "water(seconds=3)  (waits for a person)" in said and "soil                 20, " in said
+    assert "rule/r asked for it" in said and "2027-01-15T08:05:33+00:00 ok" in said
+    assert board.acted[0] == (EPOCH_S + 330, "begin")
+    said = board.run(700, [(310, "n"), (320, "/rules off r"), (330, "/rules why r")])
+    assert "It does not run: a person switched it off. /rules on r" in said
+    assert len(board.acted) == 2
+    assert "(off)" in board.run(700, [(10, "/rules")]) and len(board.acted) == 2  # it lasts
+
+
+def test_a_question_waits_over_resets_with_the_time_that_is_left(ruled):
+    board = ruled(RULE + 'at = "08:01"\n', ASK)
+    board.run(70, dies=True, off_s=200)
+    said = board.run(20, dies=True, off_s=300)
+    assert "Approve water(seconds=3)?" in said
+    board.run(100)
+    assert "nobody approved it within" in board.told and board.acted == []
+
+
+def test_an_unset_clock_lets_periods_run_and_a_day_is_running_time(ruled):
+    board = ruled(
+        RULE + 'every = "1h"\nat_most = "2/day"\n' + RULE.replace('"r"', '"t"') + 'at = "07:00"\n'
+    )
+    board.wall_s = 0
+    said = board.run(6 * 3600, [(3600 * 5, "/rules next")], dies=True)
+    assert "The clock of this machine is not set" in said
+    begun = [what for _, what in board.acted if what == "begin"]
+    assert len(begun) == 2
+    for _ in range(2):
+        board.run(12 * 3600, dies=True)
+    assert len([what for _, what in board.acted if what == "begin"]) == 4
+
+
+def test_a_pin_that_changes_a_thousand_times_a_second_is_no_storm(ruled):
+    rule = RULE + 'pin = "door"\nedge = "rise"\nthen = [{ say = "Open: {result}" }]\n'
+    board = ruled(rule)
+    board.write("pin-4", "now // 3600000 % 2")
+    said = board.run(2 * 3600 + 10)
+    assert said.count("Open: done") == 1 and len(board.acted) == 2
+    board.write("pin-4", "now // 7 % 2")
+    board.run(60)
+    assert len(board.acted) == 2
+    board.build(rule + 'debounce = "0ms"\n')  # then each look that differs is an edge
+    said = board.run(120, [(100, "/rules why r")])
+    assert "it seems to fire itself" in said and said.count("it is off now") == 1
+
+
+@pytest.mark.parametrize("by_s", [366 * 86400 + 5, 3600, -3600, -400 * 86400])
+def test_a_clock_that_jumps_runs_nothing_twice(ruled, by_s):
+    board = ruled(RULE + 'cron = "*/10 * * * *"\nmissed = "all"\n', LOGGED)
+    board.run(1210, dies=True)
+    board.wall_s += by_s
+    board.run(1210)
+    at = [event["at"] for event in board.events("rule.run")]
+    assert len(at) == len(set(at)) and len(at) <= 4 + max(0, min(by_s // 600, 100))
+
+
+def test_methods_of_an_operator(ruled):
+    board = ruled(READING + RULE + 'every = "5m"\n', ASK)
+    asked = [
+        ("claw.rule.list", {}),
+        ("claw.rule.answer", {"name": "r", "is_approved": True}),
+        ("claw.reading.list", {}),
+        ("claw.rule.why", {"name": "r"}),
+        ("claw.rule.switch", {"name": "nobody", "is_on": False}),
+    ]
+    begin = {"jsonrpc": "2.0", "id": 1, "method": "claw.initialize", "params": INITIALIZE}
+    lines = [(1, json.dumps(begin))]
+    for number, (method, params) in enumerate(asked):
+        request = {"jsonrpc": "2.0", "id": number + 10, "method": method, "params": params}
+        lines.append((310 + 5 * number, json.dumps(request)))
+    said = board.run(340, lines, line=["--stdio"])
+    found = {one["id"]: one for one in map(json.loads, said.splitlines()) if "id" in one}
+    assert "result" in found[10], found
+    assert found[10]["result"]["rules"][0]["waits"] is True
+    assert found[11]["result"] == {"name": "r", "is_approved": True}
+    assert found[12]["result"]["readings"][0]["value"] == 20
+    assert "r begins every 5m" in found[13]["result"]["text"]
+    assert found[14]["error"]["code"] == -32602
+    assert [what for _, what in board.acted] == ["begin", "end"], said
+
+
+def test_samples_are_kept_in_days_and_become_hours(ruled):
+    board = ruled(
+        READING.replace("60s", "10m")
+        + 'keep = "1d"\nkeep_hourly = "30d"\n'
+        + RULE
+        + 'at = "07:00"\n'
+    )
+    board.write("soil", "now // 600 % 6")
+    board.run(4 * 86400)
+    names = sorted(path.name for path in (board.flash / "readings").iterdir())
+    first = EPOCH_S // 86400
+    assert [f"{first + day}.h" for day in range(3)] == [
+        name for name in names if name.endswith(".h")
+    ]
+    assert len([name for name in names if not name.endswith(".h")]) == 2
+    row = json.loads((board.flash / "readings" / f"{first + 1}.h").read_text())
+    assert row[:2] == ["soil", first + 1] and len(row[2]) == 24
+    assert all(one[1:] == [0, 2.5, 5, 6] for one in row[2][1:-1])
+
+
+@pytest.mark.parametrize("name", ["r", "_"])
+@pytest.mark.parametrize("data", [b"", b"damage", b'00000000{"off": "x"}', b"\xff" * 5000])
+def test_damaged_files_are_told_and_rules_go_on(ruled, name, data):
+    board = ruled(RULE + 'every = "5m"\n')
+    board.run(310, dies=True)
+    (board.flash / "rules" / name).write_bytes(data)
+    said = board.run(310)
+    assert "was damaged and is dropped: " + name in said
+    assert [what for _, what in board.acted].count("begin") == 2

@@ -87,7 +87,7 @@ class Reading:
 class Rule:
     """What is known of one rule besides its ``state``."""
 
-    schedules = ()
+    is_timed = False  # it has a schedule
     next_s = None  # of its schedules
     due_ms = None  # of its period
     since_ms = None  # since when its threshold is passed, or its pin has a new level
@@ -115,6 +115,7 @@ class Engine:
 
     def __init__(self, section: list, state: dict, times, keeps_edges: bool = False):
         self.zone = Zone(section[table.CLOCK][table.CHANGES])
+        self._weeks = section[table.CLOCK][table.SUN]
         self.state, self.events, self.changed = state, [], 0
         self.edges = [] if keeps_edges else None
         self.readings = [Reading(record, times.up_ms) for record in section[table.READINGS]]
@@ -128,14 +129,8 @@ class Engine:
         seen_s = state.get("wall_s", 0)
         self.is_set = times.wall_s >= _FLOOR_S and times.wall_s >= seen_s - _BEHIND_S
         for rule in self.rules:
-            if rule.kind == table.AT:
-                rule.schedules = [
-                    Schedule(masks, self.zone.offset) for masks in rule.trigger[table.WHAT]
-                ]
-            elif rule.kind == table.ON_SUN:
-                weeks = section[table.CLOCK][table.SUN]
-                rule.schedules = [Sun(weeks, *one) for one in rule.trigger[table.WHAT]]
-            elif rule.kind == table.EVERY:
+            rule.is_timed = rule.kind == table.AT or rule.kind == table.ON_SUN
+            if rule.kind == table.EVERY:
                 rule.due_ms = times.up_ms + self._rest_ms(rule, times)
 
     def row(self, name: str) -> dict:
@@ -267,8 +262,16 @@ class Engine:
             elif rule.kind == table.ON_READING:
                 if rule.since_ms is not None:
                     self._pass(rule, times)
-            elif rule.schedules and self.is_set:
-                self._look_at_schedule(rule, times.wall_s)
+            elif rule.is_timed and self.is_set:
+                # asked here, because a board loads what computes schedules
+                next_s, done_s = rule.next_s, self.row(rule.name).get("done_s", 0)
+                if (
+                    next_s is None
+                    or next_s <= times.wall_s
+                    or not isinstance(done_s, int)
+                    or done_s > times.wall_s + _BACK_S
+                ):
+                    self._look_at_schedule(rule, times.wall_s)
 
     def _look_at_clock(self, times):
         if self._running_s(times) - self.state.get("ran_s", 0) >= _BEHIND_S:
@@ -293,7 +296,7 @@ class Engine:
 
     def _start_anew(self, rule, wall_s: int):
         """Let the schedule of *rule* begin at *wall_s*; what came before was not missed."""
-        if rule.schedules:
+        if rule.is_timed:
             self.row(rule.name)["done_s"], rule.next_s = wall_s, None
             self._keep(2)
 
@@ -319,7 +322,12 @@ class Engine:
             self._fire(rule, at_s)
 
     def _after(self, rule, at_s: int):
-        found = [one.after(at_s) for one in rule.schedules]
+        found = []
+        for one in rule.trigger[table.WHAT]:
+            if rule.kind == table.AT:
+                found.append(Schedule(one, self.zone.offset).after(at_s))
+            else:
+                found.append(Sun(self._weeks, one[0], one[1]).after(at_s))
         found = [one for one in found if one is not None]
         return min(found) if found else None
 
@@ -586,7 +594,7 @@ class Engine:
         for rule in self.rules:
             if rule.due_ms is not None:
                 waits.append(rule.due_ms - times.up_ms)
-            if rule.schedules:
+            if rule.is_timed:
                 waits.append(_LOOK_MS)
                 if rule.next_s is None or not self.is_set:
                     waits.append(1000)

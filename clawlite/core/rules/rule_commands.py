@@ -131,7 +131,7 @@ class RuleCommands:
             lines.append("It does not run: %s. /rules on %s" % (row["off"], name))
         elif row.get("asks"):
             lines.append("It waits for a person to approve its call.")
-        elif rule.schedules and not engine.is_set:
+        elif rule.is_timed and not engine.is_set:
             lines.append("It does not run: the clock of this machine is not set.")
         else:
             why = engine.find_obstacle(rule.record, engine.values(times), times)

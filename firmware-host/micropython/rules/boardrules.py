@@ -11,10 +11,12 @@
 
 from clawlite.core.base.dialect import const
 from clawlite.core.base.effect import TELL
-from clawlite.core.base.printable import escape_ends
+from clawlite.core.base.printable import escape_ends, escape_line
+from clawlite.core.base.render import call_text
 from clawlite.core.rules import table
 from clawlite.core.rules.engine import Engine, Times
 from clawlite.core.rules.runs import Runs
+from unload import drop
 
 _SAVE_MS = const(600000)
 _AGAIN_MS = const(60000)
@@ -37,6 +39,7 @@ class BoardRules(Runs):
         self._pins = []  # [name, level, whether it settles]
         self._due_ms = self._save_ms = 0
         self._is_told = False  # that flash fails
+        self._is_new = True
         device.agent.commands.append(self._command)
 
     # -- the loop
@@ -44,6 +47,7 @@ class BoardRules(Runs):
     def tick(self, now_ms: int):
         """Look at what is due, and begin it."""
         if not self.agent.is_ready:
+            self._is_new = True
             return
         if self.engine is None:
             self._open()
@@ -51,6 +55,7 @@ class BoardRules(Runs):
             self._look_at_pins()
         if now_ms < self._due_ms:
             return
+        drop()
         engine, times = self.engine, self.times()
         engine.poll(times)
         if engine.changed == 2:
@@ -62,6 +67,11 @@ class BoardRules(Runs):
             self.samples.write(self, times.wall_s)
         wait_ms = engine.wait_ms(times)
         self._due_ms = now_ms + (_SAVE_MS if wait_ms is None else wait_ms)
+
+    def _recover(self, times):
+        if self._is_new:  # the agent begins, or goes on after a failure
+            self._is_new = False
+            super()._recover(times)
 
     def deadline(self):
         """Return the monotonic ms at which ``tick`` has something to do."""
@@ -149,9 +159,15 @@ class BoardRules(Runs):
     def _command(self, words: list):
         if words[0] not in ("/help", "/rules", "/readings"):
             return None
+        return self.load_commands().command(words)
+
+    def load_commands(self):
+        """Return what answers people and operators."""
+        # what the answer needs is loaded here, and not deeper
+        escape_line(call_text("", {"of": ""}))
         from clawlite.core.rules.rule_commands import RuleCommands
 
-        return RuleCommands(self).command(words)
+        return RuleCommands(self)
 
     def new_session(self):
         """Return the operator's session."""

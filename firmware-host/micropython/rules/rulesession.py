@@ -24,9 +24,7 @@ class RuleSession(Session):
             or not self._row(method)
         ):
             return super()._other(id, method, params, reply, now_ms)
-        from clawlite.core.rules.rule_commands import RuleCommands
-
-        return RuleCommands(self._rules).begin(method, params)
+        return self._rules.load_commands().begin(method, params)
 
     def _row(self, method: str) -> list:
         if not method.startswith("claw.r"):

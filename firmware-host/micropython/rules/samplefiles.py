@@ -31,7 +31,7 @@ class Waiting:
     """
 
     def __init__(self, path: str, section: list):
-        self.path, self._texts = path, {}  # name -> [first time, text]
+        self.path, self._texts = path, {}  # (name, day) -> [first time, text]
         self.count, self._write_s = 0, None
         self.keep_s = max([row[table.KEEP_S] for row in section[table.READINGS]])
         self.hourly_s = max([row[table.HOURLY_S] for row in section[table.READINGS]])
@@ -39,9 +39,10 @@ class Waiting:
 
     def add(self, name: str, at_s: int, value):
         """Take a sample."""
-        known = self._texts.get(name)
+        key = name, at_s // _DAY
+        known = self._texts.get(key)
         if known is None:
-            known = self._texts[name] = [at_s, ""]
+            known = self._texts[key] = [at_s, ""]
         text = "%d,%s," % (at_s - known[0], dumps(value))
         known[1] += text
         self.count += len(text)
@@ -54,12 +55,13 @@ class Waiting:
             return
         self._write_s = now_s + _WRITE_S
         try:
-            day = now_s // _DAY
-            self._make_room(rules, day)
-            with open("%s/%d" % (self.path, day), "a") as file:
-                for name in self._texts:
-                    at_s, text = self._texts[name]
-                    file.write("[%s,%d,[%s]]\n" % (dumps(name), at_s, text[:-1]))
+            self._make_room(rules, now_s // _DAY)
+            for day in sorted({key[1] for key in self._texts}):
+                with open("%s/%d" % (self.path, day), "a") as file:
+                    for key in self._texts:
+                        if key[1] == day:
+                            at_s, text = self._texts[key]
+                            file.write("[%s,%d,[%s]]\n" % (dumps(key[0]), at_s, text[:-1]))
         except OSError as e:
             rules.report("the samples of readings", str(e))
         self._texts, self.count = {}, 0

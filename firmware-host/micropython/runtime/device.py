@@ -334,6 +334,8 @@ class Device:
         self.stdio.prompt = b""  # the person's Enter has ended the prompt's line
         if self.prepare and data[:1] != b"/":
             self.prepare()
+        if self.rules and data[:1] == b"/":
+            self.rules.load_commands()  # not deeper, where the stack would not be enough
         try:
             self.console.line(decode_utf8(data), now, early)
         except ValueError:
