@@ -175,6 +175,7 @@ _PROVIDER = (
 )
 _TOOL = 'def look(where: str) -> str:\n    """Look."""\n    return where\n'
 _CALLS = dict(_LOOKS, tools_py=_TOOL)
+_RULE = '[[rule]]\nname = "often"\nevery = "1s"\ncall = "look"\narguments = { where = "out" }\n'
 _REPLAYED = (
     '{"user": null}\n{"say": "", "call": [{"tool": "look", "arguments": {"where": '
     '"x"}}]}\n{"say": "Done."}\n'
@@ -238,6 +239,7 @@ def references(folder: Path) -> dict:
             ("tools", claw + _ALLOW % ("allow", ""), _CALLS),
             ("log", claw + _ALLOW % ("audit-only", ""), _CALLS),
             ("memory", claw + _TALK, _REFLEX),
+            ("rules", claw + _ALLOW % ("allow", ""), dict(_CALLS, reflex_toml=_CALLS["reflex_toml"] + _RULE)),
             (
                 "limits",
                 claw + _ALLOW % ("allow", ", rate_limits: { tool_calls_per_minute: 2 }"),

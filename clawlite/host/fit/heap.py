@@ -16,6 +16,7 @@ from clawlite.core.image import image as layout
 from clawlite.core.image import memories
 from clawlite.core.image.image import RULE_ACTION, SUPERVISED
 from clawlite.core.policy import policy
+from clawlite.core.rules import table
 from clawlite.host.firmware import slot
 from clawlite.host.fit import stores
 
@@ -60,6 +61,8 @@ _DICT_SLOTS = (
 # Fitted to 32-bit words: a function's objects, a name that is known nowhere else, a text that is
 # kept once and not as a name.
 _FUNCTION_WORDS, _NAME_WORDS, _SHORT = 12, 4, 10
+# what is known of a reading or of a rule beside its record, with what survives of it
+_EACH_RULE_WORDS = 90
 # For the work of users, beyond what is held (ADR 0086): with 64-bit words the smallest heaps on the
 # unix port in which a dialogue with all console commands, approvals and 330 calls with request ids
 # were done; with 32-bit words those on a Cortex-M3, and some 4 % of them more.
@@ -286,6 +289,9 @@ def content(heap: Heap, image) -> int:
         )
     if "guard" in image.requires or "audit" in image.requires:
         total += sum(heap.value(part) for part in image.section(layout.GUARD)[1:5])
+    if "rules" in image.requires:
+        readings, rules, _ = section = image.section(table.SECTION)
+        total += heap.value(section) + _EACH_RULE_WORDS * heap.word * (len(rules) + len(readings))
     for number in set(image.agent.providers):
         total += heap.value(
             image.section((layout.REFLEX, layout.REPLAY)[max(number, 0)])
