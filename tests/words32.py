@@ -239,7 +239,11 @@ def references(folder: Path) -> dict:
             ("tools", claw + _ALLOW % ("allow", ""), _CALLS),
             ("log", claw + _ALLOW % ("audit-only", ""), _CALLS),
             ("memory", claw + _TALK, _REFLEX),
-            ("rules", claw + _ALLOW % ("allow", ""), dict(_CALLS, reflex_toml=_CALLS["reflex_toml"] + _RULE)),
+            (
+                "rules",
+                claw + _ALLOW % ("allow", ""),
+                dict(_CALLS, reflex_toml=_CALLS["reflex_toml"] + _RULE),
+            ),
             (
                 "limits",
                 claw + _ALLOW % ("allow", ", rate_limits: { tool_calls_per_minute: 2 }"),

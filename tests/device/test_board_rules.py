@@ -150,7 +150,7 @@ def test_a_clock_that_jumps_runs_nothing_twice(ruled, by_s):
 
 
 def test_methods_of_an_operator(ruled):
-    board = ruled(READING + RULE + 'every = "5m"\n', ASK)
+    board = ruled(READING + RULE + 'every = "5m"\n', ASK, heap="240k")
     asked = [
         ("claw.rule.list", {}),
         ("claw.rule.answer", {"name": "r", "is_approved": True}),

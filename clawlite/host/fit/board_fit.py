@@ -31,6 +31,7 @@ from clawlite.host.tools import imports, sandbox_warnings, world_models
 
 _SHOWN_BOARDS = 6
 _INSTEAD = {
+    "cron": "write a [[rule]] with cron in the reflex file",
     "guard-model": "detection: pattern, which looks without a model",
     "tool-providers": "write them as plain functions of tools.py",
     "telegram": 'let its gateway speak to Telegram: [telegram] via = "gateway", and [gateway]',
