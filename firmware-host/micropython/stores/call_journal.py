@@ -13,12 +13,22 @@ image; loaded for one record and dropped.
    no longer count.
 3. The last record of a key counts, and ``calls.journal`` comes after ``calls.older``; so a record
    that a power cut left in both counts once.
-4. All records are rewritten to ``calls.older`` at the start, and when that file has grown.  Damaged
+4. A record is written short, so that more of them go into the small file: that of a call with a
+   UUID has 56 characters before its answer, where the line of clawlite/core has 95.  A board reads
+   both; firmware that is older than this takes short lines for damaged ones.
+
+    kind base64(crc(4) when(4) id(16) fingerprint(16)) rest LF      the CRC-32 covers the line of
+                                                            clawlite/core; rest is what follows the
+                                                            fingerprint in its JSON
+
+5. All records are rewritten to ``calls.older`` at the start, and when that file has grown.  Damaged
    lines are dropped, and a copy of the lines is set aside.
 """
 
 import os
 import sys
+from binascii import a2b_base64, b2a_base64, hexlify, unhexlify
+from struct import pack, unpack
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.idempotency.idempotency import (
@@ -43,6 +53,8 @@ _PIECE = 128
 # positions in a payload: of a call that began or ended; of one that waits
 _FINGERPRINT = 0
 _TOOL, _RULE = 0, 2
+# of a line of clawlite/core: its CRC, and the beginning of its body; of a short one: what is packed
+_CRC, _BODY, _PACKED = 8, 9, 55
 _ARGUMENTS = 512  # bytes of JSON of a waiting call; longer arguments are not kept
 
 
@@ -55,7 +67,7 @@ def keep(folder: str, kind: int, key: str, payload, now) -> tuple:
             text = dumps([payload[_FINGERPRINT], {"code": -32603, "message": "no JSON: %s" % e}])
         if kind == WAIT and len(text) > _ARGUMENTS:
             text = dumps([payload[_TOOL], None, payload[_RULE]])
-        _append(folder, kind, key, line(kind, now or 0, 0, key, text), now)
+        _append(folder, kind, key, _shortened(line(kind, now or 0, 0, key, text)), now)
         return True, []
     except (OSError, MemoryError) as e:
         sys.stderr.write("clawlite: the journal of calls cannot be written: %s\n" % e)
@@ -127,6 +139,40 @@ def _append(folder: str, kind: int, key: str, data: bytes, now):
         file.write(data)
 
 
+def _shortened(whole: bytes) -> bytes:
+    """Return a line of clawlite/core as it is written: short, where that gives the same again."""
+    try:
+        crc = unhexlify(whole[:_CRC])
+        kind, when, _, key, text = whole[_BODY:-1].split(b" ", 4)
+        packed = crc + pack(">I", int(when)) + unhexlify(key.replace(b"-", b"") + text[2:34])
+        short = kind + b2a_base64(packed)[: _PACKED - 1] + text[35:] + b"\n"
+        if _whole(short[:-1]) == whole[:-1]:
+            return short
+    except (ValueError, OverflowError):  # the key is no UUID, or there is no fingerprint
+        pass
+    return whole
+
+
+def _whole(data: bytes) -> bytes:
+    """Return the line of clawlite/core, without its end, that *data* stands for."""
+    if len(data) < _PACKED or data[_CRC : _CRC + 1] == b" ":
+        return data
+    try:
+        packed = a2b_base64(data[1:_PACKED] + b"==")
+        key = str(hexlify(packed[8:24]), "utf-8")
+        key = "-".join((key[:8], key[8:12], key[12:16], key[16:20], key[20:]))
+        head = '%s %s %d 0 %s ["%s"' % (
+            str(hexlify(packed[:4]), "utf-8"),
+            str(data[:1], "utf-8"),
+            unpack(">I", packed[4:8])[0],
+            key,
+            str(hexlify(packed[24:]), "utf-8"),
+        )
+        return head.encode() + data[_PACKED:]
+    except ValueError:
+        return data
+
+
 def _begun(path: str, size: int, key: str) -> int:
     """Return where the last record begins when it says that *key* has begun; otherwise *size*.
 
@@ -135,7 +181,7 @@ def _begun(path: str, size: int, key: str) -> int:
     with open(path, "rb") as file:
         data = file.read(size)
     at = data.rfind(b"\n", 0, max(size - 1, 0)) + 1
-    record = parse(data[at:-1])
+    record = parse(_whole(data[at:-1]))
     return at if record and record[KIND] == BEGIN and record[KEY] == key else size
 
 
@@ -185,7 +231,7 @@ def _lines(folder: str):
             with open(folder + "/" + name, "rb") as file:
                 data = file.readline()
                 while data[-1:] == b"\n":
-                    yield data[:-1]
+                    yield _whole(data[:-1])
                     data = file.readline()
 
 
@@ -226,7 +272,7 @@ def _compact(folder: str, now, lives: bool):
             if record and last[record[KEY]] == number:
                 record = still(record, now or 0, lambda _: lives)
                 if record:
-                    file.write(line(*record))
+                    file.write(_shortened(line(*record)))
             number += 1
     os.rename(older + ".new", older)
     _empty(folder + "/calls.journal")
