@@ -84,7 +84,10 @@ def test_as_text(tmp_path):
         and done.stdout.startswith("clawlite ")
         and "primitives: Identity, Provider" in done.stdout
     )
-    assert "L1 MUST" in done.stdout and "waiting for " in done.stdout
+    assert "L1 MUST" in done.stdout and "the last test run" in done.stdout
+    waiting = ["waiting for %s:" % name for name in table()["pending"]]
+    assert all(line in done.stdout for line in waiting)
+    assert bool(waiting) is ("waiting for " in done.stdout)
 
 
 def test_the_last_test_run_clause_by_clause(tmp_path):
