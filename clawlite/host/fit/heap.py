@@ -74,6 +74,9 @@ _REMOTE_ROOM = {32: 7168, 64: 12288}
 # for each tool and skill: 20 tools and 6 skills need it beside the ids of their calls
 _EACH_ROOM = {32: 320, 64: 512}
 # while a text of some 2 KB is looked at; one that does not fit is an error, not a pass
+# for channels that a gateway carries: what the first message loads, and texts that it has not
+# confirmed (relayed.py).  Reckoned from their sizes, and not measured
+_RELAYED_ROOM = {32: 8192, 64: 10240}
 _LOOK_ROOM = {
     "leaks": {32: 8192, 64: 8192},
     "injection": {32: 20480, 64: 20480},
@@ -200,6 +203,7 @@ def needed(data: bytes, tools_py: str, bits: int, profile=None) -> int:
         room += _TOOLS_ROOM[bits] + _EACH_ROOM[bits] * len(image.names)
         room += _APPROVAL_ROOM[bits] if _may_ask_person(image) else 0
         room += remembered(Heap(bits))
+    room += _RELAYED_ROOM[bits] if "relayed" in loaded else 0
     room += sum(_LOOK_ROOM[part][bits] for part in loaded if part in _LOOK_ROOM)
     room += (
         _STORE_ROOM + stores.index(memories.stores(image)) if image.size_of(layout.MEMORY) else 0
