@@ -151,7 +151,7 @@ class World:
         self.agent = Agent(Setup(image_of(self.data, "test")), self.ms)
         self.agent.setup.codecs = (loads, dumps)
         rows = self.agent.image.section(CONFIRMS)
-        self.bank = SimulatedPins(self.agent.image.section(PINS_SECTION), lambda: self.ms)
+        self.bank = SimulatedPins(self.agent.image.section(PINS_SECTION) or [], lambda: self.ms)
         if rows:
             self.agent.setup.confirm = Confirms(self.agent, rows, lambda: self.ms, self.bank)
         self.rules = Rules(

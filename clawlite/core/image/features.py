@@ -111,7 +111,7 @@ class Ability:
 
 ABILITIES = (
     Ability("audit", board=True),
-    Ability("buses", tools="bus"),
+    Ability("buses", board=True, tools="bus"),
     Ability("delegate", tools="swarm"),
     Ability("encryption"),
     Ability("files", tools="filesystem memory"),

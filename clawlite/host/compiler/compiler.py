@@ -11,6 +11,7 @@ import hashlib
 import inspect
 
 from clawlite import __version__
+from clawlite.core.buses import bustable
 from clawlite.core.image import image as layout
 from clawlite.core.image.features import APPROVALS
 from clawlite.core.image.pins import KINDS as PIN_KINDS
@@ -42,7 +43,7 @@ from clawlite.host.services import context as service_context
 from clawlite.host.services import image_section as services
 from clawlite.host.swarm import swarms
 from clawlite.host.telemetry import telemetries
-from clawlite.host.tools import sandboxes, skills, world_models
+from clawlite.host.tools import buses, sandboxes, skills, world_models
 
 MAX_OUTPUT = 65536  # bytes of a tool's result (clawft: results are truncated to 64 KB)
 _BYTES = 2 << 5  # the mark of a string of bytes in CBOR
@@ -136,6 +137,8 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         layout.SANDBOX: sandboxes.section(manifest, pool),
         layout.TELEMETRY: telemetries.section(manifest),
         layout.LOCAL: sandboxes.local(manifest),
+        bustable.BUSES: buses.section(manifest),
+        bustable.SIMULATED: buses.simulated_section(manifest),
         layout.GUARD: scan_config.section(manifest, pool),
         layout.MEMORY: memories.section(manifest),
         layout.CONTEXT: memories.context(manifest),
@@ -229,6 +232,8 @@ def requires(manifest) -> list[str]:
         needed.add("page")
     if manifest.settings.pins:
         needed.add("pins")
+    if buses.section(manifest):
+        needed |= {bustable.ABILITY, "pins"}
     if manifest.memory or memories.context(manifest):
         needed.add("memory")
     needed.update(registry.ability(tool.name) for tool in manifest.tools if _is_builtin(tool))
@@ -406,7 +411,7 @@ def _flags(tool, handler) -> int:
         ) in ("buses", "delegate")
         return (
             flags
-            | (layout.HAS_BOARD if registry.ability(tool.name) == "pins" else 0)
+            | (layout.HAS_BOARD if registry.ability(tool.name) in ("pins", "buses") else 0)
             | (layout.GENERATOR if stepped else 0)
         )
     return (
@@ -461,14 +466,15 @@ def _pins(manifest):
     pins = []
     for pin in manifest.settings.pins:
         simulate = pin.simulate
+        is_quantity = simulate is not None and "." in (simulate.raises or "")
         pins.append(
             [
                 pin.name,
                 pin.pin,
                 OPEN_DRAIN if pin.open_drain else _PULLS.get(pin.pull, PIN_KINDS.index(pin.kind)),
                 simulate.start if simulate else 0,
-                simulate.raises if simulate else None,
-                simulate.per_second if simulate else 0,
+                None if is_quantity else simulate.raises if simulate else None,
+                int(simulate.per_second) if simulate and not is_quantity else 0,
                 parse_duration(pin.settle) or 0,
             ]
         )

@@ -39,11 +39,21 @@ STAY = ("escaping", "utf8")
 FIRST = ("base", "core")  # what every board loads before all else
 STAGES = ("composing", "request", "incoming", "calling")  # one at a time is in memory (overlays.py)
 WITH_A_STAGE = ("answering", "writing", "spending")  # until the next is loaded
-CALLED_BY_NAME = ("builtin",)  # handlers get their arguments as a model names them
+CALLED_BY_NAME = ("builtin", "bustools")  # handlers get their arguments as a model names them
 ENTRIES = ("main",)  # what a board starts by name
 WRITTEN_OUT = ("dialect",)  # link.py writes what others import of it in its place
 KEEP_SENTENCES = ("main", "errors")  # said when nothing else works
-SEEN_BY_MAKERS = ("pins",)  # handlers in tools.py get one as ``board``
+# handlers in tools.py get one as ``board``, and what it returns
+SEEN_BY_MAKERS = (
+    "pins",
+    "busboard",
+    "i2cbus",
+    "wirebus",
+    "plainbus",
+    "pixelstrip",
+    "pulses",
+    "pushbutton",
+)
 
 
 def rooms() -> list[pathlib.Path]:

@@ -35,10 +35,11 @@ class Part(NamedTuple):
 
 
 PARTS = {
-    "bank": Part("pins", of_board=True),
-    "machine": Part("machinepins", of_board=True),
+    "bank": Part("pins simulator", of_board=True),
+    "machine": Part("machinepins machinebuses", of_board=True),
     "wifi": Part("wifi", of_board=True),
     "pins": Part("pins machinepins builtin"),
+    "buses": Part("busboard busfaults bustools machinebuses simulator wirebus"),
     "guard": Part("guard"),
     "secrets": Part("leaks"),
     "injection": Part("injection"),

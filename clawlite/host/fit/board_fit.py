@@ -135,6 +135,8 @@ def notes(manifest, board: Profile) -> list[dict]:
         )
     if board.runtime == "cpython" and not board.pins.simulated and manifest.imports:
         found += imports.kernel_notes(manifest.imports, board)
+    if board.name.startswith("rpi-"):
+        found += pins.overlays(manifest)
     if board.runtime == "micropython":
         found += [
             (

@@ -8,8 +8,9 @@ problem with line, field and a way out.
    (``pins.pwm_most``).
 """
 
-from clawlite.host.base.problems import Problems
+from clawlite.host.base.problems import Problems, one_of, quoted
 from clawlite.host.boards.profile import Profile, is_in_spans, shared, span
+from clawlite.host.tools.buses import PINS
 
 _DRIVEN = ("output", "pwm")
 _AS = {"adc": "read as ADC", "pwm": "driven as PWM", "input": "an input", "output": "an output"}
@@ -24,7 +25,37 @@ def add_problems(manifest, board: Profile, other, problems: Problems) -> None:
         if len(problems.found) == before:
             _check_against_others(manifest, board, index, pin, good, problems)
             good.append(pin)
+    if board.runtime == "micropython":
+        for index, bus in enumerate(manifest.settings.buses):
+            _bus(manifest, board, index, bus, problems)
     _safe_pin(manifest, board, problems)
+
+
+def _bus(manifest, board: Profile, index: int, bus, problems: Problems) -> None:
+    """A bus of a board has pins: digital ones that can be driven, and of its own."""
+    place, settings = manifest.settings.place, manifest.settings
+    if not bus.pins and not board.pins.simulated:
+        problems.add(
+            place,
+            ("buses", index),
+            f"on {board.name} a bus of kind {quoted(bus.kind)} needs its pins",
+            hint=f"add {one_of(PINS[bus.kind])} to it",
+        )
+    named = {pin.pin: pin.name for pin in settings.pins}
+    for other in settings.buses[:index]:
+        if other.kind != bus.kind or other.pins != bus.pins:
+            named.update(dict.fromkeys(other.pins, other.name))
+    for role, pin in zip(PINS[bus.kind], bus.pins):
+        if pin in named:
+            wrong = f"pin {pin} is {named[pin]} already"
+        elif not is_in_spans(board.pins.digital, pin):
+            wrong = f"{board.name} has no digital pin {pin}"
+        elif is_in_spans(board.pins.input_only, pin):
+            wrong = f"pin {pin} of {board.name} is an input only"
+        else:
+            continue
+        hint = f"digital pins on {board.name}: {', '.join(board.pins.digital)}"
+        problems.add(place, ("buses", index, role), wrong, hint=hint)
 
 
 def able_to(board: Profile, kind: str) -> list[str]:
@@ -176,3 +207,29 @@ def _safe_pin(manifest, board: Profile, problems: Problems) -> None:
             f"pin {pin} of {board.name} has no pull-up",
             hint="choose a pin that can be an output too",
         )
+
+
+_OVERLAYS = {
+    "i2c": "dtparam=i2c_arm=on",
+    "spi": "dtparam=spi=on",
+    "one-wire": "dtoverlay=w1-gpio,gpiopin=%d",
+    "uart": "enable_uart=1",
+    "neopixel": "dtparam=spi=on",
+    "dht": "dtoverlay=dht11,gpiopin=%d",
+}
+
+
+def overlays(manifest) -> list:
+    """Return [((file, line), message)] of what a Raspberry Pi's config.txt must say for the buses
+    and the PWM pins of *manifest*."""
+    settings, found = manifest.settings, []
+    for index, bus in enumerate(settings.buses):
+        wanted = _OVERLAYS[bus.kind]
+        wanted = wanted % (bus.pin or 4) if "%" in wanted else wanted
+        text = f"bus {bus.name} needs {wanted} in /boot/firmware/config.txt"
+        found.append((settings.where("buses", index), text))
+    for index, pin in enumerate(settings.pins):
+        if pin.kind == "pwm":
+            text = f"pin {pin.name} needs dtoverlay=pwm-2chan in /boot/firmware/config.txt"
+            found.append((settings.where("pins", index), text))
+    return found

@@ -8,6 +8,7 @@ import hashlib
 import struct
 import zlib
 
+from clawlite.core.buses import bustable
 from clawlite.core.image import image as layout
 from clawlite.core.image.features import APPROVALS
 from clawlite.core.image.header import FORMAT, MAGIC
@@ -50,6 +51,8 @@ SECTION_NAMES = {
     rule_table.SECTION: "readings and rules",
     APPROVALS: "who is asked for approvals",
     rule_table.CONFIRMS: "effects that are checked",
+    bustable.BUSES: "buses",
+    bustable.SIMULATED: "simulated devices",
 }
 
 

@@ -38,8 +38,10 @@ from clawlite.host.providers.trust import TLS, Gateway, authorities
 from clawlite.host.rules.conditions import parse_duration
 from clawlite.host.services.grants import ServiceSettings
 from clawlite.host.swarm.swarm_settings import SwarmSettings
+from clawlite.host.tools import devices
 from clawlite.host.tools.buses import Bus
 from clawlite.host.tools.credentials import Credential
+from clawlite.host.tools.devices import Quantity
 from clawlite.host.tools.search_settings import Search
 
 FILE = "clawlite.toml"
@@ -71,13 +73,24 @@ _SECRET = re.compile(
 
 
 class Simulate(Strict):
-    """How a pin behaves on a virtual board: it starts at *start*; while it is on, the ADC pin
-    *raises* gains *per_second*.
+    """How a pin behaves on a virtual board: it starts at *start*; while it is on, what it *raises*,
+    an ADC pin or a quantity PLACE.NAME of a simulated device, gains *per_second*.  *device*: what
+    is at the pin (host/tools/devices.py), with its *quantities*, or how often it is pressed.
     """
 
     start: Annotated[int, Meta(ge=0, le=65535)] = 0
-    raises: Name | None = None
-    per_second: Annotated[int, Meta(ge=-65535, le=65535)] = 0
+    raises: Text | None = None
+    per_second: Annotated[float, Meta(ge=-65535, le=65535)] = 0
+    device: Name | None = None
+    quantities: dict[str, Quantity] | None = None
+    every_s: Annotated[int, Meta(ge=1, le=31536000)] | None = None
+    length_ms: Annotated[int, Meta(ge=1, le=60000)] | None = None
+
+    @staticmethod
+    def check_rules(value: dict, report) -> None:
+        speed, raises = value.get("per_second"), value.get("raises")
+        if isinstance(speed, float) and speed != int(speed) and "." not in str(raises):
+            report(("per_second",), "", "a whole number for an ADC pin", str(speed))
 
 
 class Confirm(Strict):
@@ -119,10 +132,28 @@ class Pin(Strict):
     open_drain: bool = False
     settle: Text = "10ms"
     confirm: Confirm | None = None
+    # what a servo takes (pulse_us, degrees), and what a tone may be: of a pin of kind "pwm"
+    frequency_hz: list[Annotated[int, Meta(ge=10, le=1000000)]] | None = None
+    pulse_us: list[Annotated[int, Meta(ge=100, le=10000)]] | None = None
+    degrees: Annotated[int, Meta(ge=1, le=360)] | None = None
     simulate: Simulate | None = None
 
     @staticmethod
     def check_rules(value: dict, report) -> None:
+        for field in ("frequency_hz", "pulse_us", "degrees"):
+            if field in value and value.get("kind") != "pwm":
+                report(
+                    (field,),
+                    'only a pin of kind "pwm" is a servo or a tone',
+                    hint="remove it, or change the kind",
+                    key=True,
+                )
+            elif isinstance(value.get(field), list) and (
+                len(value[field]) != 2 or value[field][0] > value[field][1]
+            ):
+                report((field,), "", "[least, most]", value_text(value[field]))
+        if ("pulse_us" in value) != ("degrees" in value):
+            report((), "a servo has both pulse_us and degrees", hint="give both, or none")
         if "pull" in value and value.get("kind") != "input":
             report(
                 ("pull",),
@@ -487,6 +518,7 @@ class Settings:
     pins                      [Pin], in file order, names unique
     confirm                   {name of a tool: Confirm}
     buses                     [Bus], in file order
+    devices                   {name: devices.DeviceFile} of those that are simulated
     prices                    {model: Price}
     oauth2                    {name of a provider: OAuth2}
     dialect                   {name of a provider: {field of a request: its name there, "": none}}
@@ -528,6 +560,7 @@ class Settings:
     pins: list = dataclasses.field(default_factory=list)
     confirm: dict = dataclasses.field(default_factory=dict)
     buses: list = dataclasses.field(default_factory=list)
+    devices: dict = dataclasses.field(default_factory=dict)
     prices: dict = dataclasses.field(default_factory=dict)
     oauth2: dict = dataclasses.field(default_factory=dict)
     dialect: dict = dataclasses.field(default_factory=dict)
@@ -617,6 +650,7 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.pins = file.pins or []
         settings.confirm = file.confirm or {}
         settings.buses = file.buses or []
+        settings.devices = _devices(settings, sources, place, problems)
         settings.prices = file.prices or {}
         settings.oauth2 = file.oauth2 or {}
         settings.dialect = file.dialect or {}
@@ -649,6 +683,24 @@ def load(sources: Sources, problems: Problems) -> Settings:
             settings.channels[section] = getattr(file, section) or settings.channels[section]
     _check_pins(known.get("pins"), place, problems)
     return settings
+
+
+def _devices(settings: Settings, sources: Sources, place: Place, problems: Problems) -> dict:
+    """Return {name: ``devices.DeviceFile``} of the simulated devices; what is none is reported."""
+    wanted = [
+        (one.device, ("buses", index, "simulated", number, "device"))
+        for index, bus in enumerate(settings.buses)
+        for number, one in enumerate(bus.simulated or [])
+    ] + [
+        (pin.simulate.device, ("pins", index, "simulate", "device"))
+        for index, pin in enumerate(settings.pins)
+        if pin.simulate and pin.simulate.device
+    ]
+    found = {}
+    for name, path in wanted:
+        if name not in found:
+            found[name] = devices.read(name, sources, place, path, problems)
+    return found
 
 
 def _report(problems: Problems, place: Place, path: tuple, message: str, *args, **named) -> None:
@@ -726,7 +778,8 @@ def _check_pins(pins, place: Place, problems: Problems) -> None:
     for index, pin in enumerate(pins):
         simulate = pin.get("simulate")
         raises = simulate.get("raises") if isinstance(simulate, dict) else None
-        if isinstance(raises, str) and raises not in inputs:
+        # of a quantity, host/tools/buses.py looks whether a device has it
+        if isinstance(raises, str) and raises not in inputs and "." not in raises:
             found = (
                 f"{quoted(raises)} is no pin"
                 if raises not in kinds

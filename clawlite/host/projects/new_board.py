@@ -7,7 +7,9 @@ from clawlite.core.base.errors import ClawError
 from clawlite.host.boards.profile import Profile, is_in_spans, span
 from clawlite.host.fit.pins import able_to
 
-_PIN = re.compile(r"^pin = (\d+)$", re.MULTILINE)
+_PIN = re.compile(r"^(pin|sda|scl) = (\d+)$|^\[\[(pins|buses)\]\]$", re.MULTILINE)
+# where a Raspberry Pi has its I2C bus, and its 1-wire bus unless its overlay says otherwise
+_OF_PI = {"sda": 2, "scl": 3, "pin": 4}
 _GATEWAY = """
 [gateway]                               # {why}: clawlite gateway, on a computer at its line, asks the model
 """  # noqa: E501
@@ -22,12 +24,21 @@ def fitted(text: str, board: Profile, endpoint) -> str:
     Raises ``ClawError`` when the board has no pin of a kind.
     """
     kinds = iter([pin["kind"] for pin in tomllib.loads(text).get("pins", [])])
-    taken = set()
+    taken, table = set(), ""
 
     def chosen(found) -> str:
-        pin = _choose(board, next(kinds), int(found[1]), taken)
+        nonlocal table
+        role, number, begins = found.groups()
+        if begins:
+            table = begins
+            return found[0]
+        if table == "buses" and board.runtime != "micropython":
+            pin = _OF_PI[role]
+        else:
+            kind = next(kinds) if table == "pins" else "output"
+            pin = _choose(board, kind, int(number), taken)
         taken.add(pin)
-        return f"pin = {pin}"
+        return f"{role} = {pin}"
 
     text = _PIN.sub(chosen, text)
     why = ""

@@ -14,7 +14,7 @@ from clawlite.host.base.kinds import LIMITS
 from clawlite.host.base.problems import quoted
 from clawlite.host.documents import registry
 from clawlite.host.schema.automata import PatternError
-from clawlite.host.tools import buses, credentials
+from clawlite.host.tools import credentials
 
 NETWORK = {
     None: profile.DENY,
@@ -216,7 +216,7 @@ def _shell(manifest, shell, pool) -> list:
 
 def local(manifest) -> list | None:
     """Return what clawlite.toml adds to the tools of this machine: [relaxed, environment,
-    writable, search, credentials, buses, namespaces]; None for nothing.
+    writable, search, credentials, namespaces]; None for nothing.
     """
     sandbox, search = manifest.settings.sandbox, manifest.settings.search
     record = [list(getattr(sandbox, name) or []) for name in ("relaxed", "environment", "writable")]
@@ -224,7 +224,6 @@ def local(manifest) -> list | None:
         None if search is None else [search.endpoint, search.header or "", search.credential or ""]
     )
     record.append(credentials.records(manifest))
-    record.append(buses.records(manifest))
     record.append(sandbox.namespaces or "")
     return record if any(record) and _needs_one(manifest) else None
 

@@ -54,7 +54,7 @@ class PWM:
                 "add dtoverlay=pwm-2chan to /boot/firmware/config.txt and start again",
             )
         self._folder = "%s/pwm%d" % (chip, channel)
-        self._value = 0
+        self._value, self._period_ns = 0, PERIOD_NS
         try:
             _put(chip + "/export", channel)
         except PermissionError:
@@ -106,8 +106,16 @@ class PWM:
 
     def write(self, value: int):
         """Set its duty, 0..65535 of full."""
-        _put(self._folder + "/duty_cycle", value * PERIOD_NS // FULL)
+        _put(self._folder + "/duty_cycle", value * self._period_ns // FULL)
         self._value = value
+
+    def drive(self, hertz: int, duty: int):
+        """Set its frequency and its duty, 0..65535 of full; the duty never exceeds the period."""
+        period_ns = 1000000000 // hertz
+        _put(self._folder + "/duty_cycle", 0)
+        _put(self._folder + "/period", period_ns)
+        _put(self._folder + "/duty_cycle", duty * period_ns // FULL)
+        self._period_ns, self._value = period_ns, duty
 
     def close(self):
         lock, self._lock = self._lock, -1

@@ -3,7 +3,8 @@ has, those of buses where an image declares some, ``message``, which goes by the
 channels, and ``delegate``, which goes by its swarm."""
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.core.image.image import LOCAL, PINS
+from clawlite.core.buses.bustable import ABILITY, BUSES, SIMULATED
+from clawlite.core.image.image import PINS
 from clawlite.core.image.pins import SimulatedPins
 from clawlite.core.turns.builtin import HANDLERS
 from clawlite.core.turns.handlers import Handlers
@@ -16,23 +17,27 @@ def running(setup, functions: dict, place_of=None) -> Handlers:
     setup      ``assemble.Parts``;  functions: those of tools.py;  place_of: see ``Handlers``
     Raises ``ClawError`` for pins that cannot be had.
     """
-    rows = setup.image.section(PINS)
-    if not rows:
+    rows, has_buses = setup.image.section(PINS), ABILITY in setup.image.requires
+    if not rows and not has_buses:
         return Handlers(handlers_of(setup), functions, SimulatedPins([], now_ms), place_of)
     from clawlite.linux.hardware.pins import PinHandlers, bank_of
 
-    return PinHandlers(handlers_of(setup), functions, bank_of(rows, now_ms), place_of)
+    board = bank_of(rows or [], now_ms)
+    if has_buses:
+        from clawlite.linux.hardware.buses import make_board
+
+        image = setup.image
+        board = make_board(board, image.section(BUSES), image.section(SIMULATED), now_ms)
+    return PinHandlers(handlers_of(setup), functions, board, place_of)
 
 
 def handlers_of(setup) -> dict:
-    """Return {name of a tool: function} for ``handlers.Handlers``.  Raises ``ImageError`` for
-    buses of another shape.
-    """
-    made, rows = dict(HANDLERS), setup.image.section(LOCAL)
-    if rows and rows[5]:
-        from clawlite.linux.hardware.buses import Buses
+    """Return {name of a tool: function} for ``handlers.Handlers``."""
+    made = dict(HANDLERS)
+    if ABILITY in setup.image.requires:
+        from clawlite.core.buses.bustools import HANDLERS as OF_BUSES
 
-        made.update(Buses(rows[5]).handlers())
+        made.update(OF_BUSES)
     if "messages" in setup.image.requires:
 
         def message(channel: str, chat_id: str, content: str) -> dict:

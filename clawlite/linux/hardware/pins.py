@@ -123,6 +123,10 @@ class Pins:
             name: self._pins[name][_HELD] for name in names if self._pins[name][_KIND] in inputs
         }
 
+    def drive(self, name: str, hertz: int, duty: int):
+        """Drive a PWM pin with *hertz* and *duty*, 0..65535 of full.  Raises ``OSError``."""
+        self._pin(name)[_HELD].drive(hertz, duty)
+
     def describe(self) -> list:
         """Return [{name, pin, kind, value}, ...] in the image's order."""
         return [

@@ -1,5 +1,5 @@
 """Where a tool call runs and what the built-in tools do.
 
-Imports: confinement, files, hardware, io, maker, mcp, net, sandbox, secrets.
+Imports: confinement, files, io, maker, mcp, net, sandbox, secrets.
 Used by: runtime.
 """

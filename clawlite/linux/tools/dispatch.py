@@ -34,11 +34,10 @@ from clawlite.core.image.profile import ALLOWLIST, DENY, ENVIRONMENT, FILE, FULL
 from clawlite.core.policy.policy import paths_of
 from clawlite.linux.confinement.kernel import IS_LINUX, check_kernel
 from clawlite.linux.files.workspace import hidden_paths, make_folder, store_behind
-from clawlite.linux.hardware import buses
 from clawlite.linux.secrets.credentials import Credentials
 
 PROGRAMS = ("exec-shell", "spawn")
-HERE = ("i2c-transfer", "spi-transfer", "one-wire-read", "message", "delegate")
+HERE = ("message", "delegate")
 WEB = ("web-fetch", "web-search")
 # core/image/header.py
 _PLAIN = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}  # of a server outside
@@ -48,7 +47,6 @@ _LOCAL = (
     [str],
     [None, (str, str, str)],
     [(str, [str], [str], str, str)],
-    [buses.SHAPE],
     str,
 )
 
@@ -81,7 +79,7 @@ class Dispatcher:
     source    ``maker_code.Code`` of tools.py, or None
     decided   ``workspace.DecidedPaths``, where policy saw the paths of calls lead
     local     section LOCAL of the image: [relaxed, environment, writable, search, credentials,
-              buses, namespaces], or None
+              namespaces], or None
     log       function(event) that takes what functions of tools.py print, or None
     seam      asks people during calls, and shows them the progress (linux/mcp/servers.py); None:
               ``Nobody``
@@ -111,7 +109,7 @@ class Dispatcher:
         self._image = image = setup.image
         self._workspace = setup.workspace
         self._profile = profile
-        self._relaxed, self._variables, writable, self._search, credentials, _, self._namespaces = (
+        self._relaxed, self._variables, writable, self._search, credentials, self._namespaces = (
             local_of(local)
         )
         widen(profile, writable)
@@ -510,7 +508,7 @@ def local_of(section) -> list:
     """Return what the section LOCAL of an image says, or what it means when there is none.  Raises
     ``ImageError``.
     """
-    return shaped(section or [[], [], [], None, [], [], ""], _LOCAL, "what is local")
+    return shaped(section or [[], [], [], None, [], ""], _LOCAL, "what is local")
 
 
 def widen(profile, writable: list) -> None:

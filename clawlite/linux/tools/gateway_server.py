@@ -29,7 +29,7 @@ from clawlite.linux.sandbox.removal import remove
 from clawlite.linux.tools.dispatch import limit, local_of, narrowed, widen
 
 _NUMBER = -1  # of the program, which is the only one of its engine
-_RELAXED, _WRITABLE, _NAMESPACES = 0, 2, 6  # positions in the section LOCAL
+_RELAXED, _WRITABLE, _NAMESPACES = 0, 2, 5  # positions in the section LOCAL
 
 
 class Sandboxes:

@@ -86,6 +86,12 @@ class MachinePins:
             found = _value(pin)
         return found, True
 
+    def drive(self, name: str, hertz: int, duty: int):
+        """Drive a PWM pin with *hertz* and *duty*, 0..65535 of full."""
+        pin = self._pin(name)[_PIN]
+        pin.freq(hertz)
+        pin.duty_u16(duty)
+
     def describe(self) -> list:
         """Return [{name, pin, kind, value}, ...] in the image's order.  Raises ``OSError``."""
         return [

@@ -10,7 +10,7 @@ from clawlite.core.image.image import CONTEXT, GUARD, PINS
 from clawlite.core.image.scan_config import AUDIT as GUARD_AUDIT, AUDIT_DESTINATION
 from jsontext import dumps, loads
 from unload import drop
-from parts import AUDIT, CONFIRM, GATEWAY, GUARDS, LAN, LIMITS, LOG, MEMORY, REMOTE, RULES
+from parts import AUDIT, BUSED, CONFIRM, GATEWAY, GUARDS, LAN, LIMITS, LOG, MEMORY, REMOTE, RULES
 from parts import PINS as PINNED
 from stdio import Stdio, is_terminal
 from oom_unwind import load_providers
@@ -36,6 +36,12 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         from clawlite.core.turns.builtin import HANDLERS as builtin
 
         device.pins = _bank(image.section(PINS) or [], device.now_ms)
+    if BUSED in having:
+        from clawlite.core.buses.bustools import HANDLERS as of_buses
+
+        builtin = dict(builtin)
+        builtin.update(of_buses)
+        device.pins = _buses(device.pins, image, device.now_ms)
     device.handlers = Handlers(builtin, maker, device.pins, device.place_of)
     wants = _audit(image) if AUDIT in having else None
     if GUARDS in having:
@@ -225,3 +231,22 @@ def _bank(rows: list, now_ms):
     from machinepins import MachinePins
 
     return MachinePins(rows)
+
+
+def _buses(bank, image, now_ms):
+    """Return the pins *bank* with the buses of *image*: real ones wherever the pins are real."""
+    from clawlite.core.buses.bustable import BUSES, SIMULATED
+
+    if not bank.simulated:
+        from machinebuses import make_board
+
+        return make_board(bank, image.section(BUSES))
+    from clawlite.core.buses.busboard import BusBoard
+    from clawlite.core.buses.simulator import Simulator
+
+    simulator = Simulator(image.section(SIMULATED), bank, now_ms)
+    return BusBoard(bank, image.section(BUSES), simulator, None, _write_duty)
+
+
+def _write_duty(bank, pin: str, hertz: int, duty: int):
+    bank.write(pin, duty)

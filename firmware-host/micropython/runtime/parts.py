@@ -24,7 +24,7 @@ from clawlite.core.image.scan_config import (
 
 NAMES = (
     "oauth2 remote gateway lan limits tls pins log guard leaks injection memory skills audit "
-    "secrets rules confirm reflex replay"
+    "secrets rules confirm buses reflex replay"
 )  # and the codecs of APIs, which host/firmware/firmware.py enters
 (
     OAUTH2,
@@ -44,12 +44,13 @@ NAMES = (
     SECRETS,
     RULES,
     CONFIRM,
+    BUSED,
     REFLEX,
     REPLAY,
-) = range(19)  # from REFLEX on as in core/providers/provider_order.py: 1 replay, 2 and up the APIs
+) = range(20)  # from REFLEX on as in core/providers/provider_order.py: 1 replay, 2 and up the APIs
 
 # The abilities that each bring a part: one text, since MicroPython keeps every short one.
-_WANTED = "audit gateway guard http https lan log memory pins rules"
+_WANTED = "audit buses gateway guard http https lan log memory pins rules"
 _CONFIRMS = 31  # the section of core/rules/table.py
 _MOST = 512  # bytes of the file
 # positions in a row of PROVIDERS (clawlite/host/image/image.cddl), and a value of _AUTH
@@ -61,7 +62,8 @@ def parts(image) -> set:
     """Return the numbers of the parts.  Raises ``ImageError`` when a section has another shape."""
     found, wanted = set(), image.requires
     for name, number in zip(
-        _WANTED.split(), (AUDIT, GATEWAY, GUARDS, REMOTE, REMOTE, LAN, LOG, MEMORY, PINS, RULES)
+        _WANTED.split(),
+        (AUDIT, BUSED, GATEWAY, GUARDS, REMOTE, REMOTE, LAN, LOG, MEMORY, PINS, RULES),
     ):
         if name in wanted:
             found.add(number)

@@ -11,8 +11,10 @@ import pytest
 from agents import UUID, Agent, clawlite, linux
 
 from clawlite.core.base.errors import ClawError, SandboxDenied
+from clawlite.core.buses.bustools import HANDLERS
+from clawlite.core.image.pins import SimulatedPins
 from clawlite.linux.hardware import bus_io
-from clawlite.linux.hardware.buses import Buses, is_raspberry_pi
+from clawlite.linux.hardware.buses import is_raspberry_pi, make_board
 
 MANIFEST = """
 claw: "0.3.0"
@@ -49,10 +51,19 @@ devices = ["28-0316a279d1ff"]
 simulate = "21500"
 """
 ROWS = [
-    ["i", 0, 1, 0, 0, 500000, [0x48], [], None],
-    ["s", 1, 0, 1, 3, 1000000, [], [], None],
-    ["w", 2, 0, 0, 0, 0, [], ["28-0316a279d1ff"], None],
+    ["i", 0, 1, 0, 0, 100000, [0x48], [], [], None, None, 512, False],
+    ["s", 1, 0, 1, 3, 1000000, [], [], [], None, None, 0, False],
+    ["w", 2, 0, 0, 0, 0, [], ["28-0316a279d1ff"], [], None, None, 0, False],
 ]
+
+
+def _tools(rows, is_pi: bool, simulated=None) -> dict:
+    """Return {tool: function(arguments...)} of the built-in tools on these buses."""
+    bank = SimulatedPins([], lambda: 0)
+    board = make_board(bank, [rows, []], simulated, lambda: 0, is_pi)
+    return {
+        name: lambda *arguments, run=run: run(board, *arguments) for name, run in HANDLERS.items()
+    }
 
 
 def _project(folder, settings: str = BUSES, level: str = "none"):
@@ -153,7 +164,6 @@ def test_what_is_declared_can_be_reached_and_nothing_else(tmp_path, level):
         ("", "i2c-transfer has no bus"),
         (BUSES.replace("addresses = [0x48, 0x76]\n", ""), "needs addresses"),
         (BUSES.replace("0x48", "0x78"), "119"),
-        (BUSES.replace("bus = 0\n", ""), "needs bus"),
         (BUSES.replace('name = "pipes"', 'name = "sensors"'), "is already there"),
         (BUSES.replace("28-0316a279d1ff", "28-../../x"), "an id as in"),
         (BUSES.replace('"10 20 30"', '"1"'), "in hexadecimal"),
@@ -166,16 +176,11 @@ def test_what_cannot_be_is_refused(tmp_path, settings, words):
     assert done.returncode == 2 and words in done.stderr, done.stderr
 
 
-def test_a_board_without_buses_is_told_so(tmp_path):
-    done = clawlite("build", "--board", "pico", cwd=_project(tmp_path / "p"))
-    assert done.returncode == 2 and "buses" in done.stderr, done.stderr
-
-
 def test_a_bus_that_is_not_there_is_refused_by_name(tmp_path, monkeypatch):
     monkeypatch.setattr(bus_io, "W1", str(tmp_path / "none"))
     rows = [list(row) for row in ROWS]
     rows[0][2] = rows[1][2] = 255
-    tools = Buses(rows, True).handlers()
+    tools = _tools(rows, True)
     for run, path in (
         (tools["i2c-transfer"]("i", 0x48, [1]), "/dev/i2c-255"),
         (tools["spi-transfer"]("s", [1]), "/dev/spidev255.1"),
@@ -188,17 +193,22 @@ def test_a_bus_that_is_not_there_is_refused_by_name(tmp_path, monkeypatch):
 
 
 def test_what_simulates_is_real_on_a_raspberry_pi():
-    row = ["i", 0, 255, 0, 0, 500000, [0x48], [], b"\x10"]
-    assert _run(Buses([row], False).handlers()["i2c-transfer"]("i", 0x48, [0], 1))["data"] == [0x10]
+    row = ["i", 0, 255, 0, 0, 100000, [0x48], [], [], None, None, 512, True]
+    memory = b"\x10".ljust(256, b"\0")
+    simulated = [[], [[memory, [], 0, [], [], [], b""]], [["i", 0x48, 0, [], None]], [], [], []]
+    here = _tools([row], False, simulated)["i2c-transfer"]
+    assert _run(here("i", 0x48, [0], 1))["data"] == [0x10]
     with pytest.raises(SandboxDenied, match="/dev/i2c-255"):
-        _run(Buses([row], True).handlers()["i2c-transfer"]("i", 0x48, [0], 1))
+        _run(_tools([row], True)["i2c-transfer"]("i", 0x48, [0], 1))
 
 
-def test_a_thermometer_as_the_kernel_shows_it(tmp_path):
+def test_a_thermometer_as_the_kernel_shows_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(bus_io, "W1", str(tmp_path))
     folder = tmp_path / "28-0316a279d1ff"
     folder.mkdir()
-    bus = type("Bus", (), {"devices": ["28-0316a279d1ff", "28-000000000001"]})
-    port = bus_io.OneWire(bus, str(tmp_path))
+    row = list(ROWS[2])
+    row[7] = ["28-0316a279d1ff", "28-000000000001"]
+    port = bus_io.OneWire(row)
     for crc, value, wanted in (
         ("YES", "21562", 21562),
         ("YES", "-1250", -1250),
@@ -243,9 +253,13 @@ def test_what_goes_to_the_kernel(monkeypatch):
 
     monkeypatch.setattr(bus_io.fcntl, "ioctl", ioctl)
     monkeypatch.setattr(bus_io, "_opened", lambda path: os.open("/dev/null", os.O_RDWR))
-    tools = Buses(ROWS, True).handlers()
+    tools = _tools(ROWS, True)
     assert _run(tools["i2c-transfer"]("i", 0x48, [5, 6], 3))["data"] == [1, 2, 3]
-    assert seen == [(0x48, 0, b"\5\6"), (0x48, 1, b"\0\0\0")]
+    assert seen == [
+        (bus_io.I2C_TIMEOUT, 25),
+        (0x48, 0, b"\5\6"),
+        (0x48, 1, b"\0\0\0"),
+    ]
     seen.clear()
     assert _run(tools["spi-transfer"]("s", [1, 2, 3]))["data"] == [3, 2, 1]
     assert seen == [(bus_io.SPI_MODE, b"\3"), (3, 1000000, 0, 8, 0, 0, 0, 0, 0, b"\1\2\3")]
@@ -260,6 +274,7 @@ HEADERS = """#include <stdio.h>
 int main(void) {
     printf("%zu %zu %zu ", sizeof(struct i2c_msg), sizeof(struct i2c_rdwr_ioctl_data), sizeof(struct spi_ioc_transfer));
     printf("%u %u %u %u ", I2C_RDWR, I2C_M_RD, (unsigned) SPI_IOC_WR_MODE, (unsigned) SPI_IOC_MESSAGE(1));
+    printf("%u ", I2C_TIMEOUT);
     F(i2c_msg, addr) F(i2c_msg, flags) F(i2c_msg, len) F(i2c_msg, buf) F(i2c_rdwr_ioctl_data, msgs) F(i2c_rdwr_ioctl_data, nmsgs)
     F(spi_ioc_transfer, tx_buf) F(spi_ioc_transfer, rx_buf) F(spi_ioc_transfer, len) F(spi_ioc_transfer, speed_hz)
     F(spi_ioc_transfer, delay_usecs) F(spi_ioc_transfer, bits_per_word) F(spi_ioc_transfer, cs_change)
@@ -289,6 +304,7 @@ def test_layouts_are_those_of_the_kernels_headers(tmp_path):
         bus_io.I2C_M_RD,
         bus_io.SPI_MODE,
         bus_io.SPI_MESSAGE,
+        bus_io.I2C_TIMEOUT,
         0,
         2,
         4,
