@@ -18,7 +18,7 @@ STUBS   := build/stubs
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
 .PHONY: help venv lock run test test-quick lint types format test-core test-main run-main words32 \
-	stubs apis board-profile commands programs mosquitto redis nats bubblewrap arm32 schemas mcp runner vendors test-fresh test-ext compiler \
+	stubs apis board-profile commands programs mosquitto redis nats bubblewrap arm32 schemas mcp runner vendors browser test-fresh test-ext compiler \
 	accel report soak kernels bench bench-peers bench-swarm bench-gate \
 	clean
 
@@ -82,7 +82,7 @@ test-core: $(STAMP)     ## only the core's tests, on all three runtimes
 # unsteady, and the run is green: each is a defect, of the product or of the test.
 MOST_AGAIN := 3
 test-main run-main: TESTS ?= tests
-test-main: programs words32 mcp runner vendors stubs mosquitto redis nats bubblewrap arm32 schemas
+test-main: programs words32 mcp runner vendors browser stubs mosquitto redis nats bubblewrap arm32 schemas
 	@echo "== CPython, pure Python, and all that starts from it"
 	@$(MAKE) -s run-main TESTS="$(TESTS)"
 
@@ -184,6 +184,14 @@ vendors:
 	@test -f $(VENDORS)/made || { rm -rf $(VENDORS) && $(PYTHON) -m venv $(VENDORS) && \
 		$(VENDORS)/bin/pip $(LOCKED) requirements/vendors.txt && touch $(VENDORS)/made; } || \
 		echo "No packages of model vendors here: their tests are skipped."
+
+# A browser for the tests of the page, what drives it, and what looks for what keeps people out.
+BROWSER := build/browser
+browser: $(STAMP)
+	$(call unpack,chromium,chromium,chromium chromium-driver fonts-dejavu-core)
+	@test -f $(BROWSER)/made || { rm -rf $(BROWSER) && $(BIN)/python -m pip $(LOCKED) requirements/browser.txt \
+		--target $(BROWSER)/python && touch $(BROWSER)/made; } || \
+		echo "No driver of browsers here: the tests of the page are skipped."
 
 # What the ports of MicroPython have: their stub packages, of which none is installed
 # (tests/board_apis.py).

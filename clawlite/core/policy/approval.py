@@ -183,6 +183,21 @@ def question(approval, now_ms: int, by="/show") -> str:
     from clawlite.core.base.printable import escape_line, escape_name, join_lines
     from clawlite.core.base.render import call_text
 
+    why = reason(approval)
+    if approval.asker:  # a stranger may have chosen this name
+        why += "; %s asked for it" % escape_name(approval.asker)
+    return join_lines(
+        (
+            "Approve %s?" % call_text(approval.tool.name, approval.arguments, by),
+            "  " + escape_line(why),
+            "  (%d s, then %s)"
+            % (left_s(approval, now_ms), "allowed" if approval.allow else "denied"),
+        )
+    )
+
+
+def reason(approval) -> str:
+    """Return why *approval* is asked for."""
     rule = approval.rule
     if rule:
         why = "rule %s asks first%s" % (
@@ -197,16 +212,7 @@ def question(approval, now_ms: int, by="/show") -> str:
         why = "this agent is supervised and the tool has side effects"
     if approval.seen and why != approval.seen[_FORESEEN]:
         why += "; " + approval.seen[_FORESEEN]
-    if approval.asker:  # a stranger may have chosen this name
-        why += "; %s asked for it" % escape_name(approval.asker)
-    return join_lines(
-        (
-            "Approve %s?" % call_text(approval.tool.name, approval.arguments, by),
-            "  " + escape_line(why),
-            "  (%d s, then %s)"
-            % (left_s(approval, now_ms), "allowed" if approval.allow else "denied"),
-        )
-    )
+    return why
 
 
 def _key(task) -> str:

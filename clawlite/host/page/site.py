@@ -8,7 +8,6 @@ GET  /static/NAME     files of the package, which say nothing of anybody
 """
 
 import asyncio
-import html
 from importlib import resources
 from urllib.parse import parse_qs
 
@@ -29,7 +28,6 @@ _LOGIN = """\
 </form>
 <p>Whoever runs the agent makes a token: <code>clawlite people add NAME --role user</code></p>
 """
-_LOGOUT = '<form method="post" action="/logout"><button>Log out</button></form>\n'
 
 
 class Site:
@@ -169,17 +167,7 @@ class Site:
         boards = find_boards(self._people.root) if GATEWAY in login.places else []
         if is_json:
             return web.json_response({"person": login.name, "agents": rows, "boards": boards})
-        items = "".join(
-            f"<li><strong>{html.escape(row['agent'])}</strong> "
-            f"{'online' if row['online'] else 'offline'}, you are {row['role']}"
-            for row in rows
-        )
-        items += "".join(
-            f"<li><strong>{html.escape(row['board'])}</strong> a board with "
-            f"{html.escape(row['agent'])}, last seen {row['seen']}"
-            for row in boards
-        )
-        return _page(f"Hello {html.escape(login.name)}", f"<ul>{items}</ul>\n{_LOGOUT}")
+        return web.Response(body=self._files["index.html"], content_type="text/html")
 
     async def _file(self, request):
         from aiohttp import web
@@ -246,6 +234,7 @@ def _page(title: str, inside: str, status: int = 200):
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f"<title>{title} - clawlite</title>\n"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<link rel="icon" href="/static/icon.svg">\n'
         '<link rel="stylesheet" href="/static/page.css">\n</head>\n'
         f"<body>\n<main>\n<h1>{title}</h1>\n{inside}</main>\n</body>\n</html>\n"
     )

@@ -49,7 +49,7 @@ class Parts:
     )
     memories = lasting = channels = hears_done = None
     keep_bytes, is_behind, is_recorded, conditions = 0, False, True, ()
-    telemetry = console = people = remote = swarm = stop_gate = None
+    telemetry = console = people = remote = swarm = stop_gate = watch_log = None
 
     def __init__(
         self, image, folder: str, operator: bool, wake: int, line, session, answers, memory, adopts

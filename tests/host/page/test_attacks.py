@@ -62,7 +62,7 @@ def test_every_answer_says_that_it_may_not_be_framed_sniffed_or_kept(page, green
         assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy, path
         assert "unsafe" not in policy and "*" not in policy
         assert said["X-Frame-Options"] == "DENY" and said["X-Content-Type-Options"] == "nosniff"
-        assert said["Cache-Control"] == "no-store" and said["Referrer-Policy"] == "no-referrer"
+        assert said["Cache-Control"] == "no-store" and said["Referrer-Policy"] == "same-origin"
         assert "Access-Control-Allow-Origin" not in said
 
 

@@ -1,100 +1,19 @@
 """Several operators of one agent at once, each on a line of their own with the rights of a role."""
 
 import json
-import os
-import select
-import socket
 
 import pytest
 from agents import INITIALIZE
+from operator_lines import House, request_id
 
-from clawlite.core.line.frame import Framer
 from clawlite.core.policy.access import ADMIN, USER, VIEWER
-from clawlite.linux.files.files import open_image
-from clawlite.linux.io.stdio import MAX_LINE, Wire, now_ms
-from clawlite.linux.runtime.optional_parts import prepare
-from clawlite.linux.runtime.shell import Shell
-from clawlite.linux.tasks.operator_line import FRESH_MS, OperatorLine
-from clawlite.linux.tasks.operator_line import Person as Somebody
-
-STEPS = 500  # of the loop, at most, until an answer is there
+from clawlite.linux.io.stdio import now_ms
+from clawlite.linux.tasks.operator_line import FRESH_MS
 
 
-class House:
-    """An agent in this process, and the lines of its operators."""
-
-    def __init__(self, image, state, monkeypatch):
-        monkeypatch.setenv("CLAWLITE_STATE", str(state))
-        self.stdin, self.stdout = os.pipe(), os.pipe()
-        line = Wire(self.stdin[0], self.stdout[1]), Framer(MAX_LINE, True)
-        self.shell = Shell(
-            open_image(str(image), prepare), os.path.dirname(image), True, None, line
-        )
-        self.shell.start()
-        self.ended = []
-
-    def join(self, role: int, actor: str, login_ms: int = None) -> "Person":
-        return Person(self, Somebody(actor, role, login_ms))
-
-    def close(self):
-        self.shell.leave()
-        for fd in (*self.stdin, *self.stdout):
-            os.close(fd)
-
-
-class Person:
-    """One operator at the far end of a socket."""
-
-    def __init__(self, house, person: Somebody):
-        self.house, (self.near, self.far) = house, socket.socketpair()
-        fd = self.far.fileno()
-        self.line = OperatorLine(house.shell, fd, fd, person, self._end)
-        house.shell.add_part(self.line)
-        self.number, self.rest, self.got = 0, b"", []
-
-    def _end(self, line):
-        self.house.ended.append(line)
-        self.far.close()
-
-    def send(self, method: str, **params) -> int:
-        """Send a request; return its id."""
-        self.number += 1
-        message = {"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}
-        self.near.sendall(json.dumps(message).encode() + b"\n")
-        return self.number
-
-    def read(self):
-        """Take what has come, without waiting."""
-        while select.select([self.near], [], [], 0)[0]:
-            data = self.near.recv(65536)
-            if not data:
-                break
-            *lines, self.rest = (self.rest + data).split(b"\n")
-            self.got += [json.loads(line.lstrip(b"\x1e")) for line in lines if line]
-
-    def answer(self, id: int) -> dict:
-        """Let the loop go on until the answer to *id* is there; return it."""
-        for _ in range(STEPS):
-            self.read()
-            for message in self.got:
-                if message.get("id") == id:
-                    return message
-            self.house.shell.step()
-        raise AssertionError(f"no answer to {id}: {self.got}")
-
-    def ask(self, method: str, **params) -> dict:
-        return self.answer(self.send(method, **params))
-
-    def call(self, number: int, name: str, **arguments) -> int:
-        context = {
-            "request_id": request_id(number),
-            "identity": self.house.shell.image.agent.identity,
-        }
-        return self.send("claw.tool.call", name=name, arguments=arguments, context=context)
-
-
-def request_id(number: int) -> str:
-    return "00000000-0000-4000-8000-%012x" % number
+def states_told(person) -> set:
+    person.read()
+    return {one.get("params", {}).get("state") for one in person.got}
 
 
 @pytest.fixture
@@ -144,15 +63,9 @@ def test_an_operator_who_goes_leaves_the_others_and_their_call_in_peace(house):
     for one in (admin, user):
         one.ask("claw.initialize", **INITIALIZE)
     user.call(1, "water", seconds=1)
-    for _ in range(STEPS):
-        if house.shell.agent.waiting:
-            break
-        house.shell.step()
+    house.until(lambda: house.shell.agent.waiting)
     user.near.close()
-    for _ in range(STEPS):
-        if house.ended:
-            break
-        house.shell.step()
+    house.until(lambda: house.ended)
     assert house.ended == [user.line] and user.line not in house.shell.parts
     denied = admin.ask("claw.tool.deny", request_id=request_id(1))
     assert denied["result"] == {"acknowledged": True}
@@ -188,21 +101,14 @@ def test_tasks_belong_to_who_gave_them(house):
     for one in (ada, bea):
         assert [task["task_id"] for task in one.ask("claw.task.list")["result"]["tasks"]] == ["t"]
         assert one.ask("claw.task.subscribe", task_id="t")["result"]["subscribed"]
-    for _ in range(STEPS):
-        if house.shell.agent.waiting:
-            break
-        house.shell.step()
+    house.until(lambda: house.shell.agent.waiting)
     # a user's word approves nothing, neither their own nor that of somebody else
     approve = {"role": "user", "content": "approve"}
     for one, more in ((bea, {}), (cyn, {}), (bea, {"is_answer": True})):
         assert "error" in one.ask("claw.task.create", task_id="t", message=approve, **more)
     assert house.shell.agent.waiting
     ada.ask("claw.task.create", task_id="t", message=approve)
-    for _ in range(STEPS):
-        bea.read()
-        if any(one.get("params", {}).get("state") == "completed" for one in bea.got):
-            break
-        house.shell.step()
+    house.until(lambda: "completed" in states_told(bea))
     for one in (ada, bea, cyn):
         one.read()
         states = {m["params"]["state"] for m in one.got if m.get("method") == "claw.task.updated"}
@@ -217,13 +123,7 @@ def test_the_last_who_watches_a_task_hears_of_its_end_when_another_cancels_it(ho
     for one in (ada, bea):
         one.ask("claw.task.subscribe", task_id="t")
     assert ada.ask("claw.task.cancel", task_id="t")["result"]["state"] == "canceled"
-    for _ in range(STEPS):
-        bea.read()
-        if any(one.get("params", {}).get("state") == "canceled" for one in bea.got):
-            break
-        house.shell.step()
-    else:
-        raise AssertionError(bea.got)
+    house.until(lambda: "canceled" in states_told(bea))
     ada.read()
     assert not any(one.get("params", {}).get("state") == "canceled" for one in ada.got)
 

@@ -1,0 +1,73 @@
+// Elements are made here, and all that somebody wrote becomes text: nothing is parsed as HTML.
+
+/** Return an element. "on..." among the properties are listeners; children are elements or texts. */
+export function h(tag, properties = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (name === "class") made.className = value;
+    else if (value === true) made.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined)
+      made.setAttribute(name, String(value));
+  }
+  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+/** Return an element of SVG. */
+export function svg(tag, properties = {}, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(properties)) made.setAttribute(name, String(value));
+  made.append(...children);
+  return made;
+}
+
+/** Put *children* in the place of all that *element* holds. */
+export function fill(element, ...children) {
+  element.replaceChildren(...children.flat().filter((child) => child !== null));
+  return element;
+}
+
+/** Return a tag: a word with a colour, "", "wait" or "off". */
+export const tag = (word, kind = "") => h("span", { class: ("tag " + kind).trim() }, word);
+
+/** Return the arguments of a call, one a line, whole. */
+export function list_arguments(values) {
+  const rows = Object.entries(values || {}).flatMap(([name, value]) => [
+    h("span", { class: "soft" }, name),
+    h("span", {}, typeof value === "string" ? value : JSON.stringify(value)),
+  ]);
+  return h("div", { class: "args mono" }, ...rows);
+}
+
+/** Return "40 s ago" for *seconds*. */
+export function age_of(seconds) {
+  if (seconds === null || seconds === undefined) return "";
+  const steps = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+  const [unit, size] = steps.find(([, size]) => seconds >= size) || ["s", 1];
+  return `${Math.max(0, Math.floor(seconds / size))} ${unit} ago`;
+}
+
+/** Return a time element: "40 s ago", with the full time in its title. */
+export function when(iso) {
+  if (!iso) return h("span", {}, "");
+  const at = new Date(iso);
+  const text = age_of((Date.now() - at.getTime()) / 1000);
+  return h("time", { datetime: iso, title: at.toLocaleString() }, text);
+}
+
+/** Return a line of values, [[seconds, number], ...], as a small picture with *words* for it. */
+export function sparkline(samples, words, mark = null) {
+  const width = 300, height = 44, edge = 4;
+  const times = samples.map(([time]) => time), values = samples.map(([, value]) => value);
+  const all = mark === null ? values : [...values, mark];
+  const low = Math.min(...all), high = Math.max(...all), span = high - low || 1;
+  const first = times[0], length = times[times.length - 1] - first || 1;
+  const y = (value) => height - edge - ((value - low) / span) * (height - 2 * edge);
+  const points = samples.map(([time, value]) => `${(((time - first) / length) * width).toFixed(1)},${y(value).toFixed(1)}`);
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": words, preserveAspectRatio: "none" },
+    svg("polyline", { class: "curve", points: points.join(" ") }));
+  if (mark !== null)
+    picture.append(svg("line", { class: "mark", x1: 0, x2: width, y1: y(mark), y2: y(mark) }));
+  return picture;
+}

@@ -1,0 +1,56 @@
+// What runs by itself: next and last runs, why not, on and off.
+
+import { empty, problem } from "./app.js";
+import { fill, h, tag, when } from "./dom.js";
+import { T } from "./text.js";
+
+export function open(app) {
+  const list = h("div", { class: "wide stack" });
+  let timer = 0;
+
+  async function learn() {
+    const agent = app.agent;
+    if (agent && agent.is_online) {
+      try {
+        const said = await agent.try_ask("claw.rule.list");
+        fill(list, said && said.rules.length ? said.rules.map((rule) => card(agent, rule)) : [empty(T.no_rules, T.no_rules_next)]);
+      } catch (error) {
+        fill(list, problem(error));
+      }
+    }
+    timer = setTimeout(learn, 10000);
+  }
+
+  function card(agent, rule) {
+    const state = rule.waits ? tag(T.asks_now, "wait") : rule.is_on ? tag(T.is_on) : tag(T.is_off, "off");
+    const more = h("div", { class: "mono" });
+    const buttons = [h("button", { onclick: why }, T.why)];
+    if (agent.is_admin) buttons.push(h("button", { onclick: turn }, rule.is_on ? T.switch_off : T.switch_on));
+
+    async function why() {
+      const said = await agent.ask("claw.rule.why", { name: rule.name });
+      fill(more, said.lines.map((line) => h("p", {}, line)));
+    }
+
+    async function turn() {
+      try {
+        await agent.ask("claw.rule.switch", { name: rule.name, is_on: !rule.is_on });
+        clearTimeout(timer);
+        await learn();
+      } catch (error) {
+        fill(more, problem(error));
+      }
+    }
+
+    const last = rule.last ? [T.last, " ", when(rule.last.at), " ", rule.last.status] : [T.last, " ", T.never];
+    return h("section", { class: "card", "aria-label": rule.name },
+      h("div", { class: "row" }, h("h2", {}, rule.name), state),
+      h("p", {}, `${rule.begins}: `, h("span", { class: "mono" }, rule.call)),
+      h("p", { class: "soft" }, rule.next ? T.next(new Date(rule.next).toLocaleString()) + " \u00b7 " : "", ...last),
+      h("div", { class: "row" }, ...buttons), more);
+  }
+
+  fill(app.main, app.head(), list);
+  learn();
+  return { draw: () => {}, close: () => clearTimeout(timer) };
+}

@@ -1,0 +1,200 @@
+"""What operators watch and answer beside their own requests: the approvals that wait, and the log
+as it is written.  These methods are clawlite's own; docs/methods.md.
+
+1. An admin sees and answers every approval, whoever asked for it; the first answer counts.
+2. An admin sees the whole log.  Others see the calls of their own tasks.
+3. What is told has no secrets, as the log has none.
+"""
+
+from clawlite.core.base.effect import SEND
+from clawlite.core.base.errors import InvalidParams
+from clawlite.core.policy.access import ADMIN
+from clawlite.core.protocol.rpc import field, notification
+from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.io.stdio import Part, now_ms
+
+ROWS = """
+approval.subscribe ready  -  -  -
+approval.answer    ready  -  -  -  number is_approved reason?
+log.subscribe      ready  -  -  -
+"""
+_UPDATED, _EVENT = "claw.approval.updated", "claw.log.event"
+
+
+class WatchGroup(Part):
+    """A group of ``group_session.GroupSession``, and what it watches.
+
+    parts  ``assemble.Parts``
+    """
+
+    capability, rows = "", ROWS
+
+    def __init__(self, parts):
+        self._parts, self.agent, self._guard = parts, parts.agent, parts.guard
+        self._asked: list = []  # Watchers that hear of approvals
+        self._logged: list = []  # those that hear of the log
+        self._known: dict = {}  # id of an approval that waits -> (it, the number of its task)
+        self._own = Watcher(self, None, lambda message: parts.agent.effects.append((SEND, message)))
+
+    def of(self, person, send):
+        """Return this group for a line of *person*."""
+        return Watcher(self, person, send)
+
+    def begin(self, method: str, params: dict) -> dict:
+        """Return the result of a request of who is on stdin.  Raises ``ClawError``."""
+        return self._own.begin(method, params)
+
+    def has(self, number: int) -> bool:
+        """No turn begins here."""
+        return False
+
+    def notified(self, message: dict):
+        """None of these methods is a notification."""
+
+    def update(self):
+        """Tell of approvals that have come and gone since the last look."""
+        if not self._asked or not self._known and not self.agent.waiting:
+            return
+        known, self._known = self._known, {}
+        for task in self.agent.waiting:
+            if task.approval.form:
+                continue
+            if known.pop(id(task.approval), None) is None:
+                self._tell_asked(self.describe(task))
+            self._known[id(task.approval)] = task.approval, task.number
+        for approval, number in known.values():
+            told = {"number": number, "state": approval.how or "ended", "tool": approval.tool.name}
+            if approval.by:
+                told["by"] = approval.by
+            self._tell_asked(told)
+
+    def _tell_asked(self, told: dict):
+        for watcher in self._asked:
+            watcher.tell(_UPDATED, told)
+
+    def add_asked(self, watcher) -> list:
+        """Let *watcher* hear of approvals from now on; return those that wait."""
+        self.update()
+        if not self._asked:  # what came before was told to nobody
+            self._known = {id(task.approval): (task.approval, task.number) for task in self._open()}
+        if watcher not in self._asked:
+            self._asked.append(watcher)
+        return [self.describe(task) for task in self._open()]
+
+    def add_logged(self, watcher):
+        """Let *watcher* hear of the log from now on."""
+        if watcher not in self._logged:
+            self._logged.append(watcher)
+        self._parts.watch_log = self._write
+
+    def remove(self, watcher):
+        """Tell *watcher* nothing more."""
+        for watchers in (self._asked, self._logged):
+            if watcher in watchers:
+                watchers.remove(watcher)
+        if not self._logged:
+            self._parts.watch_log = None
+
+    def _open(self) -> list:
+        return [task for task in self.agent.waiting if not task.approval.form]
+
+    def find(self, number: int):
+        """Return the task *number* that waits for yes or no, or None."""
+        return next((task for task in self._open() if task.number == number), None)
+
+    def describe(self, task) -> dict:
+        """Return what a person is shown of an approval, without secrets."""
+        from clawlite.core.policy.approval import reason
+
+        approval = task.approval
+        told = {
+            "number": task.number,
+            "state": "waiting",
+            "tool": approval.tool.name,
+            "arguments": approval.arguments,
+            "asker": approval.asker,
+            "why": reason(approval),
+            "allow": approval.allow,
+            "timeout_ms": approval.timeout_s * 1000,
+            "left_ms": max(0, approval.due_ms - now_ms()),
+        }
+        return self._without_secrets(told)
+
+    def _without_secrets(self, told: dict) -> dict:
+        return told if self._guard is None else loads(self._guard.text(dumps(told)))
+
+    def _write(self, event: dict):
+        """An event is written to the log."""
+        told = None
+        for watcher in self._logged:
+            if not watcher.may_see(event):
+                continue
+            if told is None:
+                told = self._without_secrets({**event, **self._explain(event)})
+            watcher.tell(_EVENT, told)
+
+    def _explain(self, event: dict) -> dict:
+        """Return {"why": lines} for a call: the rules in their order, and what decided."""
+        if event["event"] != "tool.call" or "status" not in event:
+            return {}
+        from clawlite.core.policy.trace import trace_text
+
+        try:
+            return {"why": trace_text(self.agent.image, event).split("\n")[1:]}
+        except (KeyError, TypeError, ValueError):  # an event of a tool that is not there
+            return {}
+
+
+class Watcher:
+    """The group of one line.
+
+    person  ``operator_line.Person``, None: who is on stdin
+    send    function(message)
+    """
+
+    capability, rows = "", ROWS
+
+    def __init__(self, group: WatchGroup, person, send):
+        self._group, self._person, self._send = group, person, send
+
+    def begin(self, method: str, params: dict) -> dict:
+        """Return the result of a request.  Raises ``ClawError``."""
+        if method == "claw.approval.subscribe":
+            return {"approvals": self._group.add_asked(self)}
+        if method == "claw.log.subscribe":
+            self._group.add_logged(self)
+            return {"subscribed": True}
+        return self._answer(params)
+
+    def _answer(self, params: dict) -> dict:
+        number, reason = field(params, "number", int, ""), field(params, "reason", str, "", False)
+        is_approved = params.get("is_approved")
+        if not isinstance(is_approved, bool):
+            raise InvalidParams("is_approved: expected true or false")
+        task = self._group.find(number)
+        if task is None:
+            return {"acknowledged": False}
+        by = self._person.name if self._person else "operator"
+        self._group.agent.answer(task, is_approved, reason or by + " said no", now_ms(), by)
+        return {"acknowledged": True}
+
+    def may_see(self, event: dict) -> bool:
+        """Return whether the person sees *event* of the log."""
+        if self._person is None or self._person.role == ADMIN:
+            return True
+        own = self._person.caller, "tasks/" + self._person.caller
+        return event["event"] == "tool.call" and event.get("caller") in own
+
+    def tell(self, method: str, params: dict):
+        self._send(notification(method, params))
+
+    def has(self, number: int) -> bool:
+        """No turn begins here."""
+        return False
+
+    def notified(self, message: dict):
+        """None of these methods is a notification."""
+
+    def close(self):
+        """The line has ended."""
+        self._group.remove(self)

@@ -1,0 +1,109 @@
+"""What operators see beside their own requests: approvals of others, and the log."""
+
+import pytest
+from agents import INITIALIZE, make_greenhouse
+from operator_lines import House
+
+from clawlite.core.policy.access import ADMIN, USER, VIEWER
+from clawlite.linux.tasks.watch_group import WatchGroup
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory):
+    return make_greenhouse(tmp_path_factory.mktemp("projects") / "g")
+
+
+@pytest.fixture
+def house(image, tmp_path, monkeypatch):
+    house = House(image, tmp_path / "state", monkeypatch)
+    house.shell.serve(house.shell.add_part(WatchGroup(house.shell)))
+    yield house
+    house.close()
+
+
+def joined(house, role: int, name: str):
+    person = house.join(role, name)
+    assert "result" in person.ask("claw.initialize", **INITIALIZE)
+    return person
+
+
+def told(person, method: str) -> list:
+    person.read()
+    return [one["params"] for one in person.got if one.get("method") == method]
+
+
+def test_an_admin_sees_and_answers_what_another_person_asked_for(house):
+    ada, bea = joined(house, ADMIN, "ada"), joined(house, USER, "bea")
+    assert ada.ask("claw.approval.subscribe")["result"] == {"approvals": []}
+    number = bea.call(1, "water", seconds=5)
+    house.until(lambda: told(ada, "claw.approval.updated"))
+    (one,) = told(ada, "claw.approval.updated")
+    assert (
+        one["state"] == "waiting" and one["tool"] == "water" and one["arguments"] == {"seconds": 5}
+    )
+    assert "asks first" in one["why"] and 0 < one["left_ms"] <= one["timeout_ms"]
+    late = joined(house, ADMIN, "eve").ask("claw.approval.subscribe")["result"]["approvals"]
+    assert [each["number"] for each in late] == [one["number"]]
+    answer = {"number": one["number"], "is_approved": False, "reason": "not today"}
+    assert ada.ask("claw.approval.answer", **answer)["result"] == {"acknowledged": True}
+    assert ada.ask("claw.approval.answer", **answer)["result"] == {"acknowledged": False}
+    house.until(lambda: len(told(ada, "claw.approval.updated")) == 2)
+    ended = told(ada, "claw.approval.updated")[1]
+    assert (ended["state"], ended["by"], ended["number"]) == ("denied", "ada", one["number"])
+    error = bea.answer(number)["error"]
+    assert error["code"] == -32013 and "not today" in error["message"]
+
+
+def test_who_is_no_admin_neither_sees_nor_answers(house):
+    for role, name in ((USER, "bea"), (VIEWER, "vic")):
+        person = joined(house, role, name)
+        for method, params in (
+            ("claw.approval.subscribe", {}),
+            ("claw.approval.answer", {"number": 1, "is_approved": True}),
+        ):
+            assert person.ask(method, **params)["error"]["code"] == -32011, (name, method)
+
+
+@pytest.mark.parametrize(
+    "params, wanted",
+    [
+        ({}, "number"),
+        ({"number": "1", "is_approved": True}, "number"),
+        ({"number": 1}, "is_approved"),
+        ({"number": 1, "is_approved": "yes"}, "is_approved"),
+        ({"number": 1, "is_approved": True, "reason": 5}, "reason"),
+    ],
+)
+def test_an_answer_of_another_shape_is_refused(house, params, wanted):
+    error = joined(house, ADMIN, "ada").ask("claw.approval.answer", **params)["error"]
+    assert error["code"] == -32602 and wanted in error["message"]
+
+
+def test_the_log_is_told_to_each_as_their_role_permits(house):
+    ada, bea, cat = (
+        joined(house, ADMIN, "ada"),
+        joined(house, USER, "bea"),
+        joined(house, USER, "cat"),
+    )
+    for one in (ada, bea, cat):
+        assert one.ask("claw.log.subscribe")["result"] == {"subscribed": True}
+    assert "result" in bea.answer(bea.call(1, "read-soil"))
+    house.until(lambda: told(ada, "claw.log.event"))
+    (mine,) = told(bea, "claw.log.event")
+    assert mine["tool"] == "read-soil" and mine["status"] == "ok" and "timestamp" in mine
+    assert mine["caller"] == "operator/bea" and any(line.strip()[:1] == "*" for line in mine["why"])
+    assert mine in told(ada, "claw.log.event") and told(cat, "claw.log.event") == []
+    ada.near.close()
+    house.until(lambda: len(house.ended) == 1)
+    assert "result" in cat.answer(cat.call(2, "read-soil"))
+    assert len(told(bea, "claw.log.event")) == 1
+
+
+def test_nobody_who_left_is_told(house):
+    ada = joined(house, ADMIN, "ada")
+    ada.ask("claw.log.subscribe")
+    ada.ask("claw.approval.subscribe")
+    assert house.shell.watch_log
+    ada.near.close()
+    house.until(lambda: house.ended)
+    assert house.shell.watch_log is None
