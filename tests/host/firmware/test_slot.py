@@ -72,6 +72,8 @@ DOORS = {
     ("confirm", "reflex"): "the same",
     ("rules", "reflex"): "parts.py adds it",
     ("samplehours", "reflex"): "the same",
+    ("judging", "reflex"): "the same",
+    ("ruling", "reflex"): "the same",
 }
 
 
