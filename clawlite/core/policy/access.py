@@ -57,7 +57,7 @@ class Verdict:
 
 # positions in ``processing``, as an image has it
 _LENGTH, _PER_MINUTE, _BURST, TYPING, RECEIPTS, THREADS = range(6)
-_END_S = 1  # position in a pending pairing: (actor, epoch seconds when its code expires)
+_WHO, _END_S = 0, 1  # positions in a pending pairing: (actor, epoch seconds when it expires)
 
 
 class Access:
@@ -130,7 +130,7 @@ class Access:
             return Verdict(None, "stranger")
         self._forget(now_s)
         for code in self._pending:
-            if self._pending[code][0] == actor:
+            if self._pending[code][_WHO] == actor:
                 # the code is sent once: further messages get no answer
                 return Verdict(None, "pairing")
         if len(self._pending) >= self._most or len(self.paired) >= MAX_PAIRED:
@@ -166,8 +166,8 @@ class Access:
         found = self._pending.pop(code.upper(), None)
         if found is None:
             return None
-        self.paired[found[0]] = None
-        return found[0]
+        self.paired[found[_WHO]] = None
+        return found[_WHO]
 
     def waiting(self, now_s: int) -> int:
         """Return how many people wait to be paired."""
