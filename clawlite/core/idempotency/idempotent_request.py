@@ -239,7 +239,7 @@ class Idempotency:
                     self.most,
                     self._held_used,
                     self._size - self._size // 4,
-                    1000 * min(due) - self.now_ms if due else KEPT_MS,
+                    min(1000 * min(due) - self.now_ms, KEPT_MS) if due else KEPT_MS,
                 )
 
     def _is_full(self) -> bool:
