@@ -202,6 +202,12 @@ _BOT = """  channels:
         auth: { secret_ref: BOT_TOKEN }
         access_control: { mode: allowlist, allowed_ids: ["1"] }
 """
+_ONE_WIRE = '  tools: ["claw://registry/clawlite/one-wire-read@1.0.0"]\n'
+_BUS = (
+    '[[buses]]\nname = "b"\nkind = "one-wire"\npin = 4\ndevices = ["28-0316a279d1ff"]\n'
+    'simulated = [{ device = "ds18b20" }]\n'
+)
+_READS_BUS = '[[rule]]\nwhen = "qwertz"\ncall = "one-wire-read"\narguments = { bus = "b" }\n'
 _BOARD_INFO = '  tools: ["claw://registry/clawlite/board-info@1.0.0"]\n'
 
 
@@ -258,6 +264,11 @@ def references(folder: Path) -> dict:
                 "pins",
                 claw + _BOARD_INFO + _ALLOW % ("allow", ""),
                 dict(_REFLEX, reflex_toml='[[rule]]\nwhen = "qwertz"\ncall = "board-info"\n'),
+            ),
+            (
+                "buses",
+                claw + _ONE_WIRE + _ALLOW % ("allow", ""),
+                dict(clawlite_toml=_REFLEX["clawlite_toml"] + _BUS, reflex_toml=_READS_BUS),
             ),
             ("guard", claw + _BLOCKS % "input_validation: { max_size_bytes: 4000 }", _CALLS),
             ("leaks", claw + _BLOCKS % "secret_scanning: { enabled: true }", _CALLS),
