@@ -352,7 +352,7 @@ class Agent:
         by  who answers, for the log and for the others who were asked
         """
         if by:
-            task.approval.by = by
+            task.approval.note_answer("", by)
         self._person_said(task, "approved" if approved else "denied", reason, now_ms)
 
     def _person_said(self, task, how: str, reason: str, now_ms: int):

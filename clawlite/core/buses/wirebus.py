@@ -2,11 +2,11 @@
 
     freezer.scan()                              the declared devices that are there
     mc = yield from freezer.temperature_mc()    thousandths of a degree Celsius; the conversion
-                                                takes up to 750 ms, during which the agent goes on
+                                                takes up to 800 ms, during which the agent goes on
 
 A device is named as Linux names it: its family and its number in hexadecimal, "28-0316a279d1ff".
 
-A *port* has ``present() -> [name, ...]``, ``begin() -> ms`` until a conversion is done, and
+A *port* has ``present() -> [name, ...]``, ``start() -> ms`` until a conversion is done, and
 ``millidegrees(name) -> int``, and ``aside``, as every port has it: None, or, where a transfer may
 block, a generator function(function, outcome) that lets it run beside the loop.
 ``WirePort`` is the port where this program moves the bits itself; below it is a *wire*, with
@@ -19,7 +19,9 @@ from clawlite.core.buses.busfaults import failure
 from clawlite.core.buses.bustable import BUS_DEVICES, BUS_NAME, ONE_WIRE
 
 _CONVERT, _READ, _SKIP = 0x44, 0xBE, 0xCC
-_CONVERSION_MS, _POWER_ON_MC, _SCRATCHPAD = 750, 85000, 9
+_POWER_ON_MC, _SCRATCHPAD = 85000, 9
+# 12 bits take up to 750 ms, and the wait counts from a moment before the command was sent
+_CONVERSION_MS = 800
 # positions in the scratchpad, which has its check at the end
 _LOW = const(0)
 _HIGH = const(1)
@@ -49,9 +51,9 @@ class OneWireBus:
         device  a declared one; None: the only one
         Raises ``SandboxDenied``, ``ClawError``: it is not there, or what it sent is damaged.
         """
-        device = self.check(device)
+        device = self._find(device)
         try:
-            wait_ms = self.port.begin()
+            wait_ms = self.port.start()
             if wait_ms:
                 yield wait_ms
             if self.port.aside is None:
@@ -63,7 +65,7 @@ class OneWireBus:
         except OSError as e:
             raise failure(self._row, e, device)
 
-    def check(self, device) -> str:
+    def _find(self, device) -> str:
         """Return *device*, or the only declared one.  Raises ``SandboxDenied``."""
         row = self._row
         if device is None and len(row[BUS_DEVICES]) == 1:
@@ -89,7 +91,7 @@ class WirePort:
     def present(self) -> list:
         return [name_of(rom) for rom in self.wire.search() if crc8(rom[:-1]) == rom[-1]]
 
-    def begin(self) -> int:
+    def start(self) -> int:
         """Let all thermometers measure."""
         if self.wire.reset():
             self.wire.command(_SKIP)

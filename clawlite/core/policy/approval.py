@@ -50,6 +50,13 @@ class Approval:
         self.allow = bool(rule and rule[RULE_ALLOWS])
         self.since_ms = self.due_ms = 0
 
+    def keep_for(self, timeout_s: int):
+        """Whoever asks keeps it on record, and nobody's silence allows it."""
+        self.is_kept, self.allow, self.timeout_s = True, False, timeout_s
+
+    def note_answer(self, how: str, by: str):
+        self.how, self.by = how or self.how, by or self.by
+
 
 def wait(agent, task, approval, now_ms: int):
     """Let *task* wait for a person.  The key of a call without a request_id is its task's number,
@@ -121,7 +128,7 @@ def restarted(agent, records, says: bool):
 def ended(approval, how: str, reason: str) -> tuple:
     """Return (the log event, the error of a call that must not run, or None)."""
     error = None
-    approval.how = how
+    approval.note_answer(how, "")
     if approval.form:
         return approval.form.event(event(approval, how)), None
     if how == "denied":

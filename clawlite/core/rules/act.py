@@ -201,10 +201,8 @@ class Act:
     def _ask(self, effect: tuple):
         approval = effect[APPROVAL]
         approval.asker = "rule/" + self._run.name
-        approval.allow = False
-        approval.is_kept = True
-        if self._left_s is not None:
-            approval.timeout_s, self._left_s = self._left_s, None
+        left_s, self._left_s = self._left_s, None
+        approval.keep_for(approval.timeout_s if left_s is None else left_s)
         self._suspend(self._run, approval)
         yield effect
         self._approved = _asked_by(approval)

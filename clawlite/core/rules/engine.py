@@ -72,7 +72,7 @@ class Run:
 
 
 class Reading:
-    """What is known of one reading."""
+    """What is known of one reading.  What is set by its own methods alone costs a board no name."""
 
     value = None
     at_ms = None  # when it had that value
@@ -83,11 +83,22 @@ class Reading:
         self.record, self.due_ms = record, due_ms
         self.name = record[table.NAME]
 
+    def begin(self):
+        """It is being measured."""
+        self.is_under_way = True
+
+    def end(self, value, up_ms: int):
+        """It was measured; *value*: None where that failed."""
+        self.is_under_way, self.was_tried = False, True
+        self.keep(value, self.at_ms if value is None else up_ms)
+
+    def keep(self, value, at_ms):
+        self.value, self.at_ms = value, at_ms
+
 
 class Rule:
     """What is known of one rule besides its ``state``."""
 
-    is_timed = False  # it has a schedule
     next_s = None  # of its schedules
     due_ms = None  # of its period
     since_ms = None  # since when its threshold is passed, or its pin has a new level
@@ -100,6 +111,34 @@ class Rule:
         self.record, self.name = record, record[table.NAME]
         self.trigger = record[table.TRIGGER]
         self.kind = self.trigger[table.KIND]
+        self.is_timed = self.kind == table.AT or self.kind == table.ON_SUN  # it has a schedule
+
+    def see_level(self, level: int, up_ms: int):
+        """Its pin has another level, which may last."""
+        self.new_level, self.since_ms = level, up_ms
+
+    def take_level(self, level: int):
+        """Its pin has this level for certain."""
+        self.level = self.new_level = level
+
+    def note_own(self):
+        """Its trigger came while it ran."""
+        self.is_own = True
+
+    def end_run(self) -> int:
+        """A run has ended; return how many in a row whose trigger came in the run before."""
+        self.own_runs, self.is_own = (self.own_runs + 1 if self.is_own else 0), False
+        return self.own_runs
+
+    def leave_out(self, why: str) -> bool:
+        """It does not run; return whether the reason is a new one, whatever value it found."""
+        is_new = self.why.partition(": ")[0] != why.partition(": ")[0]
+        self.why = why
+        return is_new
+
+    def rest(self):
+        """It was put at rest: runs before count no more."""
+        self.own_runs = 0
 
 
 class Engine:
@@ -129,7 +168,6 @@ class Engine:
         seen_s = state.get("wall_s", 0)
         self.is_set = times.wall_s >= _FLOOR_S and times.wall_s >= seen_s - _BEHIND_S
         for rule in self.rules:
-            rule.is_timed = rule.kind == table.AT or rule.kind == table.ON_SUN
             if rule.kind == table.EVERY:
                 rule.due_ms = times.up_ms + self._rest_ms(rule, times)
 
@@ -153,14 +191,14 @@ class Engine:
         """Take the last value of a reading that an earlier process has kept."""
         for reading in self.readings:
             if reading.name == name and reading.at_ms is None:
-                reading.value, reading.at_ms = value, times.up_ms - age_ms
+                reading.keep(value, times.up_ms - age_ms)
 
     def next_reading(self, times):
         """Return the number of a reading that is due, which is under way from now on, or None."""
         for number in range(len(self.readings)):
             reading = self.readings[number]
             if not reading.is_under_way and times.up_ms >= reading.due_ms:
-                reading.is_under_way = True
+                reading.begin()
                 reading.due_ms += reading.record[table.EVERY_MS]
                 if reading.due_ms <= times.up_ms:  # no sample is made up
                     reading.due_ms = times.up_ms + reading.record[table.EVERY_MS]
@@ -170,10 +208,7 @@ class Engine:
     def sample(self, number: int, value, times):
         """Take the value of reading *number*; None: it has failed, or has no such field."""
         reading = self.readings[number]
-        reading.is_under_way, reading.was_tried = False, True
-        reading.value = value
-        if value is not None:
-            reading.at_ms = times.up_ms
+        reading.end(value, times.up_ms)
         for rule in self.rules:
             if rule.kind == table.ON_READING and rule.trigger[table.WHAT] == reading.name:
                 self._compare(rule, value, times)
@@ -217,16 +252,16 @@ class Engine:
     def _settle(self, rule, level: int, times):
         """Let *rule* run when its pin has another level that has lasted for its debounce."""
         if rule.level is None:
-            rule.level = rule.new_level = level
+            rule.take_level(level)
         self._take_level(rule, times)  # it may have lasted for long enough until now
         if level != rule.new_level:
-            rule.new_level, rule.since_ms = level, times.up_ms
+            rule.see_level(level, times.up_ms)
             self._take_level(rule, times)
 
     def _take_level(self, rule, times):
         level = rule.new_level
         if level != rule.level and times.up_ms - rule.since_ms >= rule.trigger[table.DEBOUNCE_MS]:
-            rule.level = level
+            rule.take_level(level)
             if self.edges is not None:
                 self.edges.append([rule.trigger[table.WHAT], level])
             if rule.trigger[table.EDGES] >> level & 1:
@@ -343,7 +378,7 @@ class Engine:
             self._leave_out(rule, "its question waits for an answer")
             return
         if self.active is not None and self.active.name == rule.name:
-            rule.is_own = True
+            rule.note_own()
         if at_s or not queue:
             row["queue"] = queue + [at_s]
 
@@ -482,7 +517,7 @@ class Engine:
         if acts:
             row["began"] = run.at_s
         self.state["ran_s"] = self._running_s(times)
-        rule.why = ""
+        rule.leave_out("")
         self._keep(2 if acts else 1)
 
     def end(self, run, status: str, text: str, times):
@@ -493,14 +528,13 @@ class Engine:
         row["last"] = [times.wall_s if self.is_set else 0, status, text[:200]]
         if self.active is run:
             self.active = None
-        rule.own_runs, rule.is_own = (rule.own_runs + 1 if rule.is_own else 0), False
-        if rule.own_runs >= _OWN_RUNS:
+        own_runs = rule.end_run()
+        if own_runs >= _OWN_RUNS:
             self.rest(
                 run.name,
-                "it seems to fire itself: its trigger came %d times during its own run"
-                % rule.own_runs,
+                "it seems to fire itself: its trigger came %d times during its own run" % own_runs,
             )
-            rule.own_runs = 0
+            rule.rest()
         self._keep(2 if had_begun or had_asked else 1)
 
     def ask(self, run, question: list):
@@ -572,12 +606,9 @@ class Engine:
         return None
 
     def _leave_out(self, rule, why: str):
-        """Note that a run is left out; the log gets it when the reason is a new one, whatever
-        value it found.
-        """
-        if rule.why.partition(": ")[0] != why.partition(": ")[0]:
+        """Note that a run is left out; the log gets it when the reason is a new one."""
+        if rule.leave_out(why):
             self._tell(rule, "skipped", why)
-        rule.why = why
 
     def _tell(self, rule, what: str, reason: str):
         self.events.append({"event": "rule." + what, "rule": rule.name, "reason": reason})

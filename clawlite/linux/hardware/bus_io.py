@@ -188,7 +188,7 @@ class OneWire(Port):
         super().__init__()
         self._devices, self._place = row[BUS_DEVICES], W1
 
-    def begin(self) -> int:
+    def start(self) -> int:
         """The kernel begins a conversion when its file is read."""
         return 0
 

@@ -37,11 +37,7 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
 
         device.pins = _bank(image.section(PINS) or [], device.now_ms)
     if BUSED in having:
-        from clawlite.core.buses.bustools import HANDLERS as of_buses
-
-        builtin = dict(builtin)
-        builtin.update(of_buses)
-        device.pins = _buses(device.pins, image, device.now_ms)
+        builtin, device.pins = _add_buses(builtin, device.pins, image, device.now_ms)
     device.handlers = Handlers(builtin, maker, device.pins, device.place_of)
     wants = _audit(image) if AUDIT in having else None
     if GUARDS in having:
@@ -87,6 +83,14 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         device.meter = Meters(image, folder, device.clock.both).meter
     if MEMORY in having:
         _stores(device, image, folder)
+    if CONFIRM in having or RULES in having:
+        _add_rules(device, image, having)
+
+
+def _add_rules(device, image, having: set):
+    """Give *device* what acts by itself, and what looks whether something follows.  In a file of its
+    own, as ``_connect``.
+    """
     if CONFIRM in having:
         from clawlite.core.rules.confirm import Confirms
 
@@ -233,19 +237,24 @@ def _bank(rows: list, now_ms):
     return MachinePins(rows)
 
 
-def _buses(bank, image, now_ms):
-    """Return the pins *bank* with the buses of *image*: real ones wherever the pins are real."""
+def _add_buses(builtin: dict, bank, image, now_ms) -> tuple:
+    """Return the handlers *builtin* and the pins *bank* with those of the buses of *image*: real ones
+    wherever the pins are real.  In a file of its own, as ``_connect``.
+    """
     from clawlite.core.buses.bustable import BUSES, SIMULATED
+    from clawlite.core.buses.bustools import HANDLERS
 
+    handlers = dict(builtin)
+    handlers.update(HANDLERS)
     if not bank.simulated:
         from machinebuses import make_board
 
-        return make_board(bank, image.section(BUSES))
+        return handlers, make_board(bank, image.section(BUSES))
     from clawlite.core.buses.busboard import BusBoard
     from clawlite.core.buses.simulator import Simulator
 
     simulator = Simulator(image.section(SIMULATED), bank, now_ms)
-    return BusBoard(bank, image.section(BUSES), simulator, None, _write_duty)
+    return handlers, BusBoard(bank, image.section(BUSES), simulator, None, _write_duty)
 
 
 def _write_duty(bank, pin: str, hertz: int, duty: int):
