@@ -88,8 +88,8 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
 
 
 def _add_rules(device, image, having: set):
-    """Give *device* what acts by itself, and what looks whether something follows.  In a file of its
-    own, as ``_connect``.
+    """Give *device* what acts by itself, and what looks whether something follows.  In a file of
+    its own, as ``_connect``.
     """
     if CONFIRM in having:
         from clawlite.core.rules.confirm import Confirms
@@ -238,8 +238,8 @@ def _bank(rows: list, now_ms):
 
 
 def _add_buses(builtin: dict, bank, image, now_ms) -> tuple:
-    """Return the handlers *builtin* and the pins *bank* with those of the buses of *image*: real ones
-    wherever the pins are real.  In a file of its own, as ``_connect``.
+    """Return the handlers *builtin* and the pins *bank* with those of the buses of *image*: real
+    ones wherever the pins are real.  In a file of its own, as ``_connect``.
     """
     from clawlite.core.buses.bustable import BUSES, SIMULATED
     from clawlite.core.buses.bustools import HANDLERS
