@@ -66,7 +66,7 @@ _EACH_RULE_WORDS = 90
 # For the work of users, beyond what is held (ADR 0086): with 64-bit words the smallest heaps on the
 # unix port in which a dialogue with all console commands, approvals and 330 calls with request ids
 # were done; with 32-bit words those on a Cortex-M3, and some 4 % of them more.
-_ROOM = {32: 28160, 64: 32768}
+_ROOM = {32: 28672, 64: 32768}
 _TOOLS_ROOM = {32: 3584, 64: 12288}
 _APPROVAL_ROOM = {32: 6144, 64: 6144}
 # of a turn with a remote model, where both codecs are there
