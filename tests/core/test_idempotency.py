@@ -418,3 +418,12 @@ def test_which_records_still_count():
     ):
         found = still((kind, when, owner, "a", "[]"), NOW, lives)
         assert (found and found[:2]) == expected, (kind, when)
+
+
+def test_what_initialize_says_of_remembered_calls_is_what_is_kept():
+    """It is said without the module of ids, which is loaded with the first call."""
+    from clawlite.core.agent.agent_setup import Setup
+    from clawlite.core.idempotency.idempotency_record import KEPT_S
+    from clawlite.core.idempotency.idempotent_request import IDS
+
+    assert (Setup.remembered, KEPT_S) == (IDS, 300)

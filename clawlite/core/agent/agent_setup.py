@@ -50,6 +50,7 @@ class Setup:
     adopt       function(manifest, is_free) -> bool, checks what claw.initialize brings; True: the
                 manifest's agent takes over, which it may only where *is_free* is true
     channels    linux/channels/channels.py, or firmware-host/micropython/line/relayed.py
+    remembered  int, how many calls with ids are remembered, as *kept* says it, too [64]
     conditions  tuple of functions, each returns a line of /status [()]
     hears_done  function(task, outcome), called before a task gets an outcome of the shell's
     """
@@ -57,7 +58,7 @@ class Setup:
     worlds = workspace = stop = confirm = None
     emit = run_tool = later = on_start = on_failure = prepare = codecs = meter = None
     dialects = repetition = memories = lasting = kept = adopt = channels = hears_done = None
-    keep_bytes = 0
+    keep_bytes, remembered = 0, 64
     is_behind = is_recorded = False
     conditions = ()
 

@@ -20,7 +20,6 @@ from clawlite.core.base.errors import (
     MethodNotFound,
     unexpected,
 )
-from clawlite.core.idempotency.idempotency import KEPT_S
 from clawlite.core.image.image import MEMORY
 from clawlite.core.agent.lifecycle import ERROR, READY, STOPPED
 from clawlite.core.protocol.rpc import field
@@ -254,8 +253,10 @@ class Session:
                 capabilities[group] = {}
         if "tools" in capabilities:
             # so many calls of tools that may not run twice are taken in so many seconds
-            once = self.agent.requests(now_ms)
-            capabilities["tools"] = {"rememberedCalls": once.most, "rememberedSeconds": KEPT_S}
+            capabilities["tools"] = {
+                "rememberedCalls": self.agent.setup.remembered,
+                "rememberedSeconds": 300,  # idempotency_record.KEPT_S: loaded with the first call
+            }
         return {
             "protocolVersion": spoken,
             "agentInfo": {"name": agent.identity, "version": agent.version},

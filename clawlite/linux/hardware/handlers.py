@@ -3,12 +3,13 @@ has, those of buses where an image declares some, ``message``, which goes by the
 channels, and ``delegate``, which goes by its swarm."""
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.core.buses.bustable import ABILITY, BUSES, SIMULATED
 from clawlite.core.image.image import PINS
 from clawlite.core.image.pins import SimulatedPins
 from clawlite.core.turns.builtin import HANDLERS
 from clawlite.core.turns.handlers import Handlers
 from clawlite.linux.io.stdio import now_ms
+
+_BUSES = "buses"  # bustable.ABILITY
 
 
 def running(setup, functions: dict, place_of=None) -> Handlers:
@@ -17,13 +18,14 @@ def running(setup, functions: dict, place_of=None) -> Handlers:
     setup      ``assemble.Parts``;  functions: those of tools.py;  place_of: see ``Handlers``
     Raises ``ClawError`` for pins that cannot be had.
     """
-    rows, has_buses = setup.image.section(PINS), ABILITY in setup.image.requires
+    rows, has_buses = setup.image.section(PINS), _BUSES in setup.image.requires
     if not rows and not has_buses:
         return Handlers(handlers_of(setup), functions, SimulatedPins([], now_ms), place_of)
     from clawlite.linux.hardware.pins import PinHandlers, bank_of
 
     board = bank_of(rows or [], now_ms)
     if has_buses:
+        from clawlite.core.buses.bustable import BUSES, SIMULATED
         from clawlite.linux.hardware.buses import make_board
 
         image = setup.image
@@ -34,7 +36,7 @@ def running(setup, functions: dict, place_of=None) -> Handlers:
 def handlers_of(setup) -> dict:
     """Return {name of a tool: function} for ``handlers.Handlers``."""
     made = dict(HANDLERS)
-    if ABILITY in setup.image.requires:
+    if _BUSES in setup.image.requires:
         from clawlite.core.buses.bustools import HANDLERS as OF_BUSES
 
         made.update(OF_BUSES)

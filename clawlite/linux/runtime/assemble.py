@@ -31,7 +31,7 @@ from clawlite.linux.io.stdio import now_ms, open_line
 from clawlite.linux.maker.maker_run import place_of
 from clawlite.linux.runtime import optional_parts
 from clawlite.linux.runtime.fast_path import FastPath
-from clawlite.linux.runtime.persistence import Persistence
+from clawlite.linux.runtime.persistence import MAX_IDS, Persistence
 from clawlite.linux.runtime.startup import Startup
 from clawlite.linux.tasks.task_group import TaskGroup
 from clawlite.linux.terminal.screen import Screen
@@ -49,7 +49,7 @@ class Parts:
     )
     memories = lasting = channels = hears_done = None
     keep_bytes, is_behind, is_recorded, conditions = 0, False, True, ()
-    telemetry = console = people = remote = swarm = stop_gate = watch_log = None
+    telemetry = console = people = remote = swarm = stop_gate = log_watch = None
 
     def __init__(
         self, image, folder: str, operator: bool, wake: int, line, session, answers, memory, adopts
@@ -71,7 +71,7 @@ class Parts:
             self.hears_done = self.telemetry.hear_done
         # what outlives the process: calls and approvals, memories, conversations
         self.persistence = Persistence(self, folder)
-        self.kept = self.persistence.records
+        self.kept, self.remembered = self.persistence.records, MAX_IDS
         if image.size_of(MEMORY):
             self.memories = self.persistence.memories
         if image.size_of(MEMORY) or image.size_of(CONTEXT):
@@ -161,6 +161,10 @@ class Parts:
             from clawlite.linux.io.systemd import Notifier
 
             self.add_part(Notifier(now_ms)).ready()
+
+    def watch_log(self, watch):
+        """Call *watch(event)* for each event of the log from now on; None: nobody."""
+        self.log_watch = watch
 
     def serve(self, group):
         """Answer the methods of *group* on stdin, and on each line that an operator opens."""

@@ -375,8 +375,8 @@ class Shell(Parts):
             self.audit.write(event)
             event.pop("output", None)  # only for the audit
         self.log.write(event)
-        if self.watch_log:
-            self.watch_log(event)
+        if self.log_watch:
+            self.log_watch(event)
 
     def _note(self, effect: tuple):
         """Write a notice for a person to the log, because an operator has the line."""

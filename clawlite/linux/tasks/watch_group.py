@@ -85,7 +85,7 @@ class WatchGroup(Part):
         """Let *watcher* hear of the log from now on."""
         if watcher not in self._logged:
             self._logged.append(watcher)
-        self._parts.watch_log = self._write
+        self._parts.watch_log(self._write)
 
     def remove(self, watcher):
         """Tell *watcher* nothing more."""
@@ -93,7 +93,7 @@ class WatchGroup(Part):
             if watcher in watchers:
                 watchers.remove(watcher)
         if not self._logged:
-            self._parts.watch_log = None
+            self._parts.watch_log(None)
 
     def _open(self) -> list:
         return [task for task in self.agent.waiting if not task.approval.form]

@@ -103,7 +103,7 @@ def test_nobody_who_left_is_told(house):
     ada = joined(house, ADMIN, "ada")
     ada.ask("claw.log.subscribe")
     ada.ask("claw.approval.subscribe")
-    assert house.shell.watch_log
+    assert house.shell.log_watch
     ada.near.close()
     house.until(lambda: house.ended)
-    assert house.shell.watch_log is None
+    assert house.shell.log_watch is None
