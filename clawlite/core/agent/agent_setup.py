@@ -58,7 +58,8 @@ class Setup:
     worlds = workspace = stop = confirm = None
     emit = run_tool = later = on_start = on_failure = prepare = codecs = meter = None
     dialects = repetition = memories = lasting = kept = adopt = channels = hears_done = None
-    keep_bytes, remembered = 0, 64
+    keep_bytes = 0
+    remembered = 64
     is_behind = is_recorded = False
     conditions = ()
 

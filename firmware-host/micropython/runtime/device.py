@@ -61,7 +61,8 @@ class Device:
     guard = worlds = workspace = stop = confirm = ways = emit = run_tool = on_start = prepare = None
     meter = None
     dialects = repetition = memories = lasting = adopt = channels = hears_done = None
-    keep_bytes, remembered = 0, 64
+    keep_bytes = 0
+    remembered = 64
     is_behind = is_recorded = False
     conditions = ()
     pins = log = console = guarding = session = net = uplink = listener = watchdog = wifi = code = (
