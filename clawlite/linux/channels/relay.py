@@ -176,7 +176,7 @@ class BoardChannels(Channels):
         agent = SimpleNamespace(
             image=image, effects=[], commands=[], waiting=[], tasks={}, is_ready=True
         )
-        agent.setup = SimpleNamespace(guard=None)
+        agent.setup = SimpleNamespace(guard=None, confirm=None)
         folder = os.path.join(state_folder(image.agent.name), "channels")
         super().__init__(agent, now_ms, wall_ms, os.urandom, folder, wake, True)
 
