@@ -40,7 +40,10 @@ def boot(is_ready):
     import slots
 
     path, modules = list(sys.path), set(sys.modules)
-    opened = bootwindow._choose_slot(_ROOT, *slots.read(_ROOT), lambda: None)
+    record = slots.read(_ROOT)
+    order = bootwindow._order(_ROOT, *record[:2])
+    why = bootwindow._damage(_ROOT + "/claw-" + order[0], lambda: None) if order else ""
+    opened = bootwindow._choose_slot(_ROOT, order, why, record, lambda: None)
     if opened and is_ready:
         slots.ready(_ROOT)
     sys.path[:] = path
