@@ -116,7 +116,9 @@ def _users(trees: dict) -> dict[tuple, set]:
                 and isinstance(node.value, str)
                 and id(node) not in described
             ):
-                texts.update(node.value.split())
+                words = node.value.split()
+                if all(word.isidentifier() for word in words):  # no sentence
+                    texts.update(words)
             for name in _mentioned(node):
                 mentions.setdefault(name, set()).add((module, within.get(id(node), ALWAYS)))
     found = {}

@@ -55,6 +55,11 @@ def test_what_another_place_may_mean_stays(more):
     assert companions(WORK, **more) == {"work": ["entrance", "Box.open_it"]}
 
 
+def test_a_word_of_a_sentence_means_no_function():
+    more = {"user": "SENTENCE = 'No helper is deep, /pair %s.'\n"}
+    assert companions(WORK, **more) == companions(WORK)
+
+
 def test_a_group_gets_nothing_of_a_unit_that_it_does_not_need():
     work = "from other import far\nfrom plain import by_name\n"
     work += "def entrance(x):\n    return far(x), by_name(x)\n"
