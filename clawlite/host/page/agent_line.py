@@ -1,6 +1,7 @@
 """One line to an agent of this machine: its control socket (linux/tasks/control_socket.py)."""
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
@@ -27,12 +28,13 @@ _BUFFER = bytearray(65536)
 class AgentLine(asyncio.BufferedProtocol):
     """The line of one session.
 
+    connection  its socket
     hear   function(line: bytes) for each message of the agent
     ended  function() at the end of the line
     """
 
-    def __init__(self, hear, ended):
-        self._hear, self._ended = hear, ended
+    def __init__(self, connection: socket.socket, hear, ended):
+        self._connection, self._hear, self._ended = connection, hear, ended
         self._rest = b""
         self._transport: asyncio.Transport | None = None
         self._is_writable = asyncio.Event()
@@ -45,7 +47,10 @@ class AgentLine(asyncio.BufferedProtocol):
         return _BUFFER
 
     def buffer_updated(self, nbytes: int):
-        data = self._rest + _BUFFER[:nbytes]
+        self._take(_BUFFER[:nbytes])
+
+    def _take(self, data: bytes | bytearray):
+        data = self._rest + data
         *lines, self._rest = data.split(b"\n")
         for line in lines:
             if line:
@@ -62,6 +67,9 @@ class AgentLine(asyncio.BufferedProtocol):
     def connection_lost(self, error):
         self._is_writable.set()
         self._transport = None
+        if error:  # of a write to an agent that has hung up: what it said before is still there
+            with contextlib.suppress(OSError):
+                self._take(self._connection.recv(len(_BUFFER)))
         self._ended()
 
     def send(self, message: bytes):
@@ -88,8 +96,8 @@ async def connect(folder: str, person, login_s: float, hear, ended) -> AgentLine
 
     login_s  monotonic time of the login
     """
-    line = AgentLine(hear, ended)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    line = AgentLine(connection, hear, ended)
     connection.setblocking(False)
     try:
         # by the descriptor of the folder: the path of a socket has at most 107 bytes

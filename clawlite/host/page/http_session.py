@@ -70,6 +70,15 @@ class Session:
                 if not future.done():
                     future.set_result(None)
 
+    def _last_answer(self) -> bytes | None:
+        """Return what an agent that takes no session said before it hung up, which may be before
+        anything was asked; else None.
+        """
+        if not self._events:
+            return None
+        line = self._events[-1][1]
+        return None if messages.key_of_answer(line) is None else line
+
     def _waiter(self, key: str):
         """Return who waits for the answer with this *key*, or None.  One with the id null may be
         for a message that only the agent could not read.
@@ -89,8 +98,8 @@ class Session:
     # -- of the client
 
     def send(self, body: bytes):
-        """Send a message; return a future of its answer (None: the agent has ended), or None where
-        it gets none.
+        """Send a message; return a future of its answer (None: the agent has ended, without a word
+        of why), or None where it gets none.
         """
         if not body.strip():  # as a blank line over stdio
             return None
@@ -99,7 +108,7 @@ class Session:
         if key is not None:
             future = asyncio.get_running_loop().create_future()
             if self.is_over:
-                future.set_result(None)
+                future.set_result(self._last_answer())
             else:
                 self._waiting[key].append(future)
         if self.line is not None:

@@ -5,11 +5,15 @@ are independent of each other.
 import asyncio
 import json
 import signal
+import socket
+from types import SimpleNamespace
 
 import pytest
 from agents import UUID, eventually
 from pages import AGENT, initialize
 
+from clawlite.host.page.agent_line import AgentLine
+from clawlite.host.page.http_session import Session
 from clawlite.linux.secrets import people
 from clawlite.linux.tasks.control_socket import MAX_SESSIONS
 
@@ -246,3 +250,34 @@ def test_a_message_may_be_of_any_frame_and_a_long_one_is_told(page, greenhouse, 
     codes = sorted(one["error"]["code"] for one in answers if "error" in one)
     assert codes == [-32700, -32600]
     assert [one["id"] for one in answers if "result" in one] == [1, 2, "last"]
+
+
+REFUSAL = b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "full"}}'
+
+
+def test_what_an_agent_says_before_it_hangs_up_is_heard():
+    async def hear_refusal() -> list:
+        heard, ended = [], asyncio.Event()
+        ours, agents = socket.socketpair()
+        line = AgentLine(ours, heard.append, ended.set)
+        await asyncio.get_running_loop().create_connection(lambda: line, sock=ours)
+        agents.send(REFUSAL + b"\n")
+        agents.close()
+        line.send(b"{}")  # nobody takes it, which is found before the refusal is read
+        await ended.wait()
+        return heard
+
+    assert asyncio.run(hear_refusal()) == [REFUSAL]
+
+
+def test_a_refusal_before_the_first_message_is_its_answer():
+    async def ask_late(*said) -> bytes | None:
+        session = Session("p", SimpleNamespace(places={"p": None}), 0)
+        for line in said:
+            session.hear(line)
+        session.ended()
+        return await session.send(json.dumps(initialize()).encode())
+
+    assert asyncio.run(ask_late(REFUSAL)) == REFUSAL
+    assert asyncio.run(ask_late()) is None
+    assert asyncio.run(ask_late(b'{"jsonrpc": "2.0", "method": "claw.heartbeat"}')) is None
