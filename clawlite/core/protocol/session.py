@@ -251,18 +251,17 @@ class Session:
         for group, is_here in (("tools", image.has_tools), ("memory", image.size_of(MEMORY) > 0)):
             if is_here and (asked is None or group in asked):
                 capabilities[group] = {}
-        if "tools" in capabilities:
-            # so many calls of tools that may not run twice are taken in so many seconds
-            capabilities["tools"] = {
-                "rememberedCalls": self.agent.setup.remembered,
-                "rememberedSeconds": 300,  # idempotency_record.KEPT_S: loaded with the first call
-            }
-        return {
+        result = {
             "protocolVersion": spoken,
             "agentInfo": {"name": agent.identity, "version": agent.version},
             "conformanceLevel": self._level(),
             "capabilities": capabilities,
         }
+        if "tools" in capabilities:
+            # so many calls of tools that may not run twice are taken in so many seconds: those of
+            # idempotency_record.KEPT_S, which is loaded with the first call
+            result["limits"] = {"calls": self.agent.setup.remembered, "seconds": 300}
+        return result
 
     def _adopt(self, manifest, is_free: bool) -> bool:
         """Return whether the agent of *manifest* takes over.  Raises ``ClawError``."""

@@ -1,5 +1,6 @@
 """Logins of the page: who gets one, what it opens, and when it ends."""
 
+import json
 import re
 
 import pytest
@@ -26,7 +27,9 @@ def test_a_login_works_without_scripts_and_ends(page, tokens):
     assert "HttpOnly" in flags and "SameSite=Strict" in flags and "Path=/" in flags
     cookie = _cookie(headers)
     status, _, body = page.ask("GET", "/", headers=cookie)
-    assert status == 200 and b"bea" in body and b"offline, you are user" in body
+    assert status == 200 and b'src="/static/app.js"' in body
+    said = json.loads(page.ask("GET", "/", headers={**cookie, "Accept": "application/json"})[2])
+    assert said["person"] == "bea" and {row["role"] for row in said["agents"]} == {"user"}
     page.ask("POST", "/logout", headers={**cookie, "Origin": page.url})
     assert page.ask("GET", "/", headers=cookie)[0] == 303
 

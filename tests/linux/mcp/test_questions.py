@@ -51,7 +51,7 @@ class Operator:
         self.agent.__enter__()
         capabilities = {"tools": {"asks": {}} if self._takes else {}}
         answer = self.agent.call("claw.initialize", dict(INITIALIZE, capabilities=capabilities))
-        assert ("asks" in answer["result"]["capabilities"]["tools"]) is self._takes
+        assert answer["result"]["capabilities"] == capabilities
         return self
 
     def __exit__(self, *error):

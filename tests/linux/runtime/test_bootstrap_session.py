@@ -87,9 +87,8 @@ def test_8_init_until_a_manifest_comes(vacant, tmp_path):
 def test_9_3_1_registry_tools_of_an_inline_manifest_run(vacant):
     with vacant() as agent:
         result = agent.call("claw.initialize", params(TOOLS))["result"]
-        assert result["conformanceLevel"] == "level-2" and result["capabilities"] == {
-            "tools": {"rememberedCalls": 4096, "rememberedSeconds": 300}
-        }
+        assert result["conformanceLevel"] == "level-2" and result["capabilities"] == {"tools": {}}
+        assert result["limits"] == {"calls": 4096, "seconds": 300}
         agent.line(json.dumps(tool_call("board-info", number=2)))
         assert agent.message()["result"]["isError"] is False
 
