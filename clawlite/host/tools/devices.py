@@ -107,7 +107,7 @@ class DeviceFile(Strict):
 def _check_parts(value: dict, report) -> None:
     """Check what the types of ``when``, ``terms``, ``scale``, ``status`` cannot say."""
     known = value["quantities"] if isinstance(value.get("quantities"), dict) else {}
-    size = value.get("size", 0)
+    size = _whole(value, "size", 0)
     for table in ("begin", "field"):
         for index, one in enumerate(value[table] if isinstance(value.get(table), list) else ()):
             if not isinstance(one, dict):
@@ -115,19 +115,33 @@ def _check_parts(value: dict, report) -> None:
             when = one.get("when")
             if when is not None and not _is_condition(when, size):
                 report((table, index, "when"), "", "[register, mask, [value, ...]]", "another")
-            if one.get("status") is not None and len(one["status"]) != 2:
+            if not _has_two(one.get("status")):
                 report((table, index, "status"), "", "[register, mask]", "another")
             if table == "field" and isinstance(one.get("at"), int):
-                if one["at"] + one.get("size", 1) > size:
+                if one["at"] + _whole(one, "size", 1) > size:
                     report((table, index, "at"), "", f"a register below {size}", str(one["at"]))
                 if not _are_terms(one.get("terms"), known):
                     at = (table, index, "terms")
                     report(at, "", "[[number, [quantity, ...]], ...]", "another", _near(known))
     scale = value.get("scale")
-    if scale is not None and not (len(scale) == 2 and scale[0] in known):
+    if not _has_two(scale) or scale and not _are_in(scale[:1], known):
         report(("scale",), "", "[quantity, number]", value_text(scale), _near(known))
-    if value.get("reset") is not None and len(value["reset"]) != 2:
+    if not _has_two(value.get("reset")):
         report(("reset",), "", "[register, value]", value_text(value["reset"]))
+
+
+def _whole(value: dict, name: str, other: int) -> int:
+    """Return the whole number *name* of *value*; *other* when there is none."""
+    return value[name] if isinstance(value.get(name), int) else other
+
+
+def _has_two(value) -> bool:
+    """Return whether *value* is absent, or a list of two."""
+    return value is None or isinstance(value, list) and len(value) == 2
+
+
+def _are_in(names: list, known: dict) -> bool:
+    return all(isinstance(name, str) and name in known for name in names)
 
 
 def _is_condition(when, size: int) -> bool:
@@ -146,8 +160,7 @@ def _is_term(term, known) -> bool:
     if not isinstance(term, list) or len(term) != 2:
         return False
     number, names = term
-    is_list = isinstance(names, list) and all(name in known for name in names)
-    return isinstance(number, (int, float)) and is_list
+    return isinstance(number, (int, float)) and isinstance(names, list) and _are_in(names, known)
 
 
 def _near(known) -> str:
