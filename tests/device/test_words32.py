@@ -203,7 +203,7 @@ def test_a_turn_works_in_the_heap_that_is_said(board, agents, name):
 # (docs/boards.md); what `build` says is at most 15 % above.
 WORKS = {
     row["case"]: row["value"]
-    for row in map(json.loads, (ROOT / "benchmarks/results/cortex-m3.jsonl").open())
+    for row in map(json.loads, (ROOT / "benchmarks/results/boards/cortex-m3.jsonl").open())
 }
 MORE = 1.15
 ESP32 = boards.profile("esp32").heap_bytes
