@@ -62,6 +62,7 @@ ANSWER = "an answer of a model"
 # function that draws -> why what it draws is no stranger's, or is harmless already
 OWN = {
     "clawlite/core/providers/gateway.py:_received": ANSWER,
+    "clawlite/core/rules/confirm.py:tell_failure": "escaped above",
     "clawlite/core/providers/provider.py:take": ANSWER,
     "clawlite/core/turns/turn.py:turn": ANSWER,
     "clawlite/host/board_console/screens.py:show": "made harmless by text.py",

@@ -333,7 +333,7 @@ ERRORS = [
     ("run --prot X", ["clawlite run: unknown option --prot - did you mean --port?"]),
     ("ask", ["expected TEXT", "usage: clawlite ask"]),
     ("ask hi --aprove", ["clawlite ask: unknown option --aprove - did you mean --approve?"]),
-    ("serve", ["expected --stdio"]),
+    ("serve", ["expected a way to serve", "--stdio", "--socket"]),
     ("serve missing.cbor --stdio", ["missing.cbor", "No such file"]),
     (
         "swarm dance",

@@ -4,8 +4,8 @@
 
 import subprocess
 
+import pico_stack
 import pytest
-from run_core_micropython import command
 from sims import needs_micropython
 
 from clawlite.host.build import drivers
@@ -18,7 +18,10 @@ def install(index, folder, what: str, version: str = None) -> str:
     words = f"index={index.url!r}, version={version!r}"
     script = f"import mip\nmip.install({what!r}, target={str(folder)!r}, mpy=False, {words})"
     done = subprocess.run(
-        [command("micropython"), "-c", script], capture_output=True, text=True, timeout=120
+        [pico_stack.micropython(), pico_stack.script(script)],
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert done.returncode == 0, (done.stdout, done.stderr)
     return done.stdout

@@ -4,8 +4,8 @@ manifest freezes, and for the unix port what the program itself says.
 
 import subprocess
 
+import pico_stack
 import pytest
-from run_core_micropython import command
 from sims import needs_micropython
 
 from clawlite.host.drivers.names import LIBRARIES, is_builtin
@@ -51,13 +51,16 @@ def test_the_unix_port_imports_all_that_it_is_said_to_have_and_has_nothing_else(
         "    try: __import__(name)\n"
         "    except ImportError: print(name)\n"
     )
-    words = [command("micropython"), "-c", script, *names]
+    words = [pico_stack.micropython(), pico_stack.script(script), *names]
     done = subprocess.run(
         words, capture_output=True, text=True, env={"MICROPYPATH": ".frozen"}, timeout=60
     )
     assert (done.stdout, done.stderr) == ("", "")
     done = subprocess.run(
-        [words[0], "-c", "help('modules')"], capture_output=True, text=True, timeout=60
+        [words[0], pico_stack.script("help('modules')")],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     listed = {word.partition("/")[0] for word in done.stdout.partition("Plus")[0].split()}
     assert {name for name in listed if name[0] != "_"} <= set(names)

@@ -175,6 +175,8 @@ SKILL = {
     ]
 }
 BUS = '[[buses]]\nname = "wire"\nkind = "i2c"\nbus = 1\naddresses = [64]\n'
+OTHER = BUS.replace("wire", "other").replace("64", "%s")
+DHT = '[[buses]]\nname = "air"\nkind = "dht"\npin = 15\n%s\n'
 OAUTH = '[oauth2.model]\nendpoint = "https://login.example.com/token"\nclient_id = "garden"\n'
 SHARED = "/srv/garden"
 WORKSPACE = store("workspace", path=SHARED + "/notes", max_size_mb=1)
@@ -439,6 +441,17 @@ ROWS = [
         'declare [[buses]] with kind = "{}" in clawlite.toml; kinds: {}',
         (registry("i2c-transfer"), ""),
         [(registry("i2c-transfer"), BUS)],
+    ),
+    (
+        'simulated = [{ device = "NAME" }], or nothing',
+        ({}, DHT % 'simulate = "00"'),
+        [({}, DHT % 'simulated = [{ device = "dht22" }]'), ({}, DHT % "")],
+    ),
+    (
+        "two devices at one address disturb each other: set another address at one of them, or "
+        "remove it here",
+        ({}, BUS + OTHER % "64, 65"),
+        [({}, BUS + OTHER % "66, 65"), ({}, BUS + OTHER % "65")],
     ),
     (
         "add composite: true, or remove it",

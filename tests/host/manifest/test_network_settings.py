@@ -77,10 +77,10 @@ def test_who_makes_namespaces_reaches_the_runtime(tmp_path):
     assert (
         image(
             tmp_path, f'[search]\nendpoint = "{ENDPOINT}"\n[sandbox]\nnamespaces = "bubblewrap"\n'
-        ).section(LOCAL)[6]
+        ).section(LOCAL)[5]
         == "bubblewrap"
     )
-    assert image(tmp_path, f'[search]\nendpoint = "{ENDPOINT}"\n').section(LOCAL)[6] == ""
+    assert image(tmp_path, f'[search]\nendpoint = "{ENDPOINT}"\n').section(LOCAL)[5] == ""
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_defaults_without_a_file(tmp_path):
         (
             '[gateway]\nurl = "x"',
             "clawlite.toml:2: gateway.url: unknown field - known here: wire, address, tls, "
-            "obeys_stop_of",
+            "obeys_stop_of, roles",
         ),
         (
             '[sandbox]\nrelaxed = ["memory"]',

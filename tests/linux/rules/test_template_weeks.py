@@ -26,7 +26,7 @@ class Week(World):
 
     def __init__(self, folder, name: str):
         new.new(str(folder / "project"), name, offline=True)
-        self.folder, self.hold, self.hold_stores = folder, False, False
+        self.folder, self.hold, self.hold_stores, self.edges = folder, False, False, None
         self.data = compiler.build(manifest.load(folder / "project")).data
         self.ms, self.wall_s, self.passed_ms = 10000, EPOCH_S, 0
         self.acted, self.told, self.logged, self.kept = [], [], [], []
