@@ -3,21 +3,30 @@ refuses others.
 """
 
 import pathlib
+import re
 import struct
 
 import cbor2
 import mcp_agents
 import pytest
 from cddl_verifier import validate
+from channel_world import project
 
 from clawlite.core.image import features, header
 from clawlite.core.image import image as layout
+from clawlite.core.image.features import APPROVALS
 from clawlite.core.mcp.tool_definitions import SCHEMAS
 from clawlite.host.compiler import compiler
+from clawlite.host.image import image_file
 from clawlite.host.manifest import manifest
 
 ROOT = pathlib.Path(__file__).parents[2]
 GRAMMAR = (ROOT.parent / "clawlite" / "host" / "image" / "image.cddl").read_text()
+BOT = {
+    "type": "telegram",
+    "transport": "polling",
+    "access_control": {"mode": "allowlist", "allowed_ids": ["7"]},
+}
 IMAGES = sorted(ROOT.glob("golden/*/claw.cbor"))
 
 
@@ -94,6 +103,28 @@ def test_images_are_deterministic():
     )
     data = (folder / "claw.cbor").read_bytes()
     assert header.MAGIC + cbor2.dumps(cbor2.loads(data[3:]), canonical=True) == data
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        'to = ["bot"]',
+        "to = []",
+        '[approvals.notify]\nurl = "https://ntfy.sh/x"',
+        'to = ["bot"]\n[approvals.notify]\nurl = "https://ntfy.sh/x"\ncredential = "A"\n'
+        'link = "https://claw.example.com/"',
+    ],
+)
+def test_who_is_asked_fits_its_rule(tmp_path, settings):
+    made = project(tmp_path / "p", {"bot": BOT}, "[approvals]\n" + settings)
+    data = compiler.build(made).data
+    image = layout.Image(lambda offset, length: data[offset : offset + length], len(data), 1)
+    check("approvals", image.part(APPROVALS, 0, image.size_of(APPROVALS)))
+
+
+def test_the_grammar_has_every_section():
+    told = re.findall(r"(?:^; |; )(\d+)  [a-z-]+:?", GRAMMAR, re.M)
+    assert sorted(map(int, told)) == sorted(image_file.SECTION_NAMES)
 
 
 def test_the_grammar_has_every_row_of_features():
