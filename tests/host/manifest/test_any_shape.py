@@ -11,6 +11,7 @@ from msgspec import structs
 
 import clawlite.host
 from clawlite.host.models.common import Strict
+from clawlite.host.tools import devices
 
 VALUES = (None, True, 0, -1, 1.5, "", "x", [], [None], [[]], ["x", {}], {}, {"x": None}, {"x": []})
 
@@ -42,3 +43,21 @@ def test_a_check_takes_any_shape(model):
     for shape in shapes:
         model.check_rules(shape, report)
     assert all(isinstance(path, tuple) for path in told)
+
+
+@pytest.mark.parametrize("table, model", [("begin", devices.Begin), ("field", devices.Field)])
+def test_the_check_of_a_devices_file_takes_any_shape_in_its_tables(table, model):
+    names = [field.encode_name for field in structs.fields(model)]
+    deeper = ([[1, ["x"]]], [[1, [[]]]], [[[], {}]], [1, 2, [3]], [[], {}, ["x"]], [1, "x", None])
+    told = []
+
+    def report(path, *said, **named):
+        told.append(path)
+
+    for name, value in itertools.product(names, VALUES + deeper):
+        one = {"at": 0, "size": 1, "terms": [], name: value}
+        known = {"size": 8, "quantities": {"x": {}}}
+        devices.DeviceFile.check_rules({**known, table: [one]}, report)
+    for value in VALUES + deeper:
+        devices.DeviceFile.check_rules({"memory": {"0x00": value}, "scale": [value, 1]}, report)
+    assert {path[0] for path in told} == {table, "memory", "scale"}
