@@ -149,7 +149,7 @@ class Browser:
 
 
 @contextlib.contextmanager
-def opened(url: str, folder):
+def open_browser(url: str, folder):
     """Yield a ``Browser`` for the page at *url*; *folder*: for its profile."""
     require()
     from selenium import webdriver

@@ -253,7 +253,7 @@ PROJECTS = {
 }
 
 
-def said_of(folder: Path, name: str) -> int:
+def estimate_of(folder: Path, name: str) -> int:
     """Return what `build` says of one of ``PROJECTS``, which is built in *folder*."""
     image = Path(PROJECTS[name](folder))
     return heap.needed(image.read_bytes(), words32.source(image.parent), 32)
@@ -261,19 +261,19 @@ def said_of(folder: Path, name: str) -> int:
 
 @pytest.mark.parametrize("name", PROJECTS)
 def test_what_is_said_is_what_a_cortex_m3_needed_and_little_more(tmp_path, name):
-    said = said_of(tmp_path / "agent", name)
+    said = estimate_of(tmp_path / "agent", name)
     assert WORKS[name] <= said <= MORE * WORKS[name], (said, WORKS[name])
 
 
 def test_an_audited_greenhouse_fits_an_esp32(tmp_path):
-    assert said_of(tmp_path / "agent", "greenhouse with audit") <= ESP32 == 134544
+    assert estimate_of(tmp_path / "agent", "greenhouse with audit") <= ESP32 == 134544
 
 
 @pytest.mark.parametrize("name", PROJECTS)
 def test_the_page_of_boards_says_what_build_says(tmp_path, name):
     row = re.search(rf"\| {name}\b[^|]*\| ([\d,]+) \| ([\d,]+) \|", BOARDS_PAGE.read_text())
     needed, said = (int(number.replace(",", "")) for number in row.groups())
-    now = said_of(tmp_path / "agent", name)
+    now = estimate_of(tmp_path / "agent", name)
     assert needed == WORKS[name] and abs(said - now) < 0.01 * now, f"build says {now:,}"
 
 

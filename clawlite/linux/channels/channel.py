@@ -447,7 +447,7 @@ class Channel:
         wait in this channel are put again, below it.
         """
         for task in self.agent.waiting if any(word in text for word in ANSWERS) else ():
-            if self.asked_task(task.number):
+            if self.find_asked(task.number):
                 self.put_question(task, self.channels.job_in(self, task))
 
     # -- approvals
@@ -496,9 +496,9 @@ class Channel:
     def _name_of(self, actor: str) -> str:
         return "%s/%s" % (self.name, actor)
 
-    def asked_task(self, number: int):
+    def find_asked(self, number: int):
         """Return the task *number*, when the admins here answer its approval, else None."""
-        return self.channels.asked_task(number, self)
+        return self.channels.find_asked(number, self)
 
     def show(self, task) -> str:
         """Return the whole call that waits, for an admin."""
@@ -515,7 +515,7 @@ class Channel:
             return False
         from clawlite.core.protocol.channel_answers import find
 
-        task, text = find(self.agent, words, role == ADMIN, self.asked_task)
+        task, text = find(self.agent, words, role == ADMIN, self.find_asked)
         if task is not None:
             text = self.decide(task, actor, words[0] == "/approve", text)
         self._source.reply(to, text)

@@ -212,7 +212,7 @@ class Channels(Part):
                 return True
         return False
 
-    def asked_task(self, number: int, channel):
+    def find_asked(self, number: int, channel):
         """Return the task *number* when it waits for an answer that the admins of *channel* may
         give, else None.
         """

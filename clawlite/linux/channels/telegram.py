@@ -494,7 +494,7 @@ class Telegram:
         self._asides.append(("answerCallbackQuery", params))
 
     def _use(self, found, tap) -> str:
-        task = found and self._channel.asked_task(found[0].number)
+        task = found and self._channel.find_asked(found[0].number)
         if task is None or task.approval is not found[0].approval:
             return "This question has ended. Nothing was done."
         if found[1] == SHOW:

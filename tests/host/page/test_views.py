@@ -18,7 +18,7 @@ VIEWS = ("home", "talk", "approve", "rules", "log")
 
 @pytest.fixture
 def browser(page, greenhouse, tokens, tmp_path):
-    with browsers.opened(page.url, tmp_path) as window:
+    with browsers.open_browser(page.url, tmp_path) as window:
         yield window
 
 
@@ -106,7 +106,7 @@ def test_nothing_keeps_people_out(browser, tokens, size, is_dark):
 
 def test_an_agent_that_is_gone_is_shown_as_gone(page, tokens, greenhouse_image, state, tmp_path):
     words, env = linux("serve", greenhouse_image, "--socket"), {"CLAWLITE_STATE": state}
-    with browsers.opened(page.url, tmp_path) as browser:
+    with browsers.open_browser(page.url, tmp_path) as browser:
         with Agent(words, tmp_path / "home", cwd=tmp_path, env=env):
             eventually((state / AGENT / "control.sock").exists)
             browser.log_in(tokens["ada"])

@@ -17,7 +17,7 @@ ROLES = {
 }
 
 
-def asked(started, **more):
+def ask_as_user(started, **more):
     """Return a world and its server, in which the user 7 has asked for what needs approval: two
     admins and the user have a message.
     """
@@ -28,7 +28,7 @@ def asked(started, **more):
 
 
 def test_one_tap_approves_and_the_others_see_who_it_was(started):
-    world, server = asked(started)
+    world, server = ask_as_user(started)
     buttons = server.sent[0]["reply_markup"]["inline_keyboard"]
     assert [[one["text"] for one in row] for row in buttons] == [["Deny", "Approve"], ["Show all"]]
     assert "reply_markup" not in server.sent[2], "who asks has no buttons"
@@ -50,7 +50,7 @@ def test_one_tap_approves_and_the_others_see_who_it_was(started):
 
 
 def test_a_second_tap_does_nothing_and_says_so(started):
-    world, server = asked(started)
+    world, server = ask_as_user(started)
     server.tap(1, "Deny", 0)
     server.tap(1, "Deny", 0)
     server.tap(2, "Approve", 1)
@@ -61,7 +61,7 @@ def test_a_second_tap_does_nothing_and_says_so(started):
 
 
 def test_who_is_no_admin_uses_no_button_up(started):
-    world, server = asked(started)
+    world, server = ask_as_user(started)
     server.tap(7, "Approve", 0)
     server.tap(99, "Approve", 0)
     world.until(lambda: len(server.notices()) == 2)
@@ -73,14 +73,14 @@ def test_who_is_no_admin_uses_no_button_up(started):
 
 @pytest.mark.parametrize("data", ["", "x", "/approve 1", "A" * 64])
 def test_what_is_no_token_of_an_open_question_does_nothing(started, data):
-    world, server = asked(started)
+    world, server = ask_as_user(started)
     server.tap(1, "", 0, data=data)
     world.until(lambda: server.notices())
     assert server.notices() == ["This question has ended. Nothing was done."] and world.ran == []
 
 
 def test_show_all_sends_the_whole_call_with_buttons_of_its_own(started):
-    world, server = asked(started)
+    world, server = ask_as_user(started)
     server.tap(1, "Show all", 0)
     world.until(lambda: len(server.sent) == 4)
     assert (
@@ -109,7 +109,7 @@ def test_in_a_group_the_person_who_taps_counts(started):
 
 
 def test_the_console_answers_and_the_buttons_go(started):
-    world, server = asked(started, console=True)
+    world, server = ask_as_user(started, console=True)
     world.console.line("y", world.ms)
     world.until(lambda: len(server.edits()) == 2)
     assert server.edits()[0][1].startswith("Approved by console: careful")
@@ -126,7 +126,7 @@ def test_a_call_at_the_console_is_put_to_the_admins_of_a_channel(started):
 
 
 def test_at_half_time_the_question_is_put_once_more(started):
-    world, server = asked(started)
+    world, server = ask_as_user(started)
     world.ms += 30_000
     world.until(lambda: len(server.sent) == 5)
     assert [sent["text"].split("\n")[0] for sent in server.sent[3:]] == [

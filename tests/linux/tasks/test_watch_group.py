@@ -21,34 +21,34 @@ def house(image, tmp_path, monkeypatch):
     house.close()
 
 
-def joined(house, role: int, name: str):
+def join_as(house, role: int, name: str):
     person = house.join(role, name)
     assert "result" in person.ask("claw.initialize", **INITIALIZE)
     return person
 
 
-def told(person, method: str) -> list:
+def read_told(person, method: str) -> list:
     person.read()
     return [one["params"] for one in person.got if one.get("method") == method]
 
 
 def test_an_admin_sees_and_answers_what_another_person_asked_for(house):
-    ada, bea = joined(house, ADMIN, "ada"), joined(house, USER, "bea")
+    ada, bea = join_as(house, ADMIN, "ada"), join_as(house, USER, "bea")
     assert ada.ask("claw.approval.subscribe")["result"] == {"approvals": []}
     number = bea.call(1, "water", seconds=5)
-    house.until(lambda: told(ada, "claw.approval.updated"))
-    (one,) = told(ada, "claw.approval.updated")
+    house.until(lambda: read_told(ada, "claw.approval.updated"))
+    (one,) = read_told(ada, "claw.approval.updated")
     assert (
         one["state"] == "waiting" and one["tool"] == "water" and one["arguments"] == {"seconds": 5}
     )
     assert "asks first" in one["why"] and 0 < one["left_ms"] <= one["timeout_ms"]
-    late = joined(house, ADMIN, "eve").ask("claw.approval.subscribe")["result"]["approvals"]
+    late = join_as(house, ADMIN, "eve").ask("claw.approval.subscribe")["result"]["approvals"]
     assert [each["number"] for each in late] == [one["number"]]
     answer = {"number": one["number"], "is_approved": False, "reason": "not today"}
     assert ada.ask("claw.approval.answer", **answer)["result"] == {"acknowledged": True}
     assert ada.ask("claw.approval.answer", **answer)["result"] == {"acknowledged": False}
-    house.until(lambda: len(told(ada, "claw.approval.updated")) == 2)
-    ended = told(ada, "claw.approval.updated")[1]
+    house.until(lambda: len(read_told(ada, "claw.approval.updated")) == 2)
+    ended = read_told(ada, "claw.approval.updated")[1]
     assert (ended["state"], ended["by"], ended["number"]) == ("denied", "ada", one["number"])
     error = bea.answer(number)["error"]
     assert error["code"] == -32013 and "not today" in error["message"]
@@ -56,7 +56,7 @@ def test_an_admin_sees_and_answers_what_another_person_asked_for(house):
 
 def test_who_is_no_admin_neither_sees_nor_answers(house):
     for role, name in ((USER, "bea"), (VIEWER, "vic")):
-        person = joined(house, role, name)
+        person = join_as(house, role, name)
         for method, params in (
             ("claw.approval.subscribe", {}),
             ("claw.approval.answer", {"number": 1, "is_approved": True}),
@@ -75,32 +75,32 @@ def test_who_is_no_admin_neither_sees_nor_answers(house):
     ],
 )
 def test_an_answer_of_another_shape_is_refused(house, params, wanted):
-    error = joined(house, ADMIN, "ada").ask("claw.approval.answer", **params)["error"]
+    error = join_as(house, ADMIN, "ada").ask("claw.approval.answer", **params)["error"]
     assert error["code"] == -32602 and wanted in error["message"]
 
 
 def test_the_log_is_told_to_each_as_their_role_permits(house):
     ada, bea, cat = (
-        joined(house, ADMIN, "ada"),
-        joined(house, USER, "bea"),
-        joined(house, USER, "cat"),
+        join_as(house, ADMIN, "ada"),
+        join_as(house, USER, "bea"),
+        join_as(house, USER, "cat"),
     )
     for one in (ada, bea, cat):
         assert one.ask("claw.log.subscribe")["result"] == {"subscribed": True}
     assert "result" in bea.answer(bea.call(1, "read-soil"))
-    house.until(lambda: told(ada, "claw.log.event"))
-    (mine,) = told(bea, "claw.log.event")
+    house.until(lambda: read_told(ada, "claw.log.event"))
+    (mine,) = read_told(bea, "claw.log.event")
     assert mine["tool"] == "read-soil" and mine["status"] == "ok" and "timestamp" in mine
     assert mine["caller"] == "operator/bea" and any(line.strip()[:1] == "*" for line in mine["why"])
-    assert mine in told(ada, "claw.log.event") and told(cat, "claw.log.event") == []
+    assert mine in read_told(ada, "claw.log.event") and read_told(cat, "claw.log.event") == []
     ada.near.close()
     house.until(lambda: len(house.ended) == 1)
     assert "result" in cat.answer(cat.call(2, "read-soil"))
-    assert len(told(bea, "claw.log.event")) == 1
+    assert len(read_told(bea, "claw.log.event")) == 1
 
 
 def test_nobody_who_left_is_told(house):
-    ada = joined(house, ADMIN, "ada")
+    ada = join_as(house, ADMIN, "ada")
     ada.ask("claw.log.subscribe")
     ada.ask("claw.approval.subscribe")
     assert house.shell.log_watch
