@@ -133,7 +133,7 @@ def build(
     accepted  names of MCP servers whose changed tools are taken
     allowed   folders outside of the manifest's that its files may lie in
     Keys: file, bytes, changed, pinned (URIs of what was asked now and stands in clawlite.lock),
-    drivers (``pinned_drivers.listed``), requires,
+    drivers (``pinned_drivers.list_rows``), requires,
     sections, heap_bytes and held_bytes (heap that turns work with, and what is held
     between them: host/fit/heap.py), swarm_bytes (what of these is for the swarm), flash_bytes,
     word_bits (of these), board, fits and fits_not (names of boards), why_not ({each of fits_not:

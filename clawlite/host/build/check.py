@@ -10,7 +10,7 @@ from clawlite.host.manifest import lint_warnings, manifest
 
 def check(name: str, board: str = None, allowed=()) -> dict:
     """Return {file, tools, rules, not_asked, drivers, dead, shadowed, warnings}: counts; what a
-    build asks first, a line each; ``pinned_drivers.listed``; and what is most likely not meant
+    build asks first, a line each; ``pinned_drivers.list_rows``; and what is most likely not meant
     (host/manifest/lint_warnings.py).
 
     allowed  folders outside of the manifest's that its files may lie in

@@ -138,7 +138,7 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         layout.TELEMETRY: telemetries.section(manifest),
         layout.LOCAL: sandboxes.local(manifest),
         bustable.BUSES: buses.section(manifest),
-        bustable.SIMULATED: buses.simulated_section(manifest),
+        bustable.SIMULATED: buses.make_simulated_section(manifest),
         layout.GUARD: scan_config.section(manifest, pool),
         layout.MEMORY: memories.section(manifest),
         layout.CONTEXT: memories.context(manifest),

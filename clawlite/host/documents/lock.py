@@ -86,7 +86,7 @@ def read(sources: Sources) -> dict[str, Entry]:
     ``Refused`` (message, hint).
     """
     path = sources.shown(FILE)
-    entries = _shaped(path, _load(sources), "document", _entry)
+    entries = _check_shape(path, _load(sources), "document", _entry)
     for entry in entries:
         if digest(entry.text) != entry.sha256:
             raise Refused(
@@ -100,7 +100,7 @@ def read(sources: Sources) -> dict[str, Entry]:
 def read_drivers(sources: Sources) -> dict[str, Driver]:
     """Return {name: Driver} of the lock, {} when there is none.  Raises ``Refused``."""
     path, found, hashes = sources.shown(FILE), {}, {}
-    for driver in _shaped(path, _load(sources), "driver", _driver):
+    for driver in _check_shape(path, _load(sources), "driver", _driver):
         if driver.name in found:
             raise Refused(f"{path} has two drivers {quoted(driver.name)}", _MEND)
         found[driver.name] = driver
@@ -137,7 +137,7 @@ def _load(sources: Sources) -> dict:
     return found
 
 
-def _shaped(path: str, found: dict, key: str, shape) -> list:
+def _check_shape(path: str, found: dict, key: str, shape) -> list:
     try:
         return [shape(each) for each in found.get(key, [])]
     except (ValueError, TypeError, AttributeError) as e:

@@ -169,7 +169,7 @@ class _Finder:
     def _read(self, what: str, name: str, version: str, is_named: bool, above) -> tuple:
         """Return (the ``Package`` without its needs, what it depends on, its ``_Place``)."""
         if is_named:
-            return self._indexed(name, version)
+            return self._ask_index(name, version)
         place = _place(what, version, above)
         if place.url.endswith(".py"):
             file = posixpath.basename(parse.urlsplit(place.url).path)
@@ -181,7 +181,7 @@ class _Finder:
         made = Package(name, found["version"] or place.branch, place.shown, files, [])
         return made, found["deps"], place
 
-    def _indexed(self, name: str, version: str) -> tuple:
+    def _ask_index(self, name: str, version: str) -> tuple:
         if not _NAME.match(name) or version and not _VERSION.match(version):
             raise ClawError(
                 f"expected the name of a driver, NAME or NAME@VERSION, a file .py, github:ORG/REPO "

@@ -42,7 +42,7 @@ def read(sources: Sources, problems: Problems) -> list[Pinned]:
     return [found[file] for file in sorted(found)]
 
 
-def listed(pinned: list[Pinned], imported: list) -> list[dict]:
+def list_rows(pinned: list[Pinned], imported: list) -> list[dict]:
     """Return [{file, name, version, bytes, used}] of *pinned*, for what a build shows.
 
     imported  names of the files that tools.py imports

@@ -98,8 +98,8 @@ class Manifest:
     _uris: dict = dataclasses.field(repr=False)
 
     def driver_rows(self) -> list[dict]:
-        """Return what is shown of the drivers (``pinned_drivers.listed``)."""
-        return pinned_drivers.listed(self.drivers, self.imports.modules if self.imports else [])
+        """Return what is shown of the drivers (``pinned_drivers.list_rows``)."""
+        return pinned_drivers.list_rows(self.drivers, self.imports.modules if self.imports else [])
 
     def primitives(self) -> list:
         """Return every primitive, in the order of the kinds in the root's spec."""

@@ -47,18 +47,18 @@ class Site:
     def routes(self) -> list:
         """Return the routes, as ``door.Door`` has them."""
         return [
-            ("GET", "/", self._guarded(self._home)),
-            ("GET", "/login", self._guarded(self._form)),
-            ("POST", "/login", self._guarded(self._log_in)),
-            ("POST", "/logout", self._guarded(self._log_out)),
-            ("GET", "/static/{name}", self._guarded(self._file)),
-            ("*", "/ckp/{place}", self._guarded(self._operate)),
+            ("GET", "/", self._guard_route(self._home)),
+            ("GET", "/login", self._guard_route(self._form)),
+            ("POST", "/login", self._guard_route(self._log_in)),
+            ("POST", "/logout", self._guard_route(self._log_out)),
+            ("GET", "/static/{name}", self._guard_route(self._file)),
+            ("*", "/ckp/{place}", self._guard_route(self._operate)),
         ]
 
     async def missing(self, request):
-        return await self._guarded(self._nothing)(request)
+        return await self._guard_route(self._nothing)(request)
 
-    def _guarded(self, handle):
+    def _guard_route(self, handle):
         """Return *handle* behind the guard; its answers carry ``HEADERS``."""
 
         async def answer(request):
@@ -66,13 +66,13 @@ class Site:
 
             refusal = self._guard.refusal(request)
             if refusal:
-                return _told(*refusal)
+                return _make_error(*refusal)
             try:
                 response = await handle(request)
             except AgentGone as e:
-                response = _told(503, f"{e.message} - {e.hint}")
+                response = _make_error(503, f"{e.message} - {e.hint}")
             except web.HTTPException as e:
-                response = _told(e.status, (e.text or e.reason).strip(), e.headers)
+                response = _make_error(e.status, (e.text or e.reason).strip(), e.headers)
             if not response.prepared:
                 response.headers.update(HEADERS)
             return response
@@ -80,7 +80,7 @@ class Site:
         return answer
 
     async def _nothing(self, request):
-        return _told(404, "there is nothing here")
+        return _make_error(404, "there is nothing here")
 
     # -- who asks
 
@@ -116,7 +116,7 @@ class Site:
 
     async def _log_in(self, request):
         if not self._guard.is_same_origin(request):
-            return _told(403, "Origin: expected that of this page")
+            return _make_error(403, "Origin: expected that of this page")
         token = await _token_of_form(request)
         login, id = self._try(request, self._logins.begin, token)
         if login is None:
@@ -136,7 +136,7 @@ class Site:
 
     async def _log_out(self, request):
         if not self._guard.is_same_origin(request):
-            return _told(403, "Origin: expected that of this page")
+            return _make_error(403, "Origin: expected that of this page")
         id = request.cookies.get(self._guard.cookie, "")
         login = self._logins.find(id)
         self._logins.end(id)
@@ -153,7 +153,7 @@ class Site:
 
         login, is_json = self._login(request), "json" in request.headers.get("Accept", "")
         if login is None:
-            return _told(401, "expected a login") if is_json else _seeing("/login")
+            return _make_error(401, "expected a login") if is_json else _seeing("/login")
         rows = [
             {
                 "agent": place,
@@ -185,14 +185,14 @@ class Site:
 
         login = self._login(request)
         if login is None:
-            response = _told(
+            response = _make_error(
                 401, "expected the header Authorization: Bearer NAME:TOKEN, or a login"
             )
             response.headers["WWW-Authenticate"] = "Bearer"
             return response
         place = request.match_info["place"]
         if place not in login.places or place == GATEWAY:
-            return _told(404, "no agent of this name is here for you")
+            return _make_error(404, "no agent of this name is here for you")
         handle = {
             "POST": self.doors.post,
             "DELETE": self.doors.delete,
@@ -203,9 +203,9 @@ class Site:
         if request.headers.get("Upgrade", "").lower() == "websocket":
             handle = self.doors.websocket
             if login.is_cookie and not self._guard.is_same_origin(request):
-                return _told(403, "Origin: expected that of this page")
+                return _make_error(403, "Origin: expected that of this page")
         elif login.is_cookie and request.method != "GET" and HEADER not in request.headers:
-            return _told(403, f"expected the header {HEADER}: 1, which no form can send")
+            return _make_error(403, f"expected the header {HEADER}: 1, which no form can send")
         return await handle(request, login, place)
 
 
@@ -247,7 +247,7 @@ def _seeing(place: str):
     return web.Response(status=303, headers={"Location": place})
 
 
-def _told(status: int, sentence: str, headers=None):
+def _make_error(status: int, sentence: str, headers=None):
     """Return an error as JSON."""
     from aiohttp import web
 

@@ -34,7 +34,7 @@ def section(manifest, tools: list, readings: list, timeouts: dict) -> list | Non
     readings    of the section of readings and rules
     timeouts    {name: ms after which the tool is ended, 0 for never}
     """
-    on = switched_on(manifest)
+    on = find_outputs(manifest)
     compiler = _Compiler(manifest, dict(tools), readings, timeouts)
     for name, wanted in manifest.settings.confirm.items():
         compiler.add_tool(name, wanted)
@@ -57,7 +57,7 @@ def find_one_piece(manifest) -> list:
     """Return [(path in clawlite.toml, tool), ...] of the functions of tools.py that must be
     followed by something, and run in one piece.
     """
-    settings, on = manifest.settings, switched_on(manifest)
+    settings, on = manifest.settings, find_outputs(manifest)
     found: list[tuple] = []
     for tool in manifest.tools:
         if not tool.function or tool.function.is_generator:
@@ -72,7 +72,7 @@ def find_one_piece(manifest) -> list:
     return found
 
 
-def switched_on(manifest) -> dict[str, set]:
+def find_outputs(manifest) -> dict[str, set]:
     """Return {name of a function of tools.py: the pins that it switches on}."""
     source = dict(manifest.sources).get(signature.FILE)
     return pin_uses.find_switched_on(source) if source else {}

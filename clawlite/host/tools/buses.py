@@ -249,7 +249,7 @@ def _has_devices(settings) -> bool:
     return any(pin.simulate and pin.simulate.device for pin in settings.pins)
 
 
-def simulated_section(manifest) -> list | None:
+def make_simulated_section(manifest) -> list | None:
     """Return the image's section SIMULATED (core/buses/simulator.py), or None for none."""
     settings, rows = manifest.settings, devices.Rows()
     if not settings.buses and not _has_devices(settings):

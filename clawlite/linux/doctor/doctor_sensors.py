@@ -20,7 +20,7 @@ def sensors(here) -> list:
     if not here.text("/proc/device-tree/model").startswith("Raspberry Pi"):
         return [("sensors", NONE, "this is no Raspberry Pi", "")]
     rows = _silent_chips(here) + _silent_bus(here)
-    found = _named(here, _IIO, "iio:device") + _named(here, _HWMON, "hwmon")
+    found = _find_named(here, _IIO, "iio:device") + _find_named(here, _HWMON, "hwmon")
     found += ["%s (%s)" % (name, _W1) for name in here.names(_W1) if _SLAVE.match(name)]
     if found:
         more = ", and %d more" % (len(found) - _MOST) if len(found) > _MOST else ""
@@ -28,7 +28,7 @@ def sensors(here) -> list:
     return rows or [("sensors", NONE, "the kernel drives none", "")]
 
 
-def _named(here, folder: str, prefix: str) -> list:
+def _find_named(here, folder: str, prefix: str) -> list:
     """Return "name (path)" of each device in *folder*."""
     found = []
     for device in here.names(folder):
