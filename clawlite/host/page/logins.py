@@ -95,17 +95,17 @@ class Logins:
 
     def may_try(self, address: str) -> bool:
         """Return whether somebody at *address* may try another token now."""
-        left, _ = self._left(address)
+        left, _ = self._count_left(address)
         return left >= 1
 
     def count_failure(self, address: str) -> None:
         """Somebody at *address* had a wrong token."""
-        left, now = self._left(address)
+        left, now = self._count_left(address)
         if len(self._attempts) >= _MOST_ADDRESSES:
             self._attempts.pop(next(iter(self._attempts)))
         self._attempts[origin(address)] = left - 1, now
 
-    def _left(self, address: str) -> tuple:
+    def _count_left(self, address: str) -> tuple:
         now = self._now_s()
         left, at = self._attempts.get(origin(address), (_BURST, now))
         return min(_BURST, left + (now - at) * _PER_MINUTE / 60), now

@@ -69,7 +69,7 @@ class Helper:
         except (OSError, NotImplementedError) as e:  # the latter: of Windows
             return getattr(e, "strerror", None) or str(e) or "this system cannot start it"
         self._process = process
-        said: Any = asyncio.create_task(self._noted(process.stderr))
+        said: Any = asyncio.create_task(self._collect_notes(process.stderr))
         self._begins()
         try:
             while line := await process.stdout.readline():
@@ -85,7 +85,7 @@ class Helper:
                 process.kill()
                 await process.wait()
 
-    async def _noted(self, stream) -> str:
+    async def _collect_notes(self, stream) -> str:
         """Note what the process says on *stream*; return the last line."""
         last = ""
         while line := await stream.readline():
