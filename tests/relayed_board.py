@@ -91,8 +91,17 @@ say = "You said: {words}"
 """
 
 
-def write_project(folder, channels: dict, toml: str = "", roles: str = '["user", "admin"]', **spec):
-    """Write the garden with *channels* {name: spec}, and build it; return its image."""
+def write_project(
+    folder,
+    channels: dict,
+    toml: str = "",
+    roles: str = '["user", "admin"]',
+    rules: str = "",
+    **spec,
+):
+    """Write the garden with *channels* {name: spec} and more *rules*, and build it; return its
+    image.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     named = [
         {"inline": {"name": name, "auth": {"secret_ref": "SECRET"}, **one}}
@@ -103,7 +112,7 @@ def write_project(folder, channels: dict, toml: str = "", roles: str = '["user",
     (folder / "claw.yaml").write_text(json.dumps(document))
     head = f'reflex = "reflex.toml"\n[gateway]\n{f"roles = {roles}" if roles else ""}\n'
     (folder / "clawlite.toml").write_text(head + toml + PINS)
-    (folder / "reflex.toml").write_text(RULES)
+    (folder / "reflex.toml").write_text(RULES + rules)
     (folder / "tools.py").write_text(TOOLS)
     return build_beside(str(folder))
 

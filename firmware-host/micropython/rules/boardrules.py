@@ -41,6 +41,8 @@ class BoardRules(Runs):
         self._is_told = False  # that flash fails
         self._is_new = True
         device.agent.commands.append(self._command)
+        if device.channels:
+            device.channels.add_command(self._command)
 
     # -- the loop
 
@@ -150,16 +152,21 @@ class BoardRules(Runs):
             self.tell("%s cannot be written (%s): make room in the flash" % (what, wrong))
 
     def tell(self, text: str, to_admins: bool = False):
-        """Show *text* at the console."""
-        guard = self.agent.setup.guard
-        self.agent.effects.append((TELL, escape_ends(guard.text(text) if guard else text)))
+        """Show *text* at the console, and send it to the admins of the channels that the gateway
+        carries.
+        """
+        guard, channels = self._device.guard, self._device.channels
+        text = escape_ends(guard.text(text) if guard else text)
+        self.agent.effects.append((TELL, text))
+        if to_admins and channels:
+            channels.tell_admins(text)
 
     # -- people and operators
 
-    def _command(self, words: list):
+    def _command(self, words: list, is_admin: bool = True):
         if words[0] not in ("/help", "/rules", "/readings"):
             return None
-        return self.load_commands().command(words)
+        return self.load_commands().command(words, is_admin)
 
     def load_commands(self):
         """Return what answers people and operators."""

@@ -95,6 +95,45 @@ def test_a_gateway_that_was_restarted_gets_the_answer_of_the_turn_that_went_on(g
     assert garden.read("filled") == "x"
 
 
+BY_ITSELF = """
+[[rule]]
+name = "dry"
+every = "1s"
+at_most = "1/week"
+call = "fill"
+then = [ { say = "Filled by itself: {result}", to = "admins" } ]
+"""
+
+
+def test_a_rule_of_a_board_says_something_to_an_admin_who_never_wrote(gardens, bot):
+    garden = gardens(bot.url, rules=BY_ITSELF)
+    garden.write("full")
+    with garden.serve(garden.board(), TOKEN) as running:
+        wait(lambda: texts(bot, ADMIN), lambda: bot.sent, running.errors)
+        assert texts(bot, ADMIN) == ["[rule dry] Filled by itself: The tank is full."]
+        bot.message(USER, "/rules off dry")
+        wait(lambda: texts(bot, USER), lambda: bot.sent, running.errors)
+        assert texts(bot, USER) == ["Only an admin switches rules."]
+        bot.message(ADMIN, "/rules off dry")
+        bot.message(ADMIN, "/rules")
+        wait(lambda: len(texts(bot, ADMIN)) == 3, lambda: bot.sent, running.errors)
+        assert texts(bot, ADMIN)[1] == "Rule dry is off."
+        assert "dry                  every 1s: fill()  (off)" in texts(bot, ADMIN)[2]
+    assert garden.read("filled") == "x"
+
+
+def test_a_question_of_a_boards_rule_is_answered_by_an_admin(gardens, bot):
+    rule = BY_ITSELF.replace('"fill"', '"water"\narguments = { seconds = 1 }')
+    garden = gardens(bot.url, rules=rule)
+    with garden.serve(garden.board(), TOKEN) as running:
+        number = asked(bot, running)
+        assert "rule/dry asked for it" in texts(bot, ADMIN)[0]
+        bot.message(ADMIN, f"/approve {number}")
+        said = "[rule dry] Filled by itself: Watered for 1 s."
+        wait(lambda: said in texts(bot, ADMIN), lambda: bot.sent, running.errors)
+        assert garden.read("pump") == "1" and not texts(bot, USER)
+
+
 def post(port: int, who: str, text: str, found: list):
     """Send a signed message, and add (status, answer) to *found*."""
     body = json.dumps({"from": who, "text": text}).encode()
