@@ -13,13 +13,13 @@ from clawlite.core.image.image import PINS as PINS_SECTION
 from clawlite.core.image.pins import SimulatedPins
 from clawlite.core.rules.confirm import Confirms
 from clawlite.core.rules.engine import Times
-from clawlite.core.rules.rule_commands import commands_of
 from clawlite.core.rules.table import CONFIRMS
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
 from clawlite.linux.channels.channels import Channels
 from clawlite.linux.files.files import image_of
 from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.rules.rule_group import commands_of
 from clawlite.linux.rules.rules import Rules
 from clawlite.linux.runtime.optional_parts import make_rehearsal
 

@@ -22,15 +22,6 @@ reading.list  ready  rules  -  -
 _MAX_REASON = 1000
 
 
-def commands_of(rules, rehearses=None):
-    """Return the ``RuleCommands`` of *rules*, which the console of its agent asks from now on."""
-    made = RuleCommands(rules, rehearses)
-    rules.agent.commands.append(made.command)
-    if rules.agent.setup.channels:
-        rules.agent.setup.channels.add_command(made.command)
-    return made
-
-
 class RuleCommands:
     """The commands and methods of one agent: also a group of ``group_session.GroupSession``.
 

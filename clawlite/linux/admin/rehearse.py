@@ -6,7 +6,6 @@ import os
 import re
 import time
 
-from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.instant import from_iso8601
 from clawlite.core.rules import table
@@ -29,7 +28,7 @@ def show(manifest, since: str, readings, answer, as_json: bool) -> int:
     readings  a file of samples, edges and answers, or None: those of this machine
     answer    "yes" or "no" to each question; None: as it is on record
     """
-    from clawlite.linux.rules.rehearsal import Rehearsal, lines_of
+    from clawlite.linux.rules.rehearsal import Rehearsal, describe, lines_of
     from clawlite.linux.rules.samples import Samples
 
     found = _SINCE.fullmatch(since)
@@ -70,22 +69,10 @@ def show(manifest, since: str, readings, answer, as_json: bool) -> int:
         and rule[table.TRIGGER][table.WHAT] not in known
     ]
     if as_json:
-        print(document(_as_json(played, from_s, to_s, len(samples), pins)))
+        print(document(describe(played, from_s, to_s, len(samples), pins)))
     else:
         print_line(*lines_of(played, from_s, to_s, len(samples), pins))
     return 0
-
-
-def _as_json(played, from_s: int, to_s: int, samples: int, pins: list) -> dict:
-    return {
-        "from": iso8601(from_s),
-        "to": iso8601(to_s),
-        "samples": samples,
-        "runs": [dict(run, at=iso8601(run["at"])) for run in played.runs],
-        "said": [{"at": iso8601(at_s), "text": text} for at_s, text in played.said],
-        "skipped": played.skipped,
-        "not_played": pins,
-    }
 
 
 def read_record(path: str) -> tuple:

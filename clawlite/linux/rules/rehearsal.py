@@ -282,18 +282,38 @@ def lines_of(played, from_s: int, to_s: int, samples: int, pins: list) -> list:
     return [*lines, NOTHING_ACTS]
 
 
-def rehearse_here(rules, name: str) -> list:
-    """Return the lines about the rule *name* of *rules* (``Rules``) and the last day: more would
-    hold up the loop.
+def rehearse_day(rules, name: str) -> tuple:
+    """Return (the ``Rehearsal`` of the rule *name* of *rules* (``Rules``) and the last day, its
+    begin, its end, how many samples): more than a day would hold up the loop.  Raises
+    ``ClawError``.
     """
     image, kept, to_s = rules.agent.image, rules.samples, rules.times().wall_s
     kept.write(to_s, True)
     from_s = to_s - HERE_S
     samples, edges = kept.since(from_s), kept.spread_edges(from_s)
     played = Rehearsal(image, samples, from_s, to_s, (), None, edges, name)
+    played.play()
+    return played, from_s, to_s, len(samples)
+
+
+def rehearse_here(rules, name: str) -> list:
+    """Return the lines about the rule *name* of *rules* (``Rules``) and the last day."""
     try:
-        played.play()
+        played, from_s, to_s, samples = rehearse_day(rules, name)
+        lines = lines_of(played, from_s, to_s, samples, [])
     except ClawError as e:
         return [e.message]
-    lines = lines_of(played, from_s, to_s, len(samples), [])
     return lines if len(lines) <= MOST_LINES else lines[: MOST_LINES - 2] + ["...", lines[-1]]
+
+
+def describe(played, from_s: int, to_s: int, samples: int, pins: list) -> dict:
+    """Return what ``lines_of`` says, as data."""
+    return {
+        "from": iso8601(from_s),
+        "to": iso8601(to_s),
+        "samples": samples,
+        "runs": [dict(run, at=iso8601(run["at"])) for run in played.runs],
+        "said": [{"at": iso8601(at_s), "text": text} for at_s, text in played.said],
+        "skipped": played.skipped,
+        "not_played": pins,
+    }

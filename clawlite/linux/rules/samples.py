@@ -104,6 +104,30 @@ class Samples:
         kept = [(at_s, name, value) for name, at_s, value in self._waiting if at_s >= from_s]
         return sorted(list(rows or ()) + kept, key=lambda row: row[:2])
 
+    def spread(self, name: str, from_s: int, to_s: int, points: int) -> list:
+        """Return about *points* [(at_s, value), ...] of a reading, the earliest first: of each part
+        of the time the least and the most, and before the first sample the means of hours.
+        """
+        if not self.exists() and not self._waiting:
+            return []
+        width_s = max(1, 2 * (to_s - from_s) // points)
+        part = "value IS NOT NULL GROUP BY (at_s - ?) / ?"
+        query = "SELECT at_s, %%s(value) FROM sample WHERE reading = ? AND at_s >= ? AND %s" % part
+        bounds = name, from_s, from_s, width_s
+        rows = self._run(
+            lambda db: [row for how in ("min", "max") for row in db.execute(query % how, bounds)]
+        )
+        kept = [(at_s, value) for one, at_s, value in self._waiting if one == name]
+        found = {*(rows or ()), *(row for row in kept if row[0] >= from_s)}
+        first_s = min([at_s for at_s, _ in found], default=to_s)
+        hours = self._run(
+            lambda db: db.execute(
+                "SELECT hour_s, mean FROM hourly WHERE reading = ? AND hour_s >= ? AND hour_s < ?",
+                (name, from_s, first_s - _HOUR),
+            )
+        )
+        return sorted([*(hours or ()), *found], key=lambda row: row[0])
+
     def write(self, now_s: int, at_once: bool = False):
         """Write what waits, when it has waited for long enough, and thin out what is old."""
         is_early = 0 <= now_s - self._written_s < WRITE_S

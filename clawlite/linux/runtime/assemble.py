@@ -151,7 +151,7 @@ class Parts:
             self.serve(member.methods)
             self.persistence.share(share_stores(member, self.persistence.remember_here))
         if self.image.size_of(_RULES):
-            from clawlite.core.rules.rule_commands import commands_of
+            from clawlite.linux.rules.rule_group import commands_of
             from clawlite.linux.rules.rules import rules_of
 
             rules = self.add_part(rules_of(self.agent, self.handlers))

@@ -178,3 +178,16 @@ def test_the_console_plays_one_rule(tmp_path):
     acted = len(world.acted)
     world.poll()
     assert len(world.acted) == acted
+
+
+def test_samples_are_spread_over_a_day(tmp_path):
+    world = World(tmp_path, RULES)
+    week(world)
+    samples, now_s = world.rules.samples, world.now_s()
+    whole = {(at, value) for at, name, value in samples.since(now_s - WEEK) if name == "soil"}
+    few = samples.spread("soil", now_s - WEEK, now_s, 40)
+    assert 20 <= len(few) <= 80 and few == sorted(few) and set(few) <= whole
+    values = [value for _, value in whole]
+    assert min(few, key=lambda one: one[1])[1] == min(values)
+    assert max(few, key=lambda one: one[1])[1] == max(values)
+    assert samples.spread("x", now_s - WEEK, now_s, 40) == []

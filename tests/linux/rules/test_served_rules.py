@@ -13,7 +13,7 @@ from llm_server import Server, say
 from provider_builds import provider
 from rules_world import ALLOW, ASK, READING, RULE, project
 
-from clawlite.core.rules import rule_commands as commands
+from clawlite.linux.rules.rule_group import RuleGroup
 
 PAGE = Path(__file__).parents[3] / "docs/methods.md"
 UNKNOWN, PARAMS, DENIED = -32601, -32602, -32011
@@ -27,7 +27,7 @@ def built(tmp_path, rules: str, policy=None):
 
 
 def test_the_page_has_each_method():
-    rows = [row.split() for row in commands.ROWS.split("\n")[1:-1]]
+    rows = [row.split() for row in RuleGroup.rows.split("\n")[1:-1]]
     table = PAGE.read_text().split("|---|---|---|---|---|---|\n")[2].split("\n\n")[0]
     assert table == "\n".join(map(line, rows))
 
@@ -48,6 +48,13 @@ def test_methods_of_a_session(tmp_path):
         )
         assert listed[0]["begins"] == "every 1s" and listed[0]["call"] == "water(seconds=3)"
         assert agent.call("claw.reading.list")["result"]["readings"][0]["value"] == 20
+        kept = agent.call("claw.reading.history", {"name": "soil"})["result"]
+        assert [value for _, value in kept["samples"]] == [20] and kept["from"] < kept["to"]
+        for wrong in ({}, {"name": "x"}, {"name": "soil", "points": 1}):
+            assert code(agent, "claw.reading.history", wrong) == PARAMS
+        played = agent.call("claw.rule.rehearse", {"name": "r"})["result"]
+        assert played["runs"] and {run["rule"] for run in played["runs"]} == {"r"}
+        assert code(agent, "claw.rule.rehearse", {"name": "x"}) == PARAMS
         for method in ("why", "switch", "answer"):
             assert code(agent, "claw.rule." + method, {}) == PARAMS
             assert code(agent, "claw.rule." + method, {"name": "x"}) == PARAMS

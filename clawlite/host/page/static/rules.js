@@ -29,7 +29,7 @@ export function open(app) {
 
     async function why() {
       const said = await agent.ask("claw.rule.why", { name: rule.name });
-      fill(more, said.lines.map((line) => h("p", {}, line)));
+      fill(more, said.text.split("\n").map((line) => h("p", {}, line)));
     }
 
     async function turn() {
