@@ -2,8 +2,8 @@
 
 1. Any number of them may be there at once.  Each has its own session, framer and requests under
    way, and gets its own answers alone.
-2. A session may do what its role may (``_LEAST``); a method that is not listed is an admin's who
-   has just logged in.  Who is on stdin owns the process, and may do everything.
+2. A session may do what its role may (core/protocol/rights.py); a method that is not listed there
+   is an admin's who has just logged in.  Who is on stdin owns the process, and may do everything.
 3. Who speaks is known: nobody acts in another name, and log, audit and tasks name the person.
 4. The agent that runs stays: a manifest is checked as it is beside a pinned image.
 5. Answers leave in the step after that in which they were made: by then the log and the audit are
@@ -16,8 +16,8 @@ from clawlite.core.agent.lifecycle import STOPPED
 from clawlite.core.base.effect import SEND_TO
 from clawlite.core.base.errors import PolicyDenied
 from clawlite.core.line.frame import RECORD, TOO_LONG, Framer
-from clawlite.core.policy.access import ADMIN, ROLE_NAMES, USER, VIEWER
-from clawlite.core.protocol import rpc
+from clawlite.core.policy.access import ADMIN
+from clawlite.core.protocol import rights, rpc
 from clawlite.core.protocol.calls import Calls
 from clawlite.core.protocol.group_session import GroupSession
 from clawlite.linux.io.jsontext import dumps, request
@@ -25,39 +25,6 @@ from clawlite.linux.io.stdio import FULL, MAX_LINE, Part, Wire, now_ms
 
 _MOST_WAITING = 4 * FULL  # bytes for somebody who does not read, and whose line then ends
 _AGAIN_MS = 50  # between attempts to write to somebody who does not read
-FRESH_MS = 300000  # after a login: what takes a fresh one is refused later
-
-# the least role that may use a method, or send a notification; any other takes an admin who has
-# just logged in
-_LEAST = {
-    "claw.initialize": VIEWER,
-    "claw.status": VIEWER,
-    "claw.memory.query": VIEWER,
-    "claw.reading.history": VIEWER,
-    "claw.reading.list": VIEWER,
-    "claw.rule.list": VIEWER,
-    "claw.rule.rehearse": USER,
-    "claw.rule.why": VIEWER,
-    "claw.swarm.discover": VIEWER,
-    "claw.memory.store": USER,
-    "claw.swarm.broadcast": USER,
-    "claw.swarm.delegate": USER,
-    "claw.task.cancel": USER,
-    "claw.task.create": USER,
-    "claw.task.get": USER,
-    "claw.task.list": USER,
-    "claw.task.subscribe": USER,
-    "claw.tool.call": USER,
-    "claw.log.subscribe": USER,
-    "claw.approval.answer": ADMIN,
-    "claw.approval.subscribe": ADMIN,
-    "claw.memory.compact": ADMIN,
-    "claw.rule.answer": ADMIN,
-    "claw.rule.switch": ADMIN,
-    "claw.swarm.report": ADMIN,
-    "claw.tool.approve": ADMIN,
-    "claw.tool.deny": ADMIN,
-}
 
 
 class Person:
@@ -77,21 +44,8 @@ class Person:
         """Raise ``PolicyDenied`` unless the person may use *method*, which takes the role *least*,
         and *is_fresh*: a login that was a moment ago.
         """
-        told = {"actor": self.name, "role": ROLE_NAMES[self.role]}
-        if self.role < least:
-            raise PolicyDenied(
-                "%s: %s has the role %s, and it takes %s"
-                % (method[:60], self.name, ROLE_NAMES[self.role], ROLE_NAMES[least]),
-                "ask somebody who may",
-                told,
-            )
-        is_late = self._login_ms is not None and now_ms() - self._login_ms > FRESH_MS
-        if is_fresh and is_late:
-            raise PolicyDenied(
-                "%s: it takes a login of the last %d minutes" % (method[:60], FRESH_MS // 60000),
-                "log in again, and send it then",
-                told,
-            )
+        is_late = self._login_ms is not None and now_ms() - self._login_ms > rights.FRESH_MS
+        rights.check(method, self.name, self.role, least, is_fresh and is_late)
 
 
 class _PersonCalls(Calls):
@@ -134,25 +88,16 @@ class RoleSession(GroupSession):
         return self._calls
 
     def _check(self, method: str):
-        least = _LEAST.get(method)
-        is_start = method == "claw.initialize" and self.agent.lifecycle.state == STOPPED
-        is_fresh = least is None or is_start
-        self._person.check(method, ADMIN if is_fresh or least is None else least, is_fresh)
+        least, is_fresh = rights.least(method)
+        if method == "claw.initialize" and self.agent.lifecycle.state == STOPPED:
+            least, is_fresh = ADMIN, True
+        self._person.check(method, least, is_fresh)
 
     def _call(self, id, method: str, params, reply, now_ms: int):
         self._check(method)
         if isinstance(params, dict) and "actor" in params:
-            params = self._without_actor(params)
+            params = rights.without_actor(params, self._person.name)
         return super()._call(id, method, params, reply, now_ms)
-
-    def _without_actor(self, params: dict) -> dict:
-        if params["actor"] != self._person.name:
-            raise PolicyDenied(
-                "actor: %s acts in no other name" % self._person.name,
-                "leave actor out",
-                {"actor": self._person.name},
-            )
-        return {key: value for key, value in params.items() if key != "actor"}
 
     def notify_groups(self, message: dict):
         try:

@@ -7,9 +7,9 @@ as it is written.  These methods are clawlite's own; docs/methods.md.
 """
 
 from clawlite.core.base.effect import SEND
-from clawlite.core.base.errors import InvalidParams
 from clawlite.core.policy.access import ADMIN
-from clawlite.core.protocol.rpc import field, notification
+from clawlite.core.protocol import watched
+from clawlite.core.protocol.rpc import notification
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.io.stdio import Part, now_ms
 
@@ -18,7 +18,7 @@ approval.subscribe ready  -  -  -
 approval.answer    ready  -  -  -  number is_approved reason?
 log.subscribe      ready  -  -  -
 """
-_UPDATED, _EVENT = "claw.approval.updated", "claw.log.event"
+_EVENT = "claw.log.event"
 
 
 class WatchGroup(Part):
@@ -56,21 +56,16 @@ class WatchGroup(Part):
         if not self._asked or not self._known and not self.agent.waiting:
             return
         known, self._known = self._known, {}
-        for task in self.agent.waiting:
-            if task.approval.form:
-                continue
+        for task in watched.list_waiting(self.agent):
             if known.pop(id(task.approval), None) is None:
                 self._tell_asked(self.describe(task))
             self._known[id(task.approval)] = task.approval, task.number
         for approval, number in known.values():
-            told = {"number": number, "state": approval.how or "ended", "tool": approval.tool.name}
-            if approval.by:
-                told["by"] = approval.by
-            self._tell_asked(told)
+            self._tell_asked(watched.describe_end(approval, number))
 
     def _tell_asked(self, told: dict):
         for watcher in self._asked:
-            watcher.tell(_UPDATED, told)
+            watcher.tell(watched.UPDATED, told)
 
     def add_asked(self, watcher) -> list:
         """Let *watcher* hear of approvals from now on; return those that wait."""
@@ -96,29 +91,11 @@ class WatchGroup(Part):
             self._parts.watch_log(None)
 
     def _open(self) -> list:
-        return [task for task in self.agent.waiting if not task.approval.form]
-
-    def find(self, number: int):
-        """Return the task *number* that waits for yes or no, or None."""
-        return next((task for task in self._open() if task.number == number), None)
+        return watched.list_waiting(self.agent)
 
     def describe(self, task) -> dict:
         """Return what a person is shown of an approval, without secrets."""
-        from clawlite.core.policy.approval import reason
-
-        approval = task.approval
-        told = {
-            "number": task.number,
-            "state": "waiting",
-            "tool": approval.tool.name,
-            "arguments": approval.arguments,
-            "asker": approval.asker,
-            "why": reason(approval),
-            "allow": approval.allow,
-            "timeout_ms": approval.timeout_s * 1000,
-            "left_ms": max(0, approval.due_ms - now_ms()),
-        }
-        return self._without_secrets(told)
+        return self._without_secrets(watched.describe(task, now_ms()))
 
     def _without_secrets(self, told: dict) -> dict:
         return told if self._guard is None else loads(self._guard.text(dumps(told)))
@@ -164,19 +141,8 @@ class Watcher:
         if method == "claw.log.subscribe":
             self._group.add_logged(self)
             return {"subscribed": True}
-        return self._answer(params)
-
-    def _answer(self, params: dict) -> dict:
-        number, reason = field(params, "number", int, ""), field(params, "reason", str, "", False)
-        is_approved = params.get("is_approved")
-        if not isinstance(is_approved, bool):
-            raise InvalidParams("is_approved: expected true or false")
-        task = self._group.find(number)
-        if task is None:
-            return {"acknowledged": False}
         by = self._person.name if self._person else "operator"
-        self._group.agent.answer(task, is_approved, reason or by + " said no", now_ms(), by)
-        return {"acknowledged": True}
+        return watched.answer(self._group.agent, params, by, now_ms())
 
     def may_see(self, event: dict) -> bool:
         """Return whether the person sees *event* of the log."""

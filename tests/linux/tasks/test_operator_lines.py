@@ -7,8 +7,8 @@ from agents import INITIALIZE
 from operator_lines import House, request_id
 
 from clawlite.core.policy.access import ADMIN, USER, VIEWER
+from clawlite.core.protocol.rights import FRESH_MS
 from clawlite.linux.io.stdio import now_ms
-from clawlite.linux.tasks.operator_line import FRESH_MS
 
 
 def states_told(person) -> set:

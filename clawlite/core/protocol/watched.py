@@ -1,0 +1,54 @@
+"""What somebody who watches the approvals of an agent is told of them, and how they answer: the
+methods ``claw.approval.*`` (docs/methods.md).  Linux and boards share it.
+"""
+
+from clawlite.core.base.errors import InvalidParams
+from clawlite.core.protocol.rpc import field
+
+UPDATED = "claw.approval.updated"
+
+
+def list_waiting(agent) -> list:
+    """Return the tasks that wait for yes or no."""
+    return [task for task in agent.waiting if not task.approval.form]
+
+
+def describe(task, now_ms: int) -> dict:
+    """Return what a person is shown of the approval of *task*."""
+    from clawlite.core.policy.approval import reason
+
+    approval = task.approval
+    return {
+        "number": task.number,
+        "state": "waiting",
+        "tool": approval.tool.name,
+        "arguments": approval.arguments,
+        "asker": approval.asker,
+        "why": reason(approval),
+        "allow": approval.allow,
+        "timeout_ms": approval.timeout_s * 1000,
+        "left_ms": max(0, approval.due_ms - now_ms),
+    }
+
+
+def describe_end(approval, number: int) -> dict:
+    """Return what they are told of *approval*, which had this *number*, when it has ended."""
+    told = {"number": number, "state": approval.how or "ended", "tool": approval.tool.name}
+    if approval.by:
+        told["by"] = approval.by
+    return told
+
+
+def answer(agent, params: dict, by: str, now_ms: int) -> dict:
+    """Return the result of ``claw.approval.answer`` of the person *by*: an approval that waits no
+    more is not acknowledged.  Raises ``InvalidParams``.
+    """
+    number, reason = field(params, "number", int, ""), field(params, "reason", str, "", False)
+    is_approved = params.get("is_approved")
+    if is_approved is not True and is_approved is not False:
+        raise InvalidParams("is_approved: expected true or false")
+    for task in list_waiting(agent):
+        if task.number == number:
+            agent.answer(task, is_approved, reason or by + " said no", now_ms, by)
+            return {"acknowledged": True}
+    return {"acknowledged": False}
