@@ -8,7 +8,7 @@
    where valgrind is installed.  The gate says what it leaves out, and why; it fails when it can
    compare nothing.
 3. Neither the user nor what ran before makes a difference: READY is that of an agent without a
-   tools.py, which only root compiles at each start (docs/adr/0180), and of a copy of the package,
+   tools.py, which only root compiles at each start (docs/adr/0002), and of a copy of the package,
    whose code file has the modules of this agent alone.
 4. A number is changed with a reason, in the commit that changes it:
    ``python benchmarks/gate.py --record "why it is worth it"``.

@@ -305,7 +305,7 @@ def call(image: str, rounds: int, audited: str = None) -> dict:
 
 def by_msgspec(image: str, lines):
     """Return a function that does a call whose line msgspec reads, and the arguments of its log,
-    as docs/adr/0179 has it; None where msgspec is not installed.
+    as docs/adr/0175 has it; None where msgspec is not installed.
     """
     try:
         import msgspec

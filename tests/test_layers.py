@@ -90,7 +90,7 @@ TOP = {"clawlite." + path.stem for path in (ROOT / "clawlite").glob("*.py")}
 # A room with more files than this has more than one subject.
 ROOM_FILES = 16
 # A MicroPython module and its CPython twin are told apart by try/except ImportError only.  The
-# other three are what core/base/dialect.py takes on CPython for sha256 (docs/adr/0172).
+# other three are what core/base/dialect.py takes on CPython for sha256 (docs/adr/0002).
 GUARDED_IN_CORE = {"micropython", "sys", "_sha2", "_sha256"}
 
 

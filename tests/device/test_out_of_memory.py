@@ -1,5 +1,5 @@
 """Out of memory ends what is under way, and tells; the agent serves on, at every heap in which
-it starts (docs/adr/0073).
+it starts (docs/adr/0014).
 """
 
 import json

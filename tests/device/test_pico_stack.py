@@ -1,4 +1,4 @@
-"""No test starts MicroPython with more stack than a Pico has (docs/adr/0176)."""
+"""No test starts MicroPython with more stack than a Pico has (docs/adr/0080)."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ import pico_stack
 import pytest
 
 TESTS = Path(__file__).resolve().parents[1]
-ADR = TESTS.parent / "docs/adr/0176-tests-in-a-picos-stack.md"
+ADR = TESTS.parent / "docs/adr/0080-stack.md"
 SAID = " ".join(ADR.read_text().split())
 FINDS = ("command", "program", "which")  # functions that return the path of a command
 NAME = "micropython"

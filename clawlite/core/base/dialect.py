@@ -3,7 +3,7 @@
 ``const`` marks an integer that MicroPython's compiler folds away; CPython sees a plain int.
 ``sha256`` is hashlib's.  On CPython ``import hashlib`` loads OpenSSL, which costs 4 to 6 ms and
 3.8 MiB, and an agent hashes only some KB.  So CPython uses the interpreter's own SHA-256, which is
-up to seven times slower, unless OpenSSL is loaded already (docs/adr/0172).
+up to seven times slower, unless OpenSSL is loaded already (docs/adr/0002).
 """
 
 try:

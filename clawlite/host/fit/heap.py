@@ -63,7 +63,7 @@ _DICT_SLOTS = (
 _FUNCTION_WORDS, _NAME_WORDS, _SHORT = 12, 4, 10
 # what is known of a reading or of a rule beside its record, with what survives of it
 _EACH_RULE_WORDS = 90
-# For the work of users, beyond what is held (ADR 0086): with 64-bit words the smallest heaps on the
+# For the work of users, beyond what is held (ADR 0014): with 64-bit words the smallest heaps on the
 # unix port in which a dialogue with all console commands, approvals and 330 calls with request ids
 # were done; with 32-bit words those on a Cortex-M3, and some 4 % of them more.
 _ROOM = {32: 28672, 64: 32768}

@@ -1,4 +1,4 @@
-"""Programs that are MCP servers on stdio, and how far a gateway contains them (docs/adr/0204).
+"""Programs that are MCP servers on stdio, and how far a gateway contains them (docs/adr/0126).
 
 1. On Linux each runs in a sandbox (linux/tools/gateway_server.py), as the image of its device says.
 2. Where the machine can contain nothing, no program is started.  Who runs the gateway may name

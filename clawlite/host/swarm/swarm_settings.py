@@ -20,7 +20,7 @@ _OPEN = "its password would be sent unencrypted"
 _TLS = "write an address with TLS, or plain = true, where that line is your own"
 # of a manifest, in the order of the numbers in linux/swarm_engines/engine.py
 BACKENDS = ("redis", "nats")
-# settings of versions that had MQTT as an engine, and the next step (docs/adr/0215)
+# settings of versions that had MQTT as an engine, and the next step (docs/adr/0137)
 _GONE = {
     "transport": "leave it out: the backend nats speaks to a NATS server, redis to Redis or Valkey",
     "board": "leave it out, and add [gateway]: a board is in a swarm through its gateway",

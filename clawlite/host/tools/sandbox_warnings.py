@@ -99,7 +99,7 @@ def _fewer_rights(denied: list, mounts: list, writable: list) -> list[tuple]:
     """Return (place in the block, what, folder) for each path that has fewer rights than the
     writable folder around it.
 
-    Landlock gives a right to a folder and all below it, and takes none away (docs/adr/0098).
+    Landlock gives a right to a folder and all below it, and takes none away (docs/adr/0027).
     """
     found = []
     inner = [

@@ -9,7 +9,7 @@ after a build; while nothing of that has changed, the image is run at once.
 2. The key is the manifest, how it is compiled, and the files of this package.
 3. An entry that is damaged, or that another user could have written, is ignored.
 4. With a device key there is no cache: a signature is always made anew.
-5. Standard library alone.  A hit loads nothing of the compiler (docs/adr/0108).
+5. Standard library alone.  A hit loads nothing of the compiler (docs/adr/0008).
 """
 
 import os

@@ -2,7 +2,7 @@
 
 Python opens three files and folders for each module that it imports.  ``use`` lets it take the code
 of this package's modules from one file, which ``rewrite`` writes when an agent ends
-(docs/adr/0180-one-file-of-code.md).
+(docs/adr/0002-optional-cython.md).
 
 1. The file lies where Python keeps compiled modules (``__pycache__``).  It may be removed at any
    time; without it, and where it cannot be written, imports are the ordinary ones.

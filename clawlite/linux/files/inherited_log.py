@@ -1,6 +1,6 @@
 """A record log of one process that the next process of the same owner takes over: what a killed
 process had not finished, the next one finds.  The reports of a swarm are in such files until the
-engine has acknowledged them (docs/adr/0208).
+engine has acknowledged them (docs/adr/0137).
 
     FOLDER/OWNER.PROCESS.END     locked as long as its process lives
     [key, ...]                   one line each, JSON with its CRC-32 (record_log.py)

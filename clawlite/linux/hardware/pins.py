@@ -2,7 +2,7 @@
 are switched off.
 
 1. On a Pi every pin is real, even where the manifest says how to simulate it: no setting can make
-   a real pump run in simulation only (ADR 0056).
+   a real pump run in simulation only (ADR 0052).
 2. Outputs are 0 when the bank is made, when a handler fails or is ended, and when the agent ends.
    A process that is killed (-9) switches nothing off: the next start does.
 3. A pin that is missing or in use is reported when the image is loaded, not when a tool needs it.

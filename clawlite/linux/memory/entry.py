@@ -1,5 +1,5 @@
 """The content of an entry, as all stores see it, and its row in the database with a checksum, so
-that a disk cannot change an entry unnoticed (docs/adr/0110).
+that a disk cannot change an entry unnoticed (docs/adr/0040).
 
 1. The column ``crc`` of a row of ``entries`` is the CRC-32 of its other columns.  A row without it
    is damaged: a changed bit in a row's header can hide the last column.  A migration adds it to the

@@ -10,7 +10,7 @@ a loop that never blocks.
    until they are polled.
 4. No thread keeps the process from exiting, and none ends in a traceback.
 5. Plain http needs only modules that the loop has loaded anyway: ``_socket`` and ``_thread``
-   (docs/adr/0011-connections.md).
+   (docs/adr/0011-asking-providers.md).
 """
 
 import _thread

@@ -7,7 +7,7 @@ under the sandbox's network rules.
 2. CONNECT (RFC 9110, 9.3.6) carries any protocol to any port of an allowed host.  Plain http allows
    one request per connection.  Its Host becomes that of the URL (RFC 9112, 3.2.2), so that a child
    cannot ask an allowed server for the pages of another host.
-3. Each connection has a thread (docs/adr/0011-connections.md).  There are at most ``MAX_TUNNELS``;
+3. Each connection has a thread (docs/adr/0026).  There are at most ``MAX_TUNNELS``;
    further ones wait in the socket's queue.  At most ``PIECE`` bytes are in flight each way.
 4. ``close`` ends everything, in whatever phase it is; the threads close their descriptors
    themselves.

@@ -413,7 +413,7 @@ def _system(plan: dict, around) -> list:
 
 def _check_writable(plan: dict):
     """Refuse what has fewer rights than a writable mount around it: a rule of Landlock holds for a
-    folder and all below it, and takes no right away (docs/adr/0098).
+    folder and all below it, and takes no right away (docs/adr/0027).
     """
     for above in [source for source, _, is_writable in plan["mounts"] if is_writable]:
         for kind, paths in (("denied path", "there"), ("read-only mount", "read_only")):

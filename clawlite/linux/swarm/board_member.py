@@ -1,5 +1,5 @@
 """A member of a swarm whose turns are played elsewhere, and for which this process speaks: a board
-behind a gateway (docs/adr/0133), or a remote agent (docs/adr/0138).
+behind a gateway (docs/adr/0133), or a remote agent (docs/adr/0133).
 
 1. To the others it is a process like any: its bus says that it is there, and what it holds when it
    has gone is taken back by the rules that they have for a process that was killed.

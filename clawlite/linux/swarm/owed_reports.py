@@ -1,6 +1,6 @@
 """The reports that an agent still owes its operator, in a file: an operator that declares ``swarm``
 is sent each until it acknowledges it, also by the next process of the agent (CKP 0.2.0, 9.3.3;
-docs/adr/0208).
+docs/adr/0137).
 
     swarms/NAME/IDENTITY.PROCESS.owed    rows [task_id, id as the operator wrote it]
 

@@ -8,7 +8,7 @@ entry of the engine's log, which all processes apply in the same order.
 2. Reading waits for nobody: what is asked is answered from memory, or refused while the engine is
    away.
 3. An entry that is no change, comes of somebody who is not in the swarm, or speaks in the name of
-   another, changes nothing and is told to the log (docs/adr/0203).
+   another, changes nothing and is told to the log (docs/adr/0137).
 4. A stop holds for who knows of it, whether the engine is there or not: it is kept in a file, and
    until all that is on record has come, that file says whether the swarm is stopped.
 5. A process that the engine no longer knows is said to be gone by another one, in an entry.  When

@@ -1,5 +1,5 @@
 """The stores that the agents of a swarm on an engine share (CKP 5.9, ``shared-memory``): one agent
-keeps them, and the requests of the others travel as entries of the engine's log (docs/adr/0139).
+keeps them, and the requests of the others travel as entries of the engine's log (docs/adr/0130).
 
     remember     id, store, part, verb, details     of who asks
     remembered   id, whether it was done, value     of the keeper

@@ -1,5 +1,5 @@
 """A task of a swarm as a task of a remote agent that speaks A2A, in version 1.0 or 0.3.0
-(docs/adr/0138): what is asked of it, and what of its answers is believed.  No I/O.
+(docs/adr/0133): what is asked of it, and what of its answers is believed.  No I/O.
 
 1. The ids of the message and of its context follow from the id of the turn.  Before a message is
    sent, the tasks of its context are asked for: one that is there is followed, and nothing is sent.

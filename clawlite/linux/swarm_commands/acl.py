@@ -3,7 +3,7 @@ login, so that the engine proves who sent a message (CKP 0.2.0, 10).  docs/swarm
 how far each engine can.
 
 A login speaks for one identity, or for several: those of the boards behind one gateway whose
-clawlite.toml names the same ``user`` (docs/adr/0205).  It may do what each of them may.
+clawlite.toml names the same ``user`` (docs/adr/0133).  It may do what each of them may.
 """
 
 import re

@@ -1,5 +1,5 @@
 """One end of a swarm's bus for all members that this process is: boards behind one gateway
-(docs/adr/0205).
+(docs/adr/0133).
 
     members -> ``End``, one each -> ``SharedBus`` -> ``bus.Bus`` or ``replicated_bus.ReplicatedBus``
 

@@ -1,5 +1,5 @@
 """The program of an MCP server that a gateway starts for one of its devices, in a sandbox of its
-own (docs/adr/0204).
+own (docs/adr/0126).
 
 1. The gateway belongs to the host, which may not import this: command.py hands it ``Sandboxes``.
 2. The Sandbox of the device's image says what the program may do, as if the agent ran here: its

@@ -1,4 +1,4 @@
-"""What ``shell.blocked_commands`` and ``shell.blocked_patterns`` find in a command (docs/adr/0099).
+"""What ``shell.blocked_commands`` and ``shell.blocked_patterns`` find in a command (docs/adr/0025).
 
 These are hints that stop accidents.  They contain nothing: a shell has more ways to write a word
 than a filter of text knows, and what contains a command is the kernel.  A command is read in three

@@ -1,5 +1,5 @@
 """Recovery from a round that ran out of memory: the tasks in progress end, their callers get an
-error, and the agent goes on (docs/adr/0073).
+error, and the agent goes on (docs/adr/0014).
 
 1. The loop has unwound: every output is off, every handler is closed, and all modules that can be
    loaded again are dropped (oom_unwind.py).  Only then is this module loaded; it is dropped

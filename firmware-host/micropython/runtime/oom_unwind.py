@@ -1,5 +1,5 @@
 """The first steps of a board after a round of its loop that ran out of memory or that an error
-ended (docs/adr/0073).
+ended (docs/adr/0014).
 
 The loop has unwound: nothing is left on its stack.  Memory that is dropped here is free before
 oom_recover.py is loaded.

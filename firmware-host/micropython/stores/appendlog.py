@@ -1,5 +1,5 @@
 """A log of records on a board's flash that only grows at its end, for data that must survive a
-power cut (docs/memory.md, ADR 0057).
+power cut (docs/memory.md, ADR 0040).
 
     4 bytes   n, length of the payload, big-endian, 1..MAX_PAYLOAD
     4 bytes   CRC-32 of these four bytes and the payload, big-endian

@@ -1,5 +1,5 @@
 """Import of the turns that an older version kept in ``conversation.log`` into the log of the
-stores, once (ADR 0058); loaded when there is such a file.
+stores, once (ADR 0040); loaded when there is such a file.
 
     4 bytes   seconds since 1970, big-endian; 0 while nobody had set the clock
     4 bytes   the owner of the turn: CRC-32 of the agent's name, the store and its part

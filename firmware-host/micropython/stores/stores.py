@@ -1,4 +1,4 @@
-"""The stores of a board (docs/memory.md, ADR 0058): one log in its flash, and an index of its
+"""The stores of a board (docs/memory.md, ADR 0040): one log in its flash, and an index of its
 entries in memory.
 
 Only the index stays in memory: six bytes for each entry, and the parts.  The code for a request is

@@ -1,5 +1,5 @@
 """A gateway contains the programs of MCP servers that it starts for its devices (docs/mcp.md,
-"Through a gateway"; ADR 0204): real servers that try to get out, in the sandbox and without one.
+"Through a gateway"; ADR 0126): real servers that try to get out, in the sandbox and without one.
 """
 
 import asyncio

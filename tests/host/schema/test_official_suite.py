@@ -72,7 +72,7 @@ ELSEWHERE_TESTED = {"optional/ecmascript-regex"}
 
 
 def is_otherwise(draft: str, name: str, test: dict) -> bool:
-    """Whether the answer to a test is the other one, as docs/adr/0004 has it."""
+    """Whether the answer to a test is the other one, as docs/adr/0003 has it."""
     told = test["description"]
     if draft == OLD:
         # it passes over keywords beside $ref; 2020-12 (10.2, 8.2.3) does not
@@ -82,7 +82,7 @@ def is_otherwise(draft: str, name: str, test: dict) -> bool:
     return name == "format" and told in asserted
 
 
-# what a checked format does not take, and ``description``s of those tests (docs/adr/0004)
+# what a checked format does not take, and ``description``s of those tests (docs/adr/0003)
 STRICTER = {
     "optional/format/email": ("quoted", "IPv4-address-literal", "IPv6-address-literal"),
     "optional/format/date-time": ("leap second",),

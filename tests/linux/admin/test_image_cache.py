@@ -1,4 +1,4 @@
-"""The image beside a manifest runs without the compiler while it is current (docs/adr/0108)."""
+"""The image beside a manifest runs without the compiler while it is current (docs/adr/0008)."""
 
 import json
 import os

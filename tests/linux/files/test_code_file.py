@@ -1,5 +1,5 @@
 """One file of code: taken while it is true, written anew when it is not, and no way in for others
-(docs/adr/0180-one-file-of-code.md).
+(docs/adr/0002-optional-cython.md).
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The reports that an agent owes its operator outlive its process (CKP 9.3.3; docs/adr/0208)."""
+"""The reports that an agent owes its operator outlive its process (CKP 9.3.3; docs/adr/0137)."""
 
 import json
 

@@ -1,6 +1,6 @@
 """``message_passing: shared-memory`` on engines: the agents are on machines of their own, one keeps
 the stores that they share, and the requests of the others travel over the engine (CKP 5.9; ADR
-0139).
+0130).
 """
 
 import contextlib
