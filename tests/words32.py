@@ -202,6 +202,14 @@ _BOT = """  channels:
         auth: { secret_ref: BOT_TOKEN }
         access_control: { mode: allowlist, allowed_ids: ["1"] }
 """
+_CRON = """  channels:
+    - inline:
+        name: often
+        type: cron
+        transport: polling
+        auth: { secret_ref: NONE }
+        trigger: { schedule: "* * * * *" }
+"""
 _ONE_WIRE = '  tools: ["claw://registry/clawlite/one-wire-read@1.0.0"]\n'
 _BUS = (
     '[[buses]]\nname = "b"\nkind = "one-wire"\npin = 4\ndevices = ["28-0316a279d1ff"]\n'
@@ -248,6 +256,11 @@ def references(folder: Path) -> dict:
             (
                 "rules",
                 claw + _ALLOW % ("allow", ""),
+                dict(_CALLS, reflex_toml=_CALLS["reflex_toml"] + _RULE),
+            ),
+            (
+                "cron",
+                claw + _CRON + _ALLOW % ("allow", ""),
                 dict(_CALLS, reflex_toml=_CALLS["reflex_toml"] + _RULE),
             ),
             (

@@ -167,6 +167,46 @@ def test_a_clock_that_jumps_a_year_runs_nothing_for_it_and_nothing_twice_when_it
     assert device.slots("r") == [START_S + 7 * HOUR, START_S + DAY + 7 * HOUR]
 
 
+def test_a_year_too_much_is_no_record_for_the_next_start():
+    device = Device([rule("r", at(7), missed=ALL)])
+    device.pass_s(8 * HOUR)
+    device.shift_s += 370 * DAY
+    device.pass_s(HOUR)
+    device.save()
+    device.reset()
+    device.shift_s -= 370 * DAY
+    device.start()
+    device.pass_s(60)
+    assert device.engine.is_set and len(device.acted) == 1
+    device.pass_s(DAY)
+    assert device.slots("r") == [START_S + 7 * HOUR, START_S + DAY + 7 * HOUR]
+
+
+def test_a_year_too_much_is_believed_after_a_day():
+    device = Device([rule("r", at(7), missed=ALL)])
+    device.pass_s(8 * HOUR)
+    device.shift_s += 370 * DAY
+    device.pass_s(3 * DAY)
+    assert len(device.acted) == 4
+    device.save()
+    device.reset(2 * DAY)
+    device.pass_s(60)
+    assert len(device.acted) == 6, "what was missed is made up for again"
+
+
+def test_a_clock_that_is_set_before_the_first_run_has_missed_nothing():
+    for by_s, runs in ((200 * DAY, 0), (10 * HOUR, 1)):
+        device = Device([rule("r", at(7), missed=ALL)])
+        device.pass_s(HOUR)
+        device.reset(0)
+        device.pass_s(60)
+        device.shift_s += by_s
+        device.pass_s(60)
+        assert len(device.acted) == runs
+        device.pass_s(DAY)
+        assert len(device.acted) == runs + 1
+
+
 def test_a_clock_that_is_put_back_an_hour_runs_nothing_twice():
     device = Device([rule("r", at(7))])
     device.pass_s(7 * HOUR + 60)

@@ -30,16 +30,26 @@ class Kind:
     triggers  bool, its messages are events: each begins a run of its own, without a conversation
     carries   bool, the tool ``message`` may write to it
     package   the ``Package`` that its module needs and that STARTING checks for, or None
+    board     bool, boards have it without a gateway
     """
 
-    def __init__(self, type: str, ability: str, triggers: bool, carries: bool, package=None):
+    def __init__(
+        self,
+        type: str,
+        ability: str,
+        triggers: bool,
+        carries: bool,
+        package=None,
+        board: bool = False,
+    ):
+        self.board = board
         self.type, self.ability, self.triggers, self.carries = type, ability, triggers, carries
         self.package = package
 
 
 KINDS = (  # images contain these numbers: add a new one at the end
     Kind("cli", "access", False, True),
-    Kind("cron", "cron", True, False),
+    Kind("cron", "cron", True, False, board=True),
     Kind("webhook", "webhook", False, False),
     Kind("telegram", "telegram", False, True),
     Kind("queue", "mqtt", True, True, Package("paho.mqtt", "paho-mqtt", 2, "mqtt")),
@@ -144,7 +154,7 @@ ABILITIES = (
     Ability("tools", board=True),
     Ability("tools.py", board=True),
     Ability("web", tools="network"),
-) + tuple([Ability(kind.ability) for kind in KINDS])
+) + tuple([Ability(kind.ability, board=kind.board) for kind in KINDS])
 
 # sorted names, each
 LINUX = tuple(sorted([ability.name for ability in ABILITIES if ability.linux]))

@@ -14,7 +14,9 @@ edges that are handed in.  No clock, no I/O: the same on Linux and on boards, an
    one run, ``all`` with one for each, at most 100, ``skip`` with none.
 3. A clock that goes back by at most a day runs no time of a schedule twice.  When it goes back
    further it was wrong before, and schedules start again from the new time; likewise when nothing
-   looked for more than a year.
+   looked for more than a year, and when it is put forward by more than a day before the first run
+   of a schedule.  A clock that is more than a year ahead of the last record may be wrong: it is not
+   put on record before it has run for a day.
 4. A machine without a clock of its own boots in the past.  A clock that is behind the last record
    by more than an hour is not believed until it is set, has passed that record, or has run for a
    day; and none is before 2024.  Until then only periods, pins and thresholds run, and a day of
@@ -105,6 +107,7 @@ class Rule:
     level = new_level = None  # of its pin
     own_runs = 0  # runs in a row whose trigger came while the run before was under way
     is_own = False
+    is_held = False  # no run of it begins: its turn is under way (firmware-host's boardcron.py)
     why = ""  # why it did not run when it was due last
 
     def __init__(self, record: list):
@@ -136,6 +139,10 @@ class Rule:
         self.why = why
         return is_new
 
+    def hold(self, is_held: bool):
+        """Let no run of it begin, or let them begin again."""
+        self.is_held = is_held
+
     def rest(self):
         """It was put at rest: runs before count no more."""
         self.own_runs = 0
@@ -165,6 +172,7 @@ class Engine:
         self._start_ms = times.up_ms
         self._ran_s = state.get("ran_s", 0)  # before the start
         self._ahead_s = times.wall_s - times.up_ms // 1000
+        self._leap_ms = None  # since when the clock is more than a year ahead
         seen_s = state.get("wall_s", 0)
         self.is_set = times.wall_s >= _FLOOR_S and times.wall_s >= seen_s - _BEHIND_S
         for rule in self.rules:
@@ -313,8 +321,8 @@ class Engine:
             self.state["ran_s"] = self._running_s(times)
             self._keep(1)
         ahead_s = times.wall_s - times.up_ms // 1000
-        was_set = abs(ahead_s - self._ahead_s) > LATE_S
-        self._ahead_s = ahead_s
+        by_s, self._ahead_s = ahead_s - self._ahead_s, ahead_s
+        was_set = abs(by_s) > LATE_S
         seen_s = self.state.get("wall_s", 0)
         if not self.is_set and times.wall_s >= _FLOOR_S:
             self.is_set = (
@@ -322,9 +330,18 @@ class Engine:
             )
         if not self.is_set:
             return
-        if seen_s and times.wall_s - seen_s > _YEAR_S:
-            for rule in self.rules:
+        is_ahead = seen_s and times.wall_s - seen_s > _YEAR_S
+        for rule in self.rules if is_ahead or by_s > _BACK_S else ():
+            row = self.row(rule.name)
+            is_new = by_s > _BACK_S and row.get("new")
+            if is_new or is_ahead and times.wall_s - row.get("done_s", 0) > _YEAR_S:
                 self._start_anew(rule, times.wall_s)
+        if not is_ahead:
+            self._leap_ms = None
+        elif self._leap_ms is None:
+            self._leap_ms = times.up_ms
+        if is_ahead and times.up_ms - self._leap_ms < _BELIEVED_MS:
+            return
         if times.wall_s - seen_s >= _BACK_S or times.wall_s < seen_s - LATE_S:
             self._keep(1)  # at least once a day
         self.state["wall_s"] = times.wall_s
@@ -338,6 +355,8 @@ class Engine:
     def _look_at_schedule(self, rule, wall_s: int):
         row = self.row(rule.name)
         done_s = row.get("done_s")
+        if done_s is None:
+            row["new"] = True  # until its first run
         if not isinstance(done_s, int) or done_s > wall_s + _BACK_S:
             self._start_anew(rule, wall_s)
             done_s = wall_s
@@ -349,9 +368,12 @@ class Engine:
         most = MOST_MADE_UP if missed == table.ALL else 1
         due = find_due(lambda at_s: self._after(rule, at_s), done_s, wall_s, most)
         row["done_s"], rule.next_s = due[-1], self._after(rule, due[-1])
+        row.pop("new", None)
         runs = pick_runs(due, missed, wall_s)
         if len(runs) < len(due):
-            self._tell(rule, "missed", "%d left out" % (len(due) - len(runs)))
+            count = len(due) - len(runs)
+            self._tell(rule, "missed", "%d left out" % count)
+            self.events[-1]["count"] = count
         self._keep(1)
         for at_s in runs:
             self._fire(rule, at_s)
@@ -401,7 +423,11 @@ class Engine:
         return None
 
     def _waits_for_values(self, rule, times) -> bool:
-        """Return whether *rule* waits for the first value of a reading, after the start."""
+        """Return whether *rule* is held, or waits for the first value of a reading, after the
+        start.
+        """
+        if rule.is_held:
+            return True
         if times.up_ms - self._start_ms >= _FIRST_MS:
             return False
         for condition in rule.record[table.IF]:

@@ -42,6 +42,8 @@ _FIELDS = {
     "last": _is_last,
     "off": lambda value: isinstance(value, str),
     "fired": lambda value: isinstance(value, bool),
+    "new": lambda value: isinstance(value, bool),
+    "acted": lambda value: isinstance(value, str),
 }
 
 

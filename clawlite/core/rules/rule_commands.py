@@ -117,7 +117,9 @@ class RuleCommands:
         engine, times = self._rules.engine, self._rules.times()
         rule = engine.find(name)
         row = engine.row(name)
-        lines = ["%s begins %s, and calls %s." % (name, begins(rule), describe_call(rule.record))]
+        does = "calls %s" if rule.record[table.CALL] else "begins %s"
+        does %= describe_call(rule.record)
+        lines = ["%s begins %s, and %s." % (name, begins(rule), does)]
         if row.get("off"):
             lines.append("It does not run: %s. /rules on %s" % (row["off"], name))
         elif row.get("asks"):
@@ -292,7 +294,9 @@ def duration(ms: int) -> str:
 
 
 def describe_call(record: list) -> str:
-    """Return the call of a rule, for people."""
+    """Return the call of a rule, or that a Channel begins a turn, for people."""
+    if record[table.CALL] is None:
+        return "a turn"
     arguments = {
         name: "{%s}" % value[0] if isinstance(value, list) else value
         for name, value in record[table.ARGUMENTS]

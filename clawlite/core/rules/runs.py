@@ -166,19 +166,24 @@ class Runs:
             name = record[table.NAME]
             if name in live:
                 continue
-            if may_repeat(self.agent.image, record[table.CALL]):
+            if self.may_repeat(record):
                 self.log({"event": "rule.repeated", "rule": name})
                 self.engine.repeat(record)
             else:
                 said = (
                     "%s had begun when the agent ended: how it ended is not known, and it is "
-                    "not repeated" % record[table.CALL]
+                    "not repeated"
+                    % (record[table.CALL] or self.engine.row(name).get("acted", "a turn"))
                 )
                 self._finish(Run(record, at_s, {}), "cut", said)
                 self.tell("[rule %s] %s" % (name, said), True)
         for record, asks in self.engine.find_questions():
             if record[table.NAME] not in live:
                 self._ask_again(record, asks, times)
+
+    def may_repeat(self, record: list) -> bool:
+        """Return whether a run of the rule *record* that was cut begins again."""
+        return may_repeat(self.agent.image, record[table.CALL])
 
     def _ask_again(self, record: list, asks: list, times):
         run = Run(record, asks[_AT_S], self.engine.values(times))

@@ -5,7 +5,7 @@ SECTION = 27
 READINGS, RULES, CLOCK = range(3)
 # of a reading
 NAME, TOOL, PIN, FIELD, EVERY_MS, KEEP_S, HOURLY_S = range(7)
-# of a rule; its name is NAME
+# of a rule; its name is NAME; CALL: None for a turn, which a Channel of type cron begins
 TRIGGER, IF, CALL, ARGUMENTS, AT_MOST, LEAST_PAUSE_S, MISSED, THEN = range(1, 9)
 # of a trigger: its kind, and what follows
 AT, EVERY, ON_PIN, ON_READING, ON_SUN = range(5)

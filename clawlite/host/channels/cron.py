@@ -4,7 +4,7 @@ import re
 from typing import Literal
 
 from clawlite.host.base.problems import did_you_mean, quoted
-from clawlite.host.channels import cron_fields
+from clawlite.host.channels import cron_fields, zone_changes
 from clawlite.host.channels.channel_type import ChannelType, Interrupted
 from clawlite.host.models.common import Strict, Text
 
@@ -18,12 +18,12 @@ class Cron(Strict):
     missed    how runs that were due while no agent ran are made up: one for all, none, or each
     messages  {name of a Channel: the text that begins its turns}
     interrupted  "give-up": a run is not begun again once a tool with side effects had begun in it
-                 when the agent ended
+                 when the agent ended; it is the default of boards
     """
 
     missed: Literal["once", "skip", "all"] = "once"
     messages: dict[str, Text] | None = None
-    interrupted: Interrupted = "repeat"
+    interrupted: Interrupted | None = None
 
 
 def refuse(manifest, channel, problem) -> None:
@@ -85,20 +85,22 @@ def check(manifest) -> None:
 
 
 def record(manifest, channel) -> list | None:
-    """Return the record for linux/channels/cron.py; None for a Channel that ``refuse`` refused."""
+    """Return the record for core/rules/cron.py; None for a Channel that ``refuse`` refused."""
     settings, said = manifest.settings, manifest.settings.channels["cron"]
     schedule = channel.spec.trigger.schedule if channel.spec.trigger else ""
     try:
         masks = cron_fields.parse(schedule)
     except ValueError:
         return None
+    zone = settings.time_zone or "UTC"
     return [
         schedule,
         masks,
-        settings.time_zone or "UTC",
+        zone,
         MISSED.index(said.missed),
         (said.messages or {}).get(channel.name, ""),
-        said.interrupted == "give-up",
+        None if said.interrupted is None else said.interrupted == "give-up",
+        zone_changes.changes_or_none(zone),
     ]
 
 

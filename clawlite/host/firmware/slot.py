@@ -60,6 +60,7 @@ PARTS = {
     "reflex": Part("reflex"),
     "replay": Part("replay"),
     "rules": Part("acting rules", "rules"),
+    "cron": Part("boardcron", "cron"),
     "confirm": Part("confirm", "rules"),
     "skills": Part("skill skillturn"),
     "memory": Part("stores conversation memories"),
@@ -107,7 +108,7 @@ def parts(image) -> list[str]:
     is_mediated = "mediated" in wanted or "mediated-line" in wanted
     is_member = "swarm" in wanted
     names += ["mediated"] * is_mediated + ["swarmmember"] * is_member
-    names += ["relayed"] * ("relayed" in wanted)
+    names += ["relayed"] * ("relayed" in wanted) + ["cron"] * ("cron" in wanted)
     return names + ["swarmstop"] * (is_member or "stop-of-swarm" in wanted)
 
 

@@ -26,12 +26,12 @@ from clawlite.host.memory.store_type import TYPES
 from clawlite.host.policy import scan_config
 from clawlite.host.providers import provider_order, trust
 from clawlite.host.rules import confirms
+from clawlite.host.rules import rules as own_rules
 from clawlite.host.swarm import swarms
 from clawlite.host.tools import imports, sandbox_warnings, world_models
 
 _SHOWN_BOARDS = 6
 _INSTEAD = {
-    "cron": "write a [[rule]] with cron in the reflex file",
     "guard-model": "detection: pattern, which looks without a model",
     "tool-providers": "write them as plain functions of tools.py",
     "telegram": 'let its gateway speak to Telegram: [telegram] via = "gateway", and [gateway]',
@@ -145,6 +145,7 @@ def notes(manifest, board: Profile) -> list[dict]:
             )
             for model, names in world_models.named_models(manifest)
         ]
+        found += _cron_notes(manifest, board)
         found += stores.notes(manifest, board)
         found += audit.notes(manifest, board)
     return [{"file": file, "line": line, "message": message} for (file, line), message in found]
@@ -181,6 +182,7 @@ def board_problems(manifest, board: Profile, known: list = ()) -> list[Problem]:
         )
     _swarm(manifest, board, problems)
     _confirms(manifest, board, problems)
+    _crons(manifest, board, problems)
     pins.add_problems(
         manifest, board, lambda can, otherwise: _other_board_hint(known, can, otherwise), problems
     )
@@ -576,6 +578,35 @@ def _other_board_hint(known: list, can, otherwise: str) -> str:
         f"{otherwise}, or another board: "
         f"{', '.join(able[:_SHOWN_BOARDS])}{f' and {more} more' if more > 0 else ''}"
     )
+
+
+def _crons(manifest, board: Profile, problems: Problems) -> None:
+    """A board lists and keeps its Channels of type cron as rules, so each has a name of its own."""
+    rules = own_rules.names(manifest) if board.runtime == "micropython" else ()
+    for channel in manifest.channels:
+        if channel.spec.type == "cron" and channel.name in rules:
+            problems.add(
+                channel.place,
+                ("name",),
+                f"a rule is called {quoted(channel.name)}, too, and {board.name} lists and keeps "
+                "both alike",
+                hint="rename one",
+            )
+
+
+def _cron_notes(manifest, board: Profile) -> list:
+    """Return [(where, message), ...] of the Channels of type cron that *board* runs otherwise."""
+    return [
+        (
+            channel.where("trigger", "max_parallel"),
+            f"{board.name} runs the turns of {channel.name} one after the other: "
+            f"max_parallel: {channel.spec.trigger.max_parallel} is without effect",
+        )
+        for channel in manifest.channels
+        if channel.spec.type == "cron"
+        and channel.spec.trigger
+        and channel.spec.trigger.max_parallel > 1
+    ]
 
 
 def _confirms(manifest, board: Profile, problems: Problems) -> None:

@@ -14,6 +14,7 @@ import warnings
 from clawlite.core.idempotency.idempotency import IDS
 from clawlite.core.image import image as layout
 from clawlite.core.image import memories
+from clawlite.core.image.features import KINDS
 from clawlite.core.image.image import RULE_ACTION, SUPERVISED
 from clawlite.core.policy import policy
 from clawlite.core.rules import table
@@ -73,10 +74,12 @@ _APPROVAL_ROOM = {32: 6144, 64: 6144}
 _REMOTE_ROOM = {32: 7168, 64: 12288}
 # for each tool and skill: 20 tools and 6 skills need it beside the ids of their calls
 _EACH_ROOM = {32: 320, 64: 512}
-# while a text of some 2 KB is looked at; one that does not fit is an error, not a pass
 # for channels that a gateway carries: what the first message loads, and texts that it has not
 # confirmed (relayed.py).  Reckoned from their sizes, and not measured
 _RELAYED_ROOM = {32: 8192, 64: 10240}
+# of a turn that a Channel of type cron begins: it collects what the turn says
+_CRON_ROOM = {32: 6144, 64: 8192}
+# while a text of some 2 KB is looked at; one that does not fit is an error, not a pass
 _LOOK_ROOM = {
     "leaks": {32: 8192, 64: 8192},
     "injection": {32: 20480, 64: 20480},
@@ -204,6 +207,7 @@ def needed(data: bytes, tools_py: str, bits: int, profile=None) -> int:
         room += _APPROVAL_ROOM[bits] if _may_ask_person(image) else 0
         room += remembered(Heap(bits))
     room += _RELAYED_ROOM[bits] if "relayed" in loaded else 0
+    room += _CRON_ROOM[bits] if "cron" in loaded else 0
     room += sum(_LOOK_ROOM[part][bits] for part in loaded if part in _LOOK_ROOM)
     room += (
         _STORE_ROOM + stores.index(memories.stores(image)) if image.size_of(layout.MEMORY) else 0
@@ -296,6 +300,9 @@ def content(heap: Heap, image) -> int:
     if "rules" in image.requires:
         readings, rules, _ = section = image.section(table.SECTION)
         total += heap.value(section) + _EACH_RULE_WORDS * heap.word * (len(rules) + len(readings))
+    if "cron" in image.requires:
+        crons = [one for one in image.section(layout.CHANNELS) if KINDS[one[1]].ability == "cron"]
+        total += heap.value(crons) + _EACH_RULE_WORDS * heap.word * len(crons)
     for number in set(image.agent.providers):
         total += heap.value(
             image.section((layout.REFLEX, layout.REPLAY)[max(number, 0)])

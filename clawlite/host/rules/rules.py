@@ -3,9 +3,10 @@ warns about them.
 """
 
 from clawlite.core.rules import table
+from clawlite.host.channels import zone_changes
 from clawlite.host.providers import provider_order
 from clawlite.host.providers.rule_calls import find_callables
-from clawlite.host.rules import sun_table, triggers, zone_changes
+from clawlite.host.rules import sun_table, triggers
 
 ABILITY = "rules"
 
@@ -16,6 +17,14 @@ def is_declared(manifest) -> bool:
         manifest.settings.reflex_text or "", "", triggers.World({}, set(), {})
     )
     return bool(readings or rules)
+
+
+def names(manifest) -> set:
+    """Return the names of the rules that begin by themselves."""
+    _, rules, _ = triggers.compile_triggers(
+        manifest.settings.reflex_text or "", "", triggers.World({}, set(), {})
+    )
+    return {rule[table.NAME] for rule in rules}
 
 
 def section(manifest, tools: list) -> list | None:
@@ -50,10 +59,7 @@ def section(manifest, tools: list) -> list | None:
 
 def _clock(settings, needs_sun: bool) -> list:
     zone = settings.time_zone or "UTC"
-    try:
-        changes = zone_changes.changes_of(zone, zone_changes.first_year())
-    except (KeyError, ValueError, OSError):  # the check of time_zone reports it
-        changes = [[0, 0]]
+    changes = zone_changes.changes_or_none(zone)
     is_placed = needs_sun and settings.location
     sun = sun_table.table_of(*settings.location) if is_placed else None
     return [zone, changes, "" if zone == "UTC" else zone_changes.tzdata_version(), sun]

@@ -13,7 +13,6 @@ from clawlite.core.base.dialect import const
 from clawlite.core.base.effect import TELL
 from clawlite.core.base.printable import escape_ends, escape_line
 from clawlite.core.base.render import call_text
-from clawlite.core.rules import table
 from clawlite.core.rules.engine import Engine, Times
 from clawlite.core.rules.runs import Runs
 from unload import drop
@@ -26,12 +25,12 @@ _SETTLES = const(2)
 
 
 class BoardRules(Runs):
-    """All readings and rules of the agent of *device* (device.py)."""
+    """All readings and rules of the agent of *device* (device.py); *section*: of its image."""
 
     owner = ""  # no other process runs them
 
-    def __init__(self, device):
-        super().__init__(device.agent, device.image.section(table.SECTION))
+    def __init__(self, device, section: list):
+        super().__init__(device.agent, section)
         self._device, self.now_ms = device, device.now_ms
         self.path = device.folder + "/rules"
         self.marks = {}  # of what is in flash (rulestate.py)

@@ -96,9 +96,14 @@ def _add_rules(device, image, having: set):
 
         device.confirm = Confirms(device.agent, image.section(31), device.now_ms, device.pins)
     if RULES in having:
-        from boardrules import BoardRules
+        if "cron" in image.requires:
+            from boardcron import CronRules
 
-        device.rules = BoardRules(device)
+            device.rules = CronRules(device)
+        else:
+            from boardrules import BoardRules
+
+            device.rules = BoardRules(device, image.section(27))
         device.beside += (device.rules,)
 
 

@@ -16,7 +16,7 @@ _BEGINS = ("def ", "class ", "@")
 _LEAST = 512
 # one string: the short names in a tuple would be interned, and stay in memory for ever
 ABILITIES = (
-    " audit buses gateway guard http https lan log mediated mediated-line "
+    " audit buses cron gateway guard http https lan log mediated mediated-line "
     "memory pins reflex relayed replay rules stop-of-swarm swarm tools tools.py "
 )
 

@@ -50,7 +50,7 @@ NAMES = (
 ) = range(20)  # from REFLEX on as in core/providers/provider_order.py: 1 replay, 2 and up the APIs
 
 # The abilities that each bring a part: one text, since MicroPython keeps every short one.
-_WANTED = "audit buses gateway guard http https lan log memory pins rules"
+_WANTED = "audit buses cron gateway guard http https lan log memory pins rules"
 _CONFIRMS = 31  # the section of core/rules/table.py
 _MOST = 512  # bytes of the file
 # positions in a row of PROVIDERS (clawlite/host/image/image.cddl), and a value of _AUTH
@@ -63,7 +63,7 @@ def parts(image) -> set:
     found, wanted = set(), image.requires
     for name, number in zip(
         _WANTED.split(),
-        (AUDIT, BUSED, GATEWAY, GUARDS, REMOTE, REMOTE, LAN, LOG, MEMORY, PINS, RULES),
+        (AUDIT, BUSED, RULES, GATEWAY, GUARDS, REMOTE, REMOTE, LAN, LOG, MEMORY, PINS, RULES),
     ):
         if name in wanted:
             found.add(number)

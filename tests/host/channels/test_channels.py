@@ -6,6 +6,7 @@ from channel_world import project
 from clawlite.core.image.image import CHANNELS
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards
+from clawlite.host.channels import zone_changes
 from clawlite.host.compiler import compiler
 from clawlite.host.fit import board_fit
 from clawlite.host.manifest import lint_warnings, manifest
@@ -285,7 +286,8 @@ def test_the_section(tmp_path):
                 "Europe/Berlin",
                 2,
                 "go",
-                False,
+                None,
+                zone_changes.changes_of("Europe/Berlin", zone_changes.first_year()),
             ],
         ],
         [
@@ -336,7 +338,6 @@ def test_a_plain_console_adds_nothing(tmp_path):
 @pytest.mark.parametrize(
     "spec, ability",
     [
-        (CRON, "cron"),
         (HOOK, "webhook"),
         (BOT, "telegram"),
         (JOBS, "mqtt"),
@@ -350,6 +351,22 @@ def test_boards_refuse_them_by_name(tmp_path, spec, ability):
         str(one) for one in board_fit.board_problems(made, known["pico-w"])
     )
     assert not board_fit.board_problems(made, known["rpi-4"])
+
+
+def test_a_schedule_runs_on_boards(tmp_path):
+    known = {board.name: board for board in boards.load_all(str(tmp_path))}
+    rule = '\n[[rule]]\nname = "tick"\nevery = "1m"\ncall = "water"\n'
+    made = project(
+        tmp_path, {"tick": dict(CRON, trigger={"schedule": "@daily", "max_parallel": 2})}
+    )
+    assert not board_fit.board_problems(made, known["pico-w"])
+    (note,) = [one for one in board_fit.notes(made, known["pico-w"]) if "tick" in one["message"]]
+    assert "one after the other: max_parallel: 2 is without effect" in note["message"]
+    assert note["file"].endswith("claw.yaml")
+    path = tmp_path / "reflex.toml"
+    path.write_text(path.read_text() + rule)
+    (problem,) = board_fit.board_problems(manifest.load(tmp_path), known["pico-w"])
+    assert 'a rule is called "tick", too' in str(problem)
 
 
 def test_what_runs_when_nobody_answers_is_told_for_schedules(tmp_path):

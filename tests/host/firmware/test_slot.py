@@ -67,6 +67,8 @@ DOORS = {
     ("taking", "replay"): "its number",
     ("assemble", "acting"): "requires rules, or the section of what must follow, which does",
     ("acting", "confirm"): "the section, which requires rules",
+    ("acting", "boardcron"): "requires cron",
+    ("boardcron", "skillturn"): "section SKILLS",
     ("confirm", "reflex"): "the same",
     ("rules", "reflex"): "parts.py adds it",
     ("samplehours", "reflex"): "the same",
@@ -91,7 +93,7 @@ def test_parts_that_are_declared_are_those_of_boards():
     """parts.py counts the APIs of providers behind its own names, by their numbers in images."""
     parts, codecs = slot._firmware(), [api.codec for api in features.APIS]
     names = parts.NAMES.split()
-    of_slots = {"communication", "mediated", "relayed", "swarmstop", "swarmmember"}
+    of_slots = {"communication", "cron", "mediated", "relayed", "swarmstop", "swarmmember"}
     declared = {name for name, part in slot.PARTS.items() if not part.of_board}
     assert declared <= {*names, *codecs} | of_slots
     assert len(names) == parts.REFLEX + min(features.API_NUMBERS.values())

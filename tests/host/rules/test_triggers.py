@@ -19,11 +19,12 @@ from clawlite.core.rules import table
 from clawlite.core.rules.schedule import Sun, Zone
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards, profile
+from clawlite.host.channels import zone_changes
 from clawlite.host.compiler import compiler
 from clawlite.host.fit import board_fit
 from clawlite.host.manifest import lint_warnings
 from clawlite.host.providers.rule_calls import Callable
-from clawlite.host.rules import sun_table, triggers, zone_changes
+from clawlite.host.rules import sun_table, triggers
 from clawlite.linux.files.files import image_of
 
 GRAMMAR = (

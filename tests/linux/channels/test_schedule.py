@@ -10,9 +10,13 @@ import pytest
 
 from clawlite.core.rules.schedule import Schedule
 from clawlite.host.channels.cron_fields import MAX_TEXT, parse
-from clawlite.linux.channels.cron import offset_in
 
 BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def offset_in(zone):
+    """Return the function for ``Schedule`` of *zone*, a ``tzinfo``."""
+    return lambda at_s: int(datetime.fromtimestamp(at_s, zone).utcoffset().total_seconds())
 
 
 def seconds(text: str, zone=timezone.utc, fold: int = 0) -> int:

@@ -36,6 +36,16 @@ def changes_of(name: str, first_year: int) -> list:
     return found
 
 
+def changes_or_none(name: str) -> list:
+    """Return ``changes_of`` for the years from this build on; those of UTC for a zone that nobody
+    knows, which the check of time_zone reports.
+    """
+    try:
+        return changes_of(name, first_year())
+    except (KeyError, ValueError, OSError):
+        return [[0, 0]]
+
+
 def first_year() -> int:
     """Return the year of this build: that of SOURCE_DATE_EPOCH where it is set."""
     wanted = os.environ.get("SOURCE_DATE_EPOCH", "")
