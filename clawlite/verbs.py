@@ -23,6 +23,7 @@ from clawlite.agent_verbs import (
 MAKE, BOARDS, LOOK = "Make an agent", "Bring it to a board", "Look after an agent"
 TOGETHER, ITSELF = "Connect agents and devices", "clawlite itself"
 GROUPS = (TALK, MAKE, BOARDS, LOOK, TOGETHER, ITSELF)
+SCHEMAS = ("claw", "clawlite", "rules", "board")
 SHELLS = ("bash", "zsh", "fish")
 SAME = {"gateway serve": "gateway"}  # another name of a verb
 
@@ -62,6 +63,12 @@ TABLE = (
     Verb("check", MAKE,
         "Validate a manifest. Every problem has its file, its line and what was expected.",
         "[MANIFEST]", "host.cli.project:check", _FITS, _ALLOW, _JSON),
+    Verb("schema", MAKE,
+        "Print the JSON Schema of claw.yaml and its documents, of clawlite.toml, of the rules or "
+        "of a board's profile. Editors complete and check by it.",
+        "[WHAT]", "host.cli.project:schema",
+        Option("WHAT", "", "of what; else claw", kind=SCHEMAS),
+        Option("--write", "", "write those of a project to .schema here", dest="writes")),
     Verb("build", MAKE,
         "Compile a manifest to an image. Shows sizes, dead and shadowed rules. Runs what the "
         "manifest names, as you and without a sandbox, to list its tools: programs of MCP "

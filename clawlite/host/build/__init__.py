@@ -1,6 +1,6 @@
-"""The work behind `clawlite check`, `build`, `add`, `discover` and `tools`.
+"""The work behind `clawlite check`, `build`, `add`, `discover`, `schema` and `tools`.
 
-Imports: base, boards, compiler, documents, drivers, fit, image, manifest, mcp, policy, services,
-tools.
-Used by: bench, cli, flash.
+Imports: base, boards, compiler, documents, drivers, fit, image, manifest, mcp, models, policy,
+providers, rules, services, tools.
+Used by: bench, cli, flash, projects.
 """

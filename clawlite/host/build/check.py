@@ -16,7 +16,7 @@ def check(name: str, board: str = None, allowed=()) -> dict:
     allowed  folders outside of the manifest's that its files may lie in
     Raises ``ManifestErrors`` with every problem for which ``build`` refuses it, or *board* cannot
     honour it: a part that is valid CKP and that this version does not have is one of them
-    (ADR 0005, 18)."""
+    (ADR 0005)."""
     loaded = manifest.load(name, allowed)
     profile = boards.profile(board, loaded.folder) if board else None
     not_asked = []

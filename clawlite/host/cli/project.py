@@ -17,6 +17,15 @@ def check(manifest, board, allowed, as_json):
     ui.checked(run(manifest or ".", board, allowed), as_json)
 
 
+def schema(what, writes):
+    from clawlite.host.build import editor_schemas
+
+    if writes:
+        ui.show_schemas(editor_schemas.write("."), editor_schemas.first_line)
+    else:
+        ui.document(editor_schemas.make(what or "claw"))
+
+
 def build(manifest, output, board, key_file, refresh, accepted, allowed, as_json):
     from clawlite.host.build.build import build as run
 

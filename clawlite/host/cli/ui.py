@@ -68,6 +68,13 @@ def show_new_project(name: str, files: list[str], board: str = None) -> None:
     )
 
 
+def show_schemas(files: list, first_line) -> None:
+    print_note(f"Wrote {', '.join(files)}.")
+    print_note("The first line of a file tells your editor which one is its own:")
+    for name in ("claw.yaml", "clawlite.toml", "reflex.toml"):
+        print_data(f"  {name}: {first_line(name).strip()}")
+
+
 def checked(found: dict, as_json: bool) -> None:
     if as_json:
         document(found)

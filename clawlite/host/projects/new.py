@@ -8,6 +8,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import did_you_mean, unwritten
 from clawlite.host.base.without_links import Below
 from clawlite.host.boards import boards
+from clawlite.host.build import editor_schemas
 from clawlite.host.projects import new_board
 from clawlite.host.providers.remotes import endpoint_problem
 
@@ -63,7 +64,7 @@ def new(
     board: str = None,
 ) -> list[str]:
     """Write a project into the folder *path*, which must not exist or be empty; return the files,
-    relative to it.
+    relative to it, without the schemas for editors.
 
     endpoint, model  of a server with an OpenAI-compatible API, asked before the rules; None:
                      ENDPOINT and MODEL
@@ -153,6 +154,7 @@ def new(
                     os.path.join(path, relative), e, "choose a folder that you may write to"
                 ) from None
             written.append(relative)
+    editor_schemas.write(path)
     return written
 
 
@@ -210,4 +212,4 @@ def _copy(
     elif target.endswith("clawlite.toml") and settings is not None:
         text = settings
     with open(below.create(target), "w", encoding="utf-8") as file:
-        file.write(text)
+        file.write(editor_schemas.first_line(target) + text)

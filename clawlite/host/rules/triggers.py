@@ -42,14 +42,14 @@ from clawlite.host.rules.conditions import (
 
 READING_KEYS = ("name", "tool", "pin", "field", "every", "keep", "keep_hourly")
 TRIGGERS = ("when", "at", "every", "cron", "pin", "on")
-_OF_TRIGGER = {
+OF_TRIGGER = {
     "at": ("missed",),
     "cron": ("missed",),
     "every": (),
     "pin": ("edge", "debounce"),
     "on": ("below", "above", "again_above", "again_below", "for"),
 }
-_OF_ANY = tuple({key: 0 for keys in _OF_TRIGGER.values() for key in keys})
+_OF_ANY = tuple({key: 0 for keys in OF_TRIGGER.values() for key in keys})
 RULE_KEYS = ("name", "if", "call", "arguments", "at_most", "least_pause", "then")
 STEP_KEYS = ("if", "say", "ask", "to")
 MISSED = ("skip", "once", "all")
@@ -310,7 +310,7 @@ class _Compiler:
             self.report(
                 path, "nothing says when it begins", "one of " + ", ".join(TRIGGERS), "none"
             )
-        own = _OF_TRIGGER.get(kind, ()) if kind else _OF_ANY
+        own = OF_TRIGGER.get(kind, ()) if kind else _OF_ANY
         self.keys(path, rule, RULE_KEYS + TRIGGERS + own)
         call = self.call(path, rule)
         fields = self.world.tools[call].fields if call else None
@@ -490,7 +490,7 @@ class _Compiler:
         sides = [key for key in ("below", "above") if key in rule]
         if len(sides) != 1:
             if sides or not any(
-                self.means(rule, side, _OF_TRIGGER["on"]) for side in ("below", "above")
+                self.means(rule, side, OF_TRIGGER["on"]) for side in ("below", "above")
             ):
                 self.report(
                     path,

@@ -4,7 +4,7 @@
    in the index and for the newest entries that are not yet: the share of the query's weight that an
    entry has, a word weighing more the fewer entries have it.  0 to 1.
 2. No query passes through a large part of the index: bm25 over a word that every other entry has
-   takes 30 ms for 100,000 of them, and two words that are never together 5 (docs/adr/0040, 4).
+   takes 30 ms for 100,000 of them, and two words that are never together 5 (docs/adr/0040).
 3. Vectors are compared one by one: by sqlite-vec where it is installed, else here, the newest
    ``MAX_VECTORS`` of a place (0.1 s of 384 numbers each, on a laptop).
 4. ``words`` alone says what a word is; the index gets its words with spaces between them, those
