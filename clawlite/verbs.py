@@ -62,7 +62,9 @@ TABLE = (
             "use pins of this board, and a gateway if it has no network")),
     Verb("check", MAKE,
         "Validate a manifest. Every problem has its file, its line and what was expected.",
-        "[MANIFEST]", "host.cli.project:check", _FITS, _ALLOW, _JSON),
+        "[MANIFEST]", "host.cli.project:check", _FITS, _ALLOW, _JSON,
+        Option("--watch", "", "again whenever a file changes, until Ctrl-C", dest="watches"),
+        Option("--sarif", "", "as SARIF 2.1.0, for editors and code hosts", dest="as_sarif")),
     Verb("schema", MAKE,
         "Print the JSON Schema of claw.yaml and its documents, of clawlite.toml, of the rules or "
         "of a board's profile. Editors complete and check by it.",

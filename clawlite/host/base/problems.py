@@ -43,6 +43,10 @@ class Problem:
     def text(self) -> str:
         """Return one line: ``file:line: path: message, expected X, found Y - hint``."""
         where = f"{self.file}:{self.line}" if self.line else self.file
+        return ": ".join(filter(None, (where, self.text_without_place())))
+
+    def text_without_place(self) -> str:
+        """Return ``path: message, expected X, found Y - hint``."""
         said = [
             part
             for part in (
@@ -52,7 +56,7 @@ class Problem:
             )
             if part
         ]
-        head = [part for part in (where, path_text(self.path), ", ".join(said)) if part]
+        head = [part for part in (path_text(self.path), ", ".join(said)) if part]
         return ": ".join(head) + (f" - {self.hint}" if self.hint else "")
 
     def to_json(self) -> dict:

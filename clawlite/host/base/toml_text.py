@@ -100,11 +100,30 @@ def not_toml(error, text: str, file: str) -> Problem:
     """Return the problem of what tomllib says of *text*, which is in *file*."""
     at = re.search(r" \(at line (\d+), column \d+\)\Z", str(error))
     said = str(error)[: at.start()] if at else str(error).removesuffix(" (at end of document)")
-    hint = "check this line: a text needs quotes, a list or a table its closing bracket"
+    line = int(at.group(1)) if at else text.count("\n") + 1
+    written = (text.split("\n")[line - 1 : line] or [""])[0]
+    hint = _hint_of(written)
     if said.startswith(("Cannot overwrite", "Cannot declare")):
         said, hint = "this name is here twice; the first stands above", "remove one, or rename it"
-    line = int(at.group(1)) if at else text.count("\n") + 1
+        name = written.strip(" \t\r[]")
+        earlier = re.search(rf"^[ \t]*\[[ \t]*{re.escape(name)}[ \t]*\]", text, re.M)
+        if written.lstrip().startswith("[") and earlier:
+            first = text.count("\n", 0, earlier.start()) + 1
+            said = f"[{name}] on line {first} is one table, and here is another of its name"
+            hint = f"write [[{name}]] for each of them"
     return Problem((), f"not TOML: {said[:1].lower()}{said[1:]}", file, line, hint=hint)
+
+
+def _hint_of(line: str) -> str:
+    """Return what most likely mends a *line* that is no TOML."""
+    curly = re.search("[\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb]", line)
+    if curly:
+        return f'{curly[0]} is a quote of a word processor: write " in its place'
+    word = re.search(r"=[ \t]*(yes|no|on|off|true|false)\b", line, re.IGNORECASE)
+    if word:
+        is_true = word[1].lower() in ("yes", "on", "true")
+        return f"TOML has true and false: write {'true' if is_true else 'false'}"
+    return "check this line: a text needs quotes, a list or a table its closing bracket"
 
 
 def depth_of(data) -> int:

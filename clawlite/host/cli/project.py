@@ -11,10 +11,37 @@ def new(name, template, endpoint, model, offline, board):
     ui.show_new_project(name, project.new(name, template, endpoint, model, offline, board), board)
 
 
-def check(manifest, board, allowed, as_json):
+def check(manifest, board, allowed, as_json, watches, as_sarif):
+    from clawlite.host.base.problems import ManifestErrors
     from clawlite.host.build.check import check as run
 
-    ui.checked(run(manifest or ".", board, allowed), as_json)
+    if watches:
+        return _watch(manifest or ".", board, allowed, as_json)
+    if as_sarif:
+        try:
+            return ui.show_sarif([], run(manifest or ".", board, allowed)["warnings"])
+        except ManifestErrors as e:
+            return ui.show_sarif(e.problems, [])
+    return ui.checked(run(manifest or ".", board, allowed), as_json)
+
+
+def _watch(manifest, board, allowed, as_json):
+    import os
+    import sys
+
+    from clawlite.core.base.errors import ClawError
+    from clawlite.host.build import watching
+    from clawlite.host.build.check import check as run
+
+    folder = manifest if os.path.isdir(manifest) else os.path.dirname(manifest) or "."
+    for names in watching.changes(folder):
+        if names:
+            ui.print_note("", "changed: " + ", ".join(names[:3]) + (" ..." if names[3:] else ""))
+        try:
+            ui.checked(run(manifest, board, allowed), as_json)
+        except ClawError as e:
+            ui.print_error(e, as_json)
+        sys.stdout.flush()  # who reads a pipe waits for it
 
 
 def schema(what, writes):

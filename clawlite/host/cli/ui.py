@@ -1,6 +1,7 @@
 """What the host prints: data on stdout, talk on stderr, one JSON document with ``--json``."""
 
 import json
+import os
 import sys
 import threading
 
@@ -452,12 +453,36 @@ class Elapsed:
             sys.stderr.flush()
 
 
+def _print_marked(error: ManifestErrors) -> None:
+    """Print the problems, each with its line and its place marked under it."""
+    from clawlite.host.build import findings
+
+    is_coloured = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    for line, problem in zip(error.lines, error.problems):
+        print_note(line)
+        for shown in findings.mark(problem, is_coloured):
+            print(shown, file=sys.stderr)
+    if error.lines[len(error.problems) :]:
+        print_note(*error.lines[len(error.problems) :])
+
+
+def show_sarif(problems, warnings) -> int:
+    from clawlite import __version__
+    from clawlite.host.build import findings
+
+    document(findings.make_sarif(problems, warnings, __version__))
+    return 2 if problems else 0
+
+
 def print_error(error: ClawError, as_json: bool) -> int:
     """Show an error; return the exit code."""
     if as_json:
         document({"error": error.to_json()})
     if isinstance(error, ManifestErrors):
-        print_note(*error.lines)
+        if sys.stderr.isatty():
+            _print_marked(error)
+        else:
+            print_note(*error.lines)
         count = len(error.problems)
         print_note(f"{count} problem{'s' if count > 1 else ''}.")
     elif isinstance(error, LinesError):

@@ -120,6 +120,9 @@ MAX_WITHIN_MS = 600000
 MAX_SETTLE_MS = 500  # the loop stands still meanwhile
 
 
+KINDS = ("adc", "input", "output", "pwm")
+
+
 class Pin(Strict):
     """One pin.  *settle*: within this time an output has the level that was written to it, or the
     write is an error; an *open_drain* output may be held low by others.
@@ -127,7 +130,7 @@ class Pin(Strict):
 
     name: Name
     pin: Annotated[int, Meta(ge=0, le=65535)]
-    kind: Literal["adc", "input", "output", "pwm"]
+    kind: Literal[KINDS]  # type: ignore[valid-type]
     pull: Literal["up", "down"] | None = None
     open_drain: bool = False
     settle: Text = "10ms"
@@ -779,7 +782,8 @@ def _check_pins(pins, place: Place, problems: Problems) -> None:
         simulate = pin.get("simulate")
         raises = simulate.get("raises") if isinstance(simulate, dict) else None
         # of a quantity, host/tools/buses.py looks whether a device has it
-        if isinstance(raises, str) and raises not in inputs and "." not in raises:
+        is_told = kinds.get(raises) not in (None, *KINDS) if isinstance(raises, str) else True
+        if not is_told and raises not in inputs and "." not in raises:
             found = (
                 f"{quoted(raises)} is no pin"
                 if raises not in kinds

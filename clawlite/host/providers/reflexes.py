@@ -31,8 +31,15 @@ from clawlite.core.providers.reflex import (
     WORD,
     words,
 )
-from clawlite.host.base.problems import Problem, did_you_mean, quoted, value_text
-from clawlite.host.base.toml_text import not_toml, read_toml
+from clawlite.host.base.document import LinePlace
+from clawlite.host.base.problems import (
+    ManifestErrors,
+    Problem,
+    did_you_mean,
+    quoted,
+    value_text,
+)
+from clawlite.host.base.toml_text import TOMLDocument, read_toml
 
 TYPES = {"int": INT, "number": NUMBER, "word": WORD, "text": TEXT}
 MAX_RULES, MAX_TOKENS, MAX_OPEN, MAX_DEPTH = 256, 32, 3, 8
@@ -62,11 +69,7 @@ class _Compiler:
     def __init__(self, text: str, file: str, tools: dict):
         self.text, self.file, self.tools = text, file, tools
         self.problems = []
-        self.lines = [
-            number
-            for number, line in enumerate(text.splitlines(), 1)
-            if line.split("#")[0].strip() == "[[rule]]"
-        ]
+        self.place = LinePlace(file)
         self.rule = 0
         self.slots = []  # names in the patterns of that rule
         # of the step: names that have a value there, None when a result is not known
@@ -74,10 +77,10 @@ class _Compiler:
 
     def run(self) -> tuple[list, list[Problem]]:
         try:
-            data = read_toml(self.text)
-        except ValueError as e:
-            self.problems.append(not_toml(e, self.text, self.file))
-            return [], self.problems
+            self.place = TOMLDocument(self.text.encode(), self.file)
+        except ManifestErrors as e:
+            return [], e.problems
+        data = self.place.data
         for key in data:
             if key not in ("rule", "reading"):
                 self.report(
@@ -118,7 +121,7 @@ class _Compiler:
     def report(
         self, path: tuple, message: str, expected: str = "", found: str = "", hint: str = ""
     ):
-        line = self.lines[self.rule] if self.rule < len(self.lines) else 0
+        _, line = self.place.where(path, True)
         self.problems.append(Problem(path, message, self.file, line, expected, found, hint))
 
     def patterns(self, path: tuple, rule: dict) -> list:
