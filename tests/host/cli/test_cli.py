@@ -23,6 +23,7 @@ FILES = [
     "tools/read-soil.yaml",
     "tools/water.yaml",
 ]
+SCHEMAS = [".schema/claw.json", ".schema/clawlite.json", ".schema/rules.json"]
 QUESTION = (
     "Approve water(seconds=3)?\n  rule ask-before-watering asks first: water does not "
     "flow back\n"
@@ -59,7 +60,7 @@ def test_the_newcomers_script(tmp_path):
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == "Made g with %s.\nNext: cd g && clawlite run\n" % ", ".join(FILES)
     project = tmp_path / "g"
-    assert sorted(_tree(project)) == sorted(FILES)
+    assert sorted(_tree(project)) == sorted(FILES + SCHEMAS)
     with Agent(linux("run"), tmp_path / "home", terminal=True, cwd=project) as agent:
         begun = agent.expect("> ").removeprefix("\x1b[?2004h")  # pasted lines are told apart
         assert begun == "g 1.0.0 is ready. /help lists the commands.\n"
@@ -387,7 +388,7 @@ MISTAKES = [
         "claw.yaml",
         'autonomy: "autonomous"',
         'autonomy: "autonomus"',
-        ["claw.yaml:14", 'did you mean "autonomous"?'],
+        ["claw.yaml:15", 'did you mean "autonomous"?'],
     ),
     (
         "claw.yaml",
@@ -395,14 +396,14 @@ MISTAKES = [
         "  identiti:\n",
         ["claw.yaml:", "identiti", 'did you mean "identity"?'],
     ),
-    ("claw.yaml", "kind: Claw\n", "kind: Claw\nkind: Claw\n", ["claw.yaml:4", "kind"]),
+    ("claw.yaml", "kind: Claw\n", "kind: Claw\nkind: Claw\n", ["claw.yaml:5", "kind"]),
     ("claw.yaml", "kind: Claw\n", "kind: Claw\nx: \xff\n", ["claw.yaml", "UTF-8"]),
     ("claw.yaml", "spec:\n", "spec: {" + "a: {" * 2000 + "\n", ["claw.yaml"]),
     (
         "policy.yaml",
         'action: "deny"',
         'action: "denie"',
-        ["policy.yaml:21", 'expected "allow", "audit-only", "deny" or'],
+        ["policy.yaml:22", 'expected "allow", "audit-only", "deny" or'],
     ),
     ("clawlite.toml", "[console]", "[consol]", ["clawlite.toml", 'did you mean "console"?']),
     (
@@ -416,7 +417,7 @@ MISTAKES = [
         "tools.py",
         "def read_soil",
         "def red_soil",
-        ["tools/read-soil.yaml:7", 'did you mean "red-soil"?'],
+        ["tools/read-soil.yaml:8", 'did you mean "red-soil"?'],
     ),
     ("claw.yaml", '"./policy.yaml"', '"./polcy.yaml"', ["polcy.yaml", "claw.yaml"]),
     ("claw.yaml", "adc-read@1.0.0", "adc-raed@1.0.0", ["adc-raed", "adc-read"]),
@@ -460,7 +461,9 @@ def test_nothing_is_written_outside_the_project_and_the_state(tmp_path):
         "g/log.jsonl",
         "g/state.marks",
     ]
-    assert sorted(_tree(tmp_path / "p")) == sorted(["g/" + name for name in FILES + ["claw.cbor"]])
+    assert sorted(_tree(tmp_path / "p")) == sorted(
+        ["g/" + name for name in FILES + SCHEMAS + ["claw.cbor"]]
+    )
 
 
 def test_by_default_state_lies_where_xdg_says(project, tmp_path):
