@@ -84,9 +84,9 @@ def make_sarif(problems, warnings, version: str) -> dict:
 
 
 def _result(level: str, rule: str, message: str, problem: Problem) -> dict:
-    found = {"ruleId": rule, "level": level, "message": {"text": message}}
+    found: dict = {"ruleId": rule, "level": level, "message": {"text": message}}
     if problem.file:
-        place = {"artifactLocation": {"uri": problem.file.replace("\\", "/")}}
+        place: dict = {"artifactLocation": {"uri": problem.file.replace("\\", "/")}}
         if problem.line:
             _, column, length = find_place(problem)
             place["region"] = {"startLine": problem.line, "startColumn": column}

@@ -70,7 +70,9 @@ def test_the_newcomers_script(tmp_path):
         assert agent.expect("\n> ") == "y\nWatered for 3 s."
         agent.end()
         assert agent.wait() == 0 and agent.errors() == ""
-    assert sorted(_tree(project)) == sorted(FILES + ["claw.cbor"]), "run wrote something of its own"
+    assert sorted(_tree(project)) == sorted(FILES + SCHEMAS + ["claw.cbor"]), (
+        "run wrote something of its own"
+    )
     assert sorted(_tree(tmp_path / "home")) == [
         "state/g/calls.journal",
         "state/g/calls.lock",
