@@ -9,7 +9,7 @@ FRESH_MS = 300000  # after a login: what takes a fresh one is refused later
 # the methods that a viewer and a user may use, and those of any admin, without "claw."
 _VIEWERS = (
     " initialize status memory.query reading.history reading.list rule.list rule.why "
-    "swarm.discover "
+    "swarm.discover usage.get "
 )
 _USERS = (
     " memory.store rule.rehearse swarm.broadcast swarm.delegate task.cancel task.create task.get "

@@ -2,7 +2,7 @@
 each is given.  shell.py is the loop over them.
 
 1. A part that another one needs is given to it, or read from here.  Nobody else sets a field.
-2. READY waits for no part that only a later step needs: those are made by ``prepare_providers``, at
+2. READY waits for no part that only a later step needs: those are made by ``prepare_turns``, at
    the first turn, and by ``join``, after READY.
 """
 
@@ -49,7 +49,8 @@ class Parts:
     )
     memories = lasting = channels = hears_done = None
     keep_bytes, is_behind, is_recorded, conditions = 0, False, True, ()
-    telemetry = console = people = remote = swarm = stop_gate = log_watch = None
+    telemetry = console = people = remote = swarm = stop_gate = log_watch = turns = None
+    spent_nano_usd = 0  # by all providers, since this process began
 
     def __init__(
         self, image, folder: str, operator: bool, wake: int, line, session, answers, memory, adopts
@@ -80,8 +81,7 @@ class Parts:
         is_quick = operator and not self.telemetry
         if is_quick:
             self.emit, self.run_tool = self._emit, self._run_tool
-        if image.size_of(PROVIDERS):
-            self.prepare = self.prepare_providers
+        self.prepare = self.prepare_turns
         self.codecs, self.adopt = (loads, dumps), adopts or optional_parts.keep_agent
         self.agent = Agent(self, now_ms(), MAX_TASKS)
         # the line: of an operator's records, or of a person with records between
@@ -113,8 +113,17 @@ class Parts:
         # that the audit, which is last, has all records before the answers leave
         self.parts = [part for part in (self.audit, self.persistence, self.people) if part]
 
+    def prepare_turns(self):
+        """Make what the first turn needs."""
+        if self.image.size_of(PROVIDERS):
+            self.prepare_providers()
+        from clawlite.linux.runtime.turn_log import TurnLog
+
+        self.turns = TurnLog(self)
+        self.lasting = self.turns.lasting
+
     def prepare_providers(self):
-        """Make what the first turn needs: the meters, and the way to remote providers."""
+        """Make the meters, and the way to remote providers."""
         from clawlite.linux.runtime.providers import Remote
 
         self.count()
@@ -133,8 +142,13 @@ class Parts:
         if self.meter is None:
             from clawlite.linux.runtime.meters import meter_of
 
-            self.meter = meter_of(self.image, now_ms, self.telemetry and self.telemetry.hear_spent)
+            self.meter = meter_of(self.image, now_ms, self._hear_spent)
         return self.meter
+
+    def _hear_spent(self, provider, read: int, written: int):
+        self.spent_nano_usd += read * provider.prices[0] + written * provider.prices[1]
+        if self.telemetry:
+            self.telemetry.hear_spent(provider, read, written)
 
     def join(self):
         """Make what speaks with others, after READY: channels, the swarm, tasks, systemd."""

@@ -414,6 +414,8 @@ class Member(Part):
             order, meter = metered(agent.chain(), description, self._bus, taken.id, self.swarm)
             said, history = self._turn_of(taken, description, data)
             work = turn(agent.setup, said, order, history, calling(caller))
+            if agent.setup.turns:
+                work = agent.setup.turns.watch(work, caller)
             budget_ms = agent.image.agent.turn_ms
             if self.swarm.timeout_ms:
                 budget_ms = min(budget_ms, self._left_ms(taken))

@@ -1,5 +1,5 @@
-"""What operators watch and answer beside their own requests: the approvals that wait, and the log
-as it is written.  These methods are clawlite's own; docs/methods.md.
+"""What operators watch and answer beside their own requests: the approvals that wait, the log as it
+is written, and what the agent uses.  These methods are clawlite's own; docs/methods.md.
 
 1. An admin sees and answers every approval, whoever asked for it; the first answer counts.
 2. An admin sees the whole log.  Others see the calls of their own tasks.
@@ -12,11 +12,13 @@ from clawlite.core.protocol import watched
 from clawlite.core.protocol.rpc import notification
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.io.stdio import Part, now_ms
+from clawlite.linux.tasks.usage import Usage
 
 ROWS = """
 approval.subscribe ready  -  -  -
 approval.answer    ready  -  -  -  number is_approved reason?
 log.subscribe      ready  -  -  -
+usage.get          ready  -  -  -
 """
 _EVENT = "claw.log.event"
 
@@ -34,6 +36,8 @@ class WatchGroup(Part):
         self._asked: list = []  # Watchers that hear of approvals
         self._logged: list = []  # those that hear of the log
         self._known: dict = {}  # id of an approval that waits -> (it, the number of its task)
+        self.usage = Usage(parts)
+        parts.watch_log(self._write)
         self._own = Watcher(self, None, lambda message: parts.agent.effects.append((SEND, message)))
 
     def of(self, person, send):
@@ -80,15 +84,12 @@ class WatchGroup(Part):
         """Let *watcher* hear of the log from now on."""
         if watcher not in self._logged:
             self._logged.append(watcher)
-        self._parts.watch_log(self._write)
 
     def remove(self, watcher):
         """Tell *watcher* nothing more."""
         for watchers in (self._asked, self._logged):
             if watcher in watchers:
                 watchers.remove(watcher)
-        if not self._logged:
-            self._parts.watch_log(None)
 
     def _open(self) -> list:
         return watched.list_waiting(self.agent)
@@ -102,6 +103,7 @@ class WatchGroup(Part):
 
     def _write(self, event: dict):
         """An event is written to the log."""
+        self.usage.heed(event)
         told = None
         for watcher in self._logged:
             if not watcher.may_see(event):
@@ -141,6 +143,8 @@ class Watcher:
         if method == "claw.log.subscribe":
             self._group.add_logged(self)
             return {"subscribed": True}
+        if method == "claw.usage.get":
+            return self._group.usage.describe()
         by = self._person.name if self._person else "operator"
         return watched.answer(self._group.agent, params, by, now_ms())
 

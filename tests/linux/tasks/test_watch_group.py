@@ -16,7 +16,8 @@ def image(tmp_path_factory):
 @pytest.fixture
 def house(image, tmp_path, monkeypatch):
     house = House(image, tmp_path / "state", monkeypatch)
-    house.shell.serve(house.shell.add_part(WatchGroup(house.shell)))
+    house.group = house.shell.add_part(WatchGroup(house.shell))
+    house.shell.serve(house.group)
     yield house
     house.close()
 
@@ -103,7 +104,31 @@ def test_nobody_who_left_is_told(house):
     ada = join_as(house, ADMIN, "ada")
     ada.ask("claw.log.subscribe")
     ada.ask("claw.approval.subscribe")
-    assert house.shell.log_watch
     ada.near.close()
     house.until(lambda: house.ended)
-    assert house.shell.log_watch is None
+    assert "result" in (bea := join_as(house, USER, "bea")).answer(bea.call(3, "read-soil"))
+    assert ada.line not in house.shell.parts and ada.got[-1]["id"] == 3
+
+
+def test_what_the_agent_uses_is_told_to_whoever_may_look(house):
+    vic, bea = join_as(house, VIEWER, "vic"), join_as(house, USER, "bea")
+    used = vic.ask("claw.usage.get")["result"]
+    assert used["agent"] == "g" and used["state"] == "READY" and used["uptime_ms"] >= 0
+    assert used["memory_bytes"] > 1 << 20 and used["limits"] == [] and used["last_turn"] is None
+    assert (used["calls_last_minute"], used["waiting"], used["turns"]) == (0, 0, 0)
+    assert "result" in bea.answer(bea.call(1, "read-soil"))
+    bea.call(2, "water", seconds=5)
+    house.until(lambda: house.shell.agent.waiting)
+    used = vic.ask("claw.usage.get")["result"]
+    assert (used["calls_last_minute"], used["waiting"], used["under_way"]) == (1, 1, 1)
+    said = {"role": "user", "content": "is the soil dry"}
+    task = bea.ask("claw.task.create", task_id="soil", message=said)
+    assert "result" in task
+    house.until(lambda: len(house.shell.agent.waiting) == 2)
+    for one in list(house.shell.agent.waiting):
+        house.shell.agent.answer(one, False, "no", 0)
+    house.until(lambda: vic.ask("claw.usage.get")["result"]["turns"])
+    used = vic.ask("claw.usage.get")["result"]
+    assert (
+        used["last_turn"]["by"] == "tasks/operator/bea" and used["last_turn"]["status"] == "refused"
+    )
