@@ -157,10 +157,12 @@ def run(args: list) -> int:
 
 def _target(verb, values: dict) -> str:
     """Return what runs *verb*, and take from *values* what is not for it."""
-    on_board = values.get("port") is not None or values.get("folder") is not None
+    from clawlite.command_line import ELSEWHERE, is_elsewhere
+
+    on_board = is_elsewhere(values)
     if not verb.there:
         return verb.run
-    for name in ("built",) if on_board else ("port", "folder"):
+    for name in ("built",) if on_board else ELSEWHERE:
         values.pop(name, None)
     return verb.there if on_board else verb.run
 
@@ -249,6 +251,17 @@ def _name_of(manifest: str) -> str:
     return load(manifest).name
 
 
+def _boards() -> list:
+    """Return the boards that this machine's gateway has seen, as ``clawlite gateway devices`` shows
+    them; [] where the host part is not here.
+    """
+    try:
+        from clawlite.host.gateway.report import devices
+    except ImportError:
+        return []
+    return devices()
+
+
 def _line_editor(limit: int, columns: int):
     """Return what edits lines on a terminal: the host's console uses it too, and may not import
     it.
@@ -319,6 +332,7 @@ _GIVEN = {
     "secret": ("host", _Secrets()),
     "sandboxes": ("host", _sandboxes),
     "name_of": ("linux", _name_of),
+    "boards": ("linux", _boards),
     "names": ("command_help", _names),
     "board": ("none", None),
 }

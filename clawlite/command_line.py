@@ -12,6 +12,7 @@ from clawlite.agent_verbs import AGENTS, HERE, MANY, REQUIRED, THERE
 from clawlite.core.base.errors import ClawError
 
 HELP = ("--help", "-h")
+ELSEWHERE = ("port", "folder", "saved")  # arguments that lead to a board: ``Verb.there`` runs it
 
 
 class UsageError(ClawError):
@@ -60,11 +61,14 @@ def parse(verb, words: list) -> dict:
         if equals:
             rest.insert(0, value)
         _take(verb, options[name], rest, bool(equals), found)
-    is_there = found.get("port") is not None or found.get("folder") is not None
+    _place(verb, plain, found)
+    is_there = is_elsewhere(found)
     for option in verb.options:
         is_out = option.place == (HERE if is_there else THERE)
         if option.dest in found and is_out and verb.there:
             said = "it is not for a board" if is_there else "it is for a board: with --port PORT"
+            if found.get("saved") is not None:
+                said = "it is not for a saved log"
             raise _wrong(verb, "%s: %s" % (option.name, said))
         if is_out and verb.there:
             found.pop(option.dest, None)
@@ -73,8 +77,12 @@ def parse(verb, words: list) -> dict:
                 raise _wrong(verb, "expected %s %s" % (option.name, option.metavar))
             is_many = option.kind == MANY
             found[option.dest] = () if is_many else option.default if option.metavar else False
-    _place(verb, plain, found)
     return found
+
+
+def is_elsewhere(found: dict) -> bool:
+    """Return whether what was typed is for a board, or for what one has said."""
+    return any(found.get(name) is not None for name in ELSEWHERE)
 
 
 def _is_option(word: str) -> bool:

@@ -169,10 +169,6 @@ TABLE = (
         Option("--open", "", "a network without a password", dest="is_open"),
         Option("--remove", "", "forget this network"),
         _JSON),
-    Verb("logs", BOARDS,
-        "Show a saved log of a board. Its tracebacks are decoded. FILE is what clawlite console "
-        "--log or another terminal program saved; - is stdin.",
-        "FILE", "host.cli.board:logs"),
     Verb("sim", BOARDS,
         "Start a virtual board. It is real MicroPython on a pseudo-terminal; Ctrl-C ends it.",
         "", "host.cli.board:sim",
@@ -190,6 +186,37 @@ TABLE = (
         "DIR", "host.cli.board:firmware",
         Option("DIR", dest="folder"),
         _JSON),
+    Verb("top", LOOK,
+        "Show what the agents of this machine use. And the boards of its gateway: calls, tokens, "
+        "money, memory, what waits for a person. On a terminal it goes on until q; elsewhere it is "
+        "printed once. Of agents it reaches those that have [page] in clawlite.toml, or --socket.",
+        "", "linux.monitor.top:show",
+        Option("--agent", "AGENT", "only this one; else all, and the boards", kind=MANY,
+            dest="agents"),
+        Option("--interval", "SECONDS", "how often it looks", 2.0, (0.2, None), "seconds"),
+        Option("--once", "", "print the table once, on a terminal, too"),
+        _JSON, gives=("boards",), code=1),
+    Verb("logs", LOOK,
+        "Show what the agents of this machine do. Or, with FILE, a saved log of a board, with its "
+        "tracebacks decoded: what clawlite console --log or another terminal program saved; - is "
+        "stdin.",
+        "[FILE]", "linux.monitor.logs:show",
+        Option("FILE", dest="saved"),
+        Option("-f", "",
+            "go on with what happens, until Ctrl-C; it takes [page] in clawlite.toml, or --socket",
+            dest="follow", place=HERE),
+        Option("--agent", "AGENT", "only this one", kind=MANY, dest="agents", place=HERE),
+        Option("-n", "N", "how many of the last events of each agent", 20, (1, None), "count",
+            place=HERE),
+        Option("--event", "NAME", "only such events: tool.call, or tool for all of a tool",
+            kind=MANY, dest="events", place=HERE),
+        Option("--tool", "TOOL", "only events of this tool", kind=MANY, dest="tools", place=HERE),
+        Option("--status", "STATUS",
+            "only what ended so: ok, error, refused, approved, denied, expired",
+            kind=MANY, dest="statuses", place=HERE),
+        Option("--json", "", "one JSON document on stdout; with -f one a line", dest="as_json",
+            place=HERE),
+        there="host.cli.board:logs", code=1, windows=True),
     Verb("trace", LOOK,
         "Show why a past tool call ended as it did. Each rule that was looked at, and what "
         "decided. CALL is its number counted from the end (1, or last, is the last one), or the "

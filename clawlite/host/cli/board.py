@@ -130,10 +130,10 @@ def console(port, records, log, prompts, timeout, mode, editor):
     return console_serial.start(port, editor, records, timeout, prompts, log, mode)
 
 
-def logs(file):
+def logs(saved):
     from clawlite.host.board_console import saved_log
 
-    saved_log.show(file)
+    saved_log.show(saved)
 
 
 # -- what a board keeps for itself

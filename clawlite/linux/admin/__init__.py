@@ -2,5 +2,5 @@
 and people.
 
 Imports: audit, channels, files, io, mcp, rules, runtime, secrets, tasks.
-Used by: clawlite/command.py, swarm_commands.
+Used by: clawlite/command.py, monitor, swarm_commands.
 """

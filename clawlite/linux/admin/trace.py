@@ -114,7 +114,7 @@ def find(folder: str, call: str, is_board: bool = False) -> tuple:
     """
     number = 0
     for name in ("log.jsonl", "log.jsonl.1"):
-        for line in reversed(_lines(os.path.join(folder, name))):
+        for line in reversed(read_lines(os.path.join(folder, name))):
             event = _event(line)
             if event is not None:
                 number += 1
@@ -145,7 +145,8 @@ def find(folder: str, call: str, is_board: bool = False) -> tuple:
     raise ClawError("there is no call %s: the log has %d" % (call, number), "1 is the last one")
 
 
-def _lines(path: str) -> list:
+def read_lines(path: str) -> list:
+    """Return the lines of a file, none where it is not there.  Raises ``ClawError``."""
     try:
         with open(path, "rb", opener=open_regular) as file:
             return file.read().splitlines()

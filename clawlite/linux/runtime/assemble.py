@@ -117,7 +117,7 @@ class Parts:
         """Make what the first turn needs."""
         if self.image.size_of(PROVIDERS):
             self.prepare_providers()
-        from clawlite.linux.runtime.turn_log import TurnLog
+        from clawlite.linux.tasks.turn_log import TurnLog
 
         self.turns = TurnLog(self)
         self.lasting = self.turns.lasting

@@ -78,7 +78,8 @@ def test_a_function_takes_what_the_table_has(verb):
     for target, on_board in ((verb.run, False), (verb.there, True)):
         if not target or verb.run == target == "linux.admin.commands:run":
             continue
-        words = words_of(verb) + (["--port", "p"] if on_board else [])
+        there = ["--port", "p"] if any(one.name == "--port" for one in verb.options) else ["saved"]
+        words = words_of(verb) + (there if on_board else [])
         values = command_line.parse(verb, words)
         assert command._target(verb, values) == target
         if "board" in verb.gives:
@@ -182,7 +183,7 @@ def test_limits_of_numbers_are_taken():
         ("ask x --port p", "port", "p"),
         ("gateway serve a b --port=1 --port 2", "port", ("1", "2")),
         ("ask -- --port", "text", "--port"),
-        ("logs -", "file", "-"),
+        ("logs -", "saved", "-"),
     ):
         assert command_line.parse(*command_line.find(words.split()))[name] == value, words
     assert command_line.parse(VERBS["ask"], ["-5 degrees?"])["text"] == "-5 degrees?"

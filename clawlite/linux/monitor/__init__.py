@@ -1,0 +1,6 @@
+"""What a person sees of the agents of this machine from a shell: ``clawlite top``, ``clawlite
+logs`` and ``clawlite report``.
+
+Imports: admin, files, io, terminal.
+Used by: clawlite/command.py.
+"""
