@@ -50,16 +50,20 @@ _ID = Option("ID", "", "of a task; its first characters are enough")
 
 TABLE = (
     *AGENTS,
-    Verb("new", MAKE, "Make a project in the folder NAME. It builds and runs as it is.",
-        "NAME", "host.cli.project:new",
-        Option("--template", "TEMPLATE", "what it begins as", "greenhouse"),
+    Verb("new", MAKE,
+        "Make a project in the folder NAME. It builds and runs as it is. On a terminal it asks "
+        "what no option says.",
+        "[NAME]", "host.cli.project:new",
+        Option("--list", "", "show what a project may begin as", dest="lists"),
+        Option("--template", "TEMPLATE", "what it begins as; else greenhouse"),
         Option("--endpoint", "URL",
             "ask this server with an OpenAI-compatible API before the rules; else "
             "http://127.0.0.1:11434/v1"),
         Option("--model", "MODEL", "the name of the model on that server; else llama3.2"),
         Option("--offline", "", "use only rules; no model is asked"),
         Option("--board", "BOARD",
-            "use pins of this board, and a gateway if it has no network")),
+            "use pins of this board, and a gateway if it has no network"),
+        _JSON),
     Verb("check", MAKE,
         "Validate a manifest. Every problem has its file, its line and what was expected.",
         "[MANIFEST]", "host.cli.project:check", _FITS, _ALLOW, _JSON,

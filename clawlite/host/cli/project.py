@@ -5,10 +5,61 @@ what came of it.  clawlite/verbs.py declares them.
 from clawlite.host.cli import ui
 
 
-def new(name, template, endpoint, model, offline, board):
+def new(name, lists, template, endpoint, model, offline, board, as_json):
+    from clawlite.core.base.errors import ClawError
+    from clawlite.host.projects import gallery
     from clawlite.host.projects import new as project
 
-    ui.show_new_project(name, project.new(name, template, endpoint, model, offline, board), board)
+    if lists:
+        return ui.show_gallery(gallery.describe(), as_json)
+    if name is None:
+        raise ClawError(
+            "expected NAME, the folder of the project",
+            "clawlite new NAME; clawlite new --list shows what it may begin as",
+        )
+    if not (template or endpoint or model or offline or board) and ui.is_asking():
+        template, endpoint, offline, board = _ask_for_project()
+    made = project.new(name, template or project.DEFAULT, endpoint, model, offline, board)
+    return ui.show_new_project(name, made, board)
+
+
+def _ask_for_project() -> tuple:
+    """Ask what the project is for: (template, endpoint, offline, board)."""
+    from clawlite.host.boards import boards as profiles
+    from clawlite.host.projects import gallery
+    from clawlite.host.serial.ports import ports
+
+    attached = [name for port in ports() for name in port["boards"] if port["usb"]]
+    titles = {row["name"]: row["title"] for row in profiles.rows()}
+    devices = [(name, titles.get(name, "")) for name in dict.fromkeys(attached)]
+    board = ui.choose(
+        "Where will it run?",
+        [*devices, ("here", "this computer; or type the name of a board, such as pico-w")],
+        sorted(titles),
+    )
+    kinds = gallery.describe()
+    template = ui.choose(
+        "What should it begin as?", [(one["name"], one["about"]) for one in kinds], ()
+    )
+    endpoint, offline = None, True
+    if next(one["model"] for one in kinds if one["name"] == template):
+        endpoint, offline = _ask_for_model()
+    return template, endpoint, offline, None if board == "here" else board
+
+
+def _ask_for_model() -> tuple:
+    """Return (endpoint or None, whether no model is asked)."""
+    from clawlite.host.projects.new import ENDPOINT
+
+    ways = [
+        ("none", "rules of its own: no key, no network"),
+        ("local", f"a server on this computer, {ENDPOINT}"),
+        ("address", "another server with an OpenAI-compatible API"),
+    ]
+    way = ui.choose("Which model shall it ask?", ways, ())
+    if way == "address":
+        return ui.ask_text("Its address, such as https://api.example.com/v1"), False
+    return None, way == "none"
 
 
 def check(manifest, board, allowed, as_json, watches, as_sarif):

@@ -6,7 +6,7 @@ import sys
 import threading
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.base.problems import LinesError, ManifestErrors
+from clawlite.host.base.problems import LinesError, ManifestErrors, did_you_mean
 from clawlite.host.boards import text as board_text
 from clawlite.host.image import inspection
 
@@ -46,6 +46,45 @@ def declared(found: dict, as_json: bool) -> None:
     from clawlite.host.manifest import conformance
 
     document(found) if as_json else print_data(*conformance.text(found).split("\n"))
+
+
+def is_asking() -> bool:
+    """Return whether a person is there to answer."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def choose(question: str, rows: list, others) -> str:
+    """Return what a person chooses: the first word of one of *rows*, (word, what it means) each, by
+    its number or as it is, or one of *others*.  Enter takes the first; so does the end of input.
+    """
+    print_note(question)
+    for number, (word, about) in enumerate(rows, 1):
+        print_note(f"  {number}  {word:12} {about}")
+    words = [word for word, _ in rows]
+    while True:
+        said = ask_text(f"Its number or name; Enter: {words[0]}")
+        if not said:
+            return words[0]
+        if said.isdecimal() and 1 <= int(said) <= len(words):
+            return words[int(said) - 1]
+        if said in words or said in others:
+            return said
+        near = did_you_mean(said, [*words, *others])
+        print_note(f"{said!r} is none of them{' - ' + near if near else ''}")
+
+
+def ask_text(prompt: str) -> str:
+    """Return the line that a person types; "" at the end of input."""
+    print(f"{prompt} > ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip()
+
+
+def show_gallery(rows: list, as_json: bool) -> None:
+    if as_json:
+        document(rows)
+        return
+    for row in rows:
+        print_data(f"{row['name']:12} {row['about']}")
 
 
 def show_new_project(name: str, files: list[str], board: str = None) -> None:

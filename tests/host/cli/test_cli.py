@@ -328,7 +328,7 @@ ERRORS = [
     ("new claw.yaml", ["claw"]),
     ("new _under", ["_under", "letters, digits and hyphens"]),
     ("new noise.bin/g", ["noise.bin/g"]),
-    ("new", ["expected NAME", "usage: clawlite new NAME"]),
+    ("new", ["expected NAME", "clawlite new --list"]),
     ("run nowhere", ["nowhere", "does not exist"]),
     ("run missing.cbor", ["missing.cbor", "No such file", "clawlite build"]),
     ("run noise.cbor", ["noise.cbor", "d9 d9 f7"]),
