@@ -399,12 +399,13 @@ class _Loader:
         return imports.read_imports(self.sources, extra.packages, drivers, self.problems)
 
     def _pins(self, extra: settings.Settings) -> None:
-        """Compare the pins that tools.py names with those of clawlite.toml; what is no Python
-        has its problem already.
+        """Compare the pins and buses that tools.py names with those of clawlite.toml; what is no
+        Python has its problem already.
         """
         source = self.sources.files.get(signature.FILE)
         if source and b"board" in source and self.readable:
-            pin_uses.check(source, self.sources.shown(signature.FILE), extra.pins, self.problems)
+            file = self.sources.shown(signature.FILE)
+            pin_uses.check(source, file, extra.pins, extra.buses, self.problems)
 
     def _cross(self, references: References, uris: dict) -> None:
         check = cross_references.References(

@@ -1,12 +1,12 @@
-"""Pins that tools.py names: ``board.read("soil")`` and ``board.write("pump", 1)``, compared with
-clawlite.toml.
+"""Pins and buses that tools.py names, ``board.write("pump", 1)`` and ``board.i2c("room")``, compared
+with clawlite.toml.
 
 1. The file is read with ``ast`` and never run.  Only a name that is a text, or a constant of the
    module that is assigned once, is compared.
 2. ``board`` is the parameter of that name of a function, or of one around it, as long as the
    function assigns nothing to it.
-3. What is found would be refused on every call (core/image/pins.py), so it is a problem and no
-   warning.
+3. What is found would be refused on every call (core/image/pins.py, core/buses/busboard.py), so it
+   is a problem and no warning.
 """
 
 import ast
@@ -17,18 +17,29 @@ from clawlite.host.base.document import LinePlace
 from clawlite.host.base.problems import Problems, did_you_mean, one_of, quoted
 
 _MOST = {"output": 1, "pwm": FULL}
+# method of ``board`` -> the kind of its bus
+_BUSES = {
+    "i2c": "i2c",
+    "spi": "spi",
+    "uart": "uart",
+    "onewire": "one-wire",
+    "dht": "dht",
+    "neopixel": "neopixel",
+}
+# method of ``board`` -> the field that a PWM pin must have
+_WAVES = {"servo": "pulse_us", "tone": "frequency_hz"}
 
 
-def check(source: bytes, file: str, pins: list, problems: Problems) -> None:
-    """Add a problem for each use of a pin in the text of tools.py that *pins* ([``settings.Pin``])
-    does not allow.
+def check(source: bytes, file: str, pins: list, buses: list, problems: Problems) -> None:
+    """Add a problem for each use of a pin or a bus in the text of tools.py that *pins*
+    ([``settings.Pin``]) and *buses* ([``buses.Bus``]) do not allow.
 
     *source* must be Python (``signature.read`` has said so otherwise); *file* is its name for
     messages."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = ast.parse(source)
-    _Uses(tree, file, {pin.name: pin for pin in pins}, problems).visit(tree)
+    _Uses(tree, file, {pin.name: pin for pin in pins}, buses, problems).visit(tree)
 
 
 def find_switched_on(source: bytes) -> dict[str, set]:
@@ -41,7 +52,7 @@ def find_switched_on(source: bytes) -> dict[str, set]:
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     found, calls = {}, {}
     for name, node in functions.items():
-        uses = _Uses(tree, "", {}, Problems())
+        uses = _Uses(tree, "", {}, [], Problems())
         uses.visit(node)
         found[name] = {pin for pin, value in uses.written if isinstance(value, int) and value}
         named = [one for one in ast.walk(node) if isinstance(one, ast.Name)]
@@ -53,8 +64,8 @@ def find_switched_on(source: bytes) -> dict[str, set]:
 
 
 class _Uses(ast.NodeVisitor):
-    def __init__(self, tree: ast.Module, file: str, pins: dict, problems: Problems):
-        self._file, self._pins, self._problems = file, pins, problems
+    def __init__(self, tree: ast.Module, file: str, pins: dict, buses: list, problems: Problems):
+        self._file, self._pins, self._buses, self._problems = file, pins, buses, problems
         self._has_board = False
         self.written = []  # (name, value) of each write, None for what is no constant
         stored = [
@@ -90,19 +101,26 @@ class _Uses(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)
         called = node.func
-        if (
+        if not (
             self._has_board
             and isinstance(called, ast.Attribute)
-            and called.attr in ("read", "write")
             and isinstance(called.value, ast.Name)
             and called.value.id == "board"
         ):
+            return
+        if called.attr in ("read", "write"):
             self._compare(
                 node,
                 called.attr == "write",
                 self._argument(node, 0, "name"),
                 self._argument(node, 1, "value"),
             )
+        elif called.attr == "button":
+            self._compare(node, False, self._argument(node, 0, "pin"), None)
+        elif called.attr in _WAVES:
+            self._compare_wave(node, called.attr, self._argument(node, 0, "pin"))
+        elif called.attr in _BUSES:
+            self._compare_bus(node, called.attr, self._argument(node, 0, "name"))
 
     def _argument(self, call: ast.Call, index: int, keyword: str):
         """Return the constant that *call* is given there, or None."""
@@ -115,6 +133,42 @@ class _Uses(ast.NodeVisitor):
         )
         found = self._constants.get(found.id) if isinstance(found, ast.Name) else found
         return found.value if isinstance(found, ast.Constant) else None
+
+    def _compare_bus(self, node: ast.Call, method: str, name) -> None:
+        kind = _BUSES[method]
+        able = [bus.name for bus in self._buses if bus.kind == kind]
+        if not isinstance(name, str) or name in able:
+            return
+        others = [bus.kind for bus in self._buses if bus.name == name]
+        self._problems.add(
+            LinePlace(self._file, node.lineno),
+            (),
+            f"the bus {quoted(name)} is of kind {quoted(others[0])}"
+            if others
+            else f"no {kind} bus is called {quoted(name)}",
+            quoted(kind) if others else "",
+            hint=did_you_mean(name, able)
+            or (
+                f"clawlite.toml has {one_of(able)}"
+                if able
+                else f'declare it in clawlite.toml under [[buses]] with kind = "{kind}"'
+            ),
+        )
+
+    def _compare_wave(self, node: ast.Call, method: str, name) -> None:
+        field = _WAVES[method]
+        able = [pin.name for pin in self._pins.values() if getattr(pin, field)]
+        if not isinstance(name, str) or name in able:
+            return
+        self._problems.add(
+            LinePlace(self._file, node.lineno),
+            (),
+            f"the pin {quoted(name)} is not declared for a {method}"
+            if name in self._pins
+            else f"no pin is called {quoted(name)}",
+            hint=did_you_mean(name, able)
+            or f'give it kind = "pwm" and {field} in clawlite.toml, under [[pins]]',
+        )
 
     def _compare(self, node: ast.Call, writes: bool, name, value) -> None:
         if writes:

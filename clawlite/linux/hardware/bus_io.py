@@ -313,8 +313,8 @@ class DHT(Port):
         ]
         if len(found) != 1:
             raise SandboxDenied(
-                "%s: %s has the name %s, expected one"
-                % (IIO, "%d devices" % len(found) if found else "no device", self._name),
+                "%s: expected one device with the name %s, found %d"
+                % (IIO, self._name, len(found)),
                 "add dtoverlay=dht11,gpiopin=N to config.txt, with the number of its pin",
                 {"reason": "no bus", "missing": [IIO]},
             )

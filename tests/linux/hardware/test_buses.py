@@ -169,6 +169,10 @@ def test_what_is_declared_can_be_reached_and_nothing_else(tmp_path, level):
         (BUSES.replace('"10 20 30"', '"1"'), "in hexadecimal"),
         (BUSES.replace("21500", "2x"), "thousandths of a degree"),
         (BUSES.replace("bus = 0\n", "bus = 0\naddresses = [9]\n"), "has no addresses"),
+        (
+            BUSES + '[[buses]]\nname = "more"\nkind = "i2c"\naddresses = [0x50, 0x76]\n',
+            '0x76 is an address of "sensors" already, which is the same bus',
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path, settings, words):
