@@ -111,6 +111,22 @@ def test_a_question_waits_over_resets_with_the_time_that_is_left(ruled):
     assert "nobody approved it within" in board.told and board.acted == []
 
 
+def test_what_is_approved_is_looked_at_again(ruled):
+    board = ruled(READING + RULE + 'at = "08:01"\nif = "soil < 30"\n', ASK)
+    board.write("soil", "20 if now < %d else 80" % (EPOCH_S + 100))
+    said = board.run(300, [(200, "y")])
+    assert "Approve water(seconds=3)?" in said and "by now soil < 30 does not hold" in said, said
+    assert board.acted == []
+
+
+def test_an_image_that_changed_voids_the_question(ruled):
+    board = ruled(RULE + 'at = "08:01"\n', ASK)
+    board.run(70, dies=True, off_s=5)
+    board.build(RULE.replace("3", "4") + 'at = "08:01"\n', ASK)
+    said = board.run(60, [(30, "y")])
+    assert "its question is void" in said and board.acted == []
+
+
 def test_an_unset_clock_lets_periods_run_and_a_day_is_running_time(ruled):
     board = ruled(
         RULE + 'every = "1h"\nat_most = "2/day"\n' + RULE.replace('"r"', '"t"') + 'at = "07:00"\n'

@@ -152,7 +152,7 @@ def build(
     changed = save(path, built.data)
     there = profile if profile and profile.runtime == "micropython" else None
     found = lint_warnings.find(loaded)
-    found["warnings"] = found["warnings"] + board_fit.notes(loaded, profile)
+    found["warnings"] = found["warnings"] + board_fit.notes(loaded, profile, need)
     if before not in (None, loaded.name):
         said = f"it had the agent {before}, and now has {loaded.name} - to keep both: -o FILE"
         found["warnings"].append({"file": path, "line": 0, "message": said})

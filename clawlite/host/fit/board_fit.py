@@ -20,7 +20,7 @@ from clawlite.host.channels import channels
 from clawlite.host.compiler import compiler
 from clawlite.host.documents import registry
 from clawlite.host.firmware import firmware, slot
-from clawlite.host.fit import audit, pins, stores
+from clawlite.host.fit import audit, pins, samples, stores
 from clawlite.host.fit import heap as board_heap
 from clawlite.host.memory.store_type import TYPES
 from clawlite.host.policy import scan_config
@@ -119,9 +119,9 @@ def refuse(manifest, board: Profile, need: Need = None) -> None:
         raise ManifestErrors(found)
 
 
-def notes(manifest, board: Profile) -> list[dict]:
+def notes(manifest, board: Profile, need: Need = None) -> list[dict]:
     """Return what a maker should know of *board* (or None) and *manifest* that is no problem:
-    [{file, line, message}].
+    [{file, line, message}]; *need*: of its image, where there is one.
     """
     if board is None:
         return []
@@ -146,6 +146,8 @@ def notes(manifest, board: Profile) -> list[dict]:
             for model, names in world_models.named_models(manifest)
         ]
         found += _cron_notes(manifest, board)
+        if need and board.flash_bytes is not None:
+            found += samples.notes(manifest, board, board.flash_bytes - need.flash(board))
         found += stores.notes(manifest, board)
         found += audit.notes(manifest, board)
     return [{"file": file, "line": line, "message": message} for (file, line), message in found]

@@ -13,18 +13,25 @@ ABILITY = "rules"
 
 def is_declared(manifest) -> bool:
     """Return whether *manifest* has readings, or rules that begin by themselves."""
-    readings, rules, _ = triggers.compile_triggers(
-        manifest.settings.reflex_text or "", "", triggers.World({}, set(), {})
-    )
-    return bool(readings or rules)
+    return any(_compile_alone(manifest))
 
 
 def names(manifest) -> set:
     """Return the names of the rules that begin by themselves."""
-    _, rules, _ = triggers.compile_triggers(
+    return {rule[table.NAME] for rule in _compile_alone(manifest)[1]}
+
+
+def readings(manifest) -> list:
+    """Return the readings, without what their tools add."""
+    return _compile_alone(manifest)[0]
+
+
+def _compile_alone(manifest) -> tuple:
+    """Return (readings, rules), compiled without the manifest; what is wrong is not told."""
+    readings, rules, _ = triggers.compile_triggers(
         manifest.settings.reflex_text or "", "", triggers.World({}, set(), {})
     )
-    return {rule[table.NAME] for rule in rules}
+    return readings, rules
 
 
 def section(manifest, tools: list) -> list | None:

@@ -1,5 +1,5 @@
-"""Pins and buses that tools.py names, ``board.write("pump", 1)`` and ``board.i2c("room")``, compared
-with clawlite.toml.
+"""Pins and buses that tools.py names, ``board.write("pump", 1)`` and ``board.i2c("room")``,
+compared with clawlite.toml.
 
 1. The file is read with ``ast`` and never run.  Only a name that is a text, or a constant of the
    module that is assigned once, is compared.

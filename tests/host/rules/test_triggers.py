@@ -394,3 +394,24 @@ def test_what_is_for_admins_is_told_to_reach_none(tmp_path):
     compiler.build(loaded)
     said = [one["message"] for one in lint_warnings.find(loaded)["warnings"]]
     assert any("no channel has admins" in text for text in said), said
+
+
+def test_a_board_says_how_long_its_flash_keeps_samples(tmp_path):
+    """At the build, when the size of the agent is known."""
+    pico = profile.read(boards.files()["pico"])
+
+    def said(reading: str) -> list:
+        loaded = load(tmp_path, reading + RULE + 'every = "1m"\n')
+        _, need = board_fit.demand(loaded, pico, lambda: compiler.build(loaded))
+        return [one for one in board_fit.notes(loaded, pico, need) if "keep" in one["message"]]
+
+    assert said(READING + 'keep = "2d"\n') == []
+    (note,) = said(READING.replace("60s", "1s") + 'keep = "30d"\n')
+    assert note["file"].endswith("clawlite.toml") and note["line"] == 1
+    assert re.search(
+        r"take about 2\d,\d{3},\d{3} bytes of flash, and pico has [\d,]+ for them: it keeps some "
+        r"[01]\.\d days, and the oldest go first",
+        note["message"],
+    )
+    (hourly,) = said(READING + 'keep_hourly = "3650d"\n')
+    assert "keep_hourly" in hourly["message"]

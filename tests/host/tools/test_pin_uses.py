@@ -118,8 +118,8 @@ def test_a_bus_that_is_declared(call):
 def test_without_buses_it_says_where_to_declare_one():
     text = 'NAME = "room"\ndef _read(board):\n    return board.i2c(NAME)\n'
     assert found(text) == [
-        'tools.py:3: no i2c bus is called "room" - declare it in clawlite.toml under [[buses]] with '
-        'kind = "i2c"'
+        'tools.py:3: no i2c bus is called "room" - declare it in clawlite.toml under [[buses]] '
+        'with kind = "i2c"'
     ]
 
 

@@ -11,6 +11,7 @@ from rules_world import ALLOW, ASK, EPOCH_S, READING, RULE, World, project
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.compiler import compiler
+from clawlite.host.manifest import manifest
 from clawlite.linux.channels import channel
 from clawlite.linux.files.files import image_of
 
@@ -505,6 +506,43 @@ def test_an_approval_holds_for_the_rule_of_the_policy_that_asked(tmp_path):
     assert world.acted == [] and len(world.agent.waiting) == 1
     world.answer(True)
     assert len(world.acted) == 1
+
+
+@pytest.mark.parametrize(
+    "rules, policy, said",
+    [
+        (None, [{"id": "no", "action": "deny", "scope": "all"}], "rule no blocks water"),
+        ("seconds = 3", None, "at most 2"),
+    ],
+    ids=["policy", "schema"],
+)
+def test_policy_and_schema_are_looked_at_again_when_the_answer_comes(tmp_path, rules, policy, said):
+    world = World(tmp_path, RULE + 'at = "08:01"\n', ASK)
+    world.move(61)
+    folder = tmp_path / "other"
+    project(folder, RULE + 'at = "08:01"\n', policy or ASK)
+    if rules:  # what the question asked for is no more what the tool takes
+        path = folder / "claw.yaml"
+        path.write_text(path.read_text().replace('"maximum": 60', '"maximum": 2'))
+        (folder / "reflex.toml").write_text(
+            (RULE + 'at = "08:01"\n').replace("seconds = 3", "seconds = 2")
+        )
+    image = image_of(compiler.build(manifest.load(folder)).data, "test")
+    world.agent.setup.image = image
+    world.answer(True)
+    assert world.acted == [] and world.agent.waiting == []
+    assert said in world.told[-1], world.told
+    assert world.events("rule.run")[-1]["status"] in ("refused", "error")
+
+
+def test_the_role_of_a_person_is_looked_at_when_they_answer(tmp_path, monkeypatch):
+    world, source, say = peopled(tmp_path, monkeypatch, RULE + 'at = "08:01"\n', ASK)
+    world.move(61)
+    number = world.agent.waiting[0].number
+    assert [to for to, _, _ in source.sent] == ["3"]
+    source.channel.access._roles["3"] = 1  # who was asked as an admin is a user by now
+    assert say("3", "/approve %d" % number)[0][1] == "Only an admin approves."
+    assert world.acted == [] and len(world.agent.waiting) == 1
 
 
 def test_one_process_runs_the_rules_and_another_takes_over(tmp_path):

@@ -1,0 +1,41 @@
+"""How long the flash of a board keeps the samples of its readings: they lie in files of whole days,
+of which the oldest go first (firmware-host/micropython/rules/samplefiles.py).
+"""
+
+from clawlite.core.rules import table
+from clawlite.host.rules import rules
+
+_FREE = 65536  # bytes that samplefiles.py keeps free
+_SAMPLE = 10  # bytes of a sample in its line, such as "600,21.5,"
+_LINE = 24  # of a line beside its name and its samples
+_LINES = 144  # a day: samples are written every ten minutes
+_HOUR = 32  # bytes of an hour of which least, mean, most and count are left
+_DAY_S = 86400
+
+
+def notes(manifest, board, free_bytes: int) -> list:
+    """Return [((file, line), message)] when *board* cannot keep the samples for as long as
+    ``keep`` and ``keep_hourly`` say.
+
+    free_bytes  of flash beside the agent
+    """
+    readings = rules.readings(manifest)
+    if not readings:
+        return []
+    keep_s = max(one[table.KEEP_S] for one in readings)
+    hourly_s = max(one[table.HOURLY_S] for one in readings)
+    day = sum(
+        _DAY_S * 1000 // one[table.EVERY_MS] * _SAMPLE + _LINES * (len(one[table.NAME]) + _LINE)
+        for one in readings
+    )
+    hours = 24 * _HOUR * sum(1 for one in readings if one[table.HOURLY_S])
+    wanted = day * keep_s // _DAY_S + hours * hourly_s // _DAY_S
+    free = max(0, free_bytes - _FREE)
+    if wanted <= free:
+        return []
+    said = (
+        f"keep and keep_hourly of the readings take about {wanted:,} bytes of flash, and "
+        f"{board.name} has {free:,} for them: it keeps some {free / day:.1f} days, and the oldest "
+        "go first; read less often, or keep less"
+    )
+    return [(manifest.settings.where("reflex"), said)]
