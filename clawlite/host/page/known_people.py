@@ -2,10 +2,12 @@
 
 import os
 
+from clawlite.core.base.clock import iso8601
 from clawlite.core.net import people
 
 GATEWAY = ".gateway"  # the state folder of the gateway, whose people see the boards
 _SOCKET = "control.sock"  # linux/tasks/control_socket.py
+_LOG = "log.jsonl"  # linux/files/files.py
 
 
 class KnownPeople:
@@ -65,3 +67,14 @@ class KnownPeople:
     def is_online(self, place: str) -> bool:
         """Return whether the agent has a control socket; it may have ended without warning."""
         return os.path.lexists(os.path.join(self.root, place, _SOCKET))
+
+    def find_last_sign(self, place: str) -> str | None:
+        """Return when an agent that cannot be reached wrote its log last; None when it can be, or
+        has none.
+        """
+        if self.is_online(place):
+            return None
+        try:
+            return iso8601(int(os.stat(os.path.join(self.root, place, _LOG)).st_mtime))
+        except OSError:
+            return None

@@ -159,6 +159,7 @@ class Site:
                 "agent": place,
                 "role": person.role,
                 "online": self._people.is_online(place),
+                "seen": self._people.find_last_sign(place),
                 "ckp": f"/ckp/{place}",
             }
             for place, person in sorted(login.places.items())

@@ -1,6 +1,6 @@
 """The commands of a person on a device: run, ask, serve, service, trace, audit, secrets
 and people.
 
-Imports: audit, channels, files, io, mcp, rules, runtime, secrets, tasks.
-Used by: clawlite/command.py, monitor, swarm_commands.
+Imports: audit, channels, files, io, mcp, records, rules, runtime, secrets, tasks.
+Used by: clawlite/command.py, swarm_commands.
 """

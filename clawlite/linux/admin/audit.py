@@ -6,14 +6,12 @@ import os
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.printable import escape_line, escape_name
-from clawlite.core.image.image import GUARD
-from clawlite.core.image.scan_config import ScanConfig
 from clawlite.linux.admin.commands import BadUsage
 from clawlite.linux.admin.trace import mending, open_image_of
 from clawlite.linux.audit.chain import Head, verify
-from clawlite.linux.files import files
 from clawlite.linux.io.jsontext import document, dumps, loads
 from clawlite.linux.io.printing import print_line
+from clawlite.linux.records.audit_record import copies_of, open_audit, parse_anchor
 
 _UNREAD = "the audit cannot be read, or taken"
 _WIDEST = 100  # characters of a column
@@ -36,7 +34,7 @@ def show_verdict(manifest, anchor, as_json: bool, board) -> int:
     anchor = _parse_anchor(anchor)
     with mending(_UNREAD):
         lines, head, folder, agent, image = _open(manifest, board)
-        copies = _copies(image, folder) if board is None else {}
+        copies = copies_of(image, folder) if board is None else {}
         found = dict(verify(lines, head, agent, anchor), **copies)
         return _print_verdict(found, folder, as_json)
 
@@ -60,42 +58,11 @@ def _open(manifest, board, newest: int = 0) -> tuple:
 
 
 def _parse_anchor(text):
-    """Return (number of a record, its hash), None for None.  Raises ``ClawError``."""
-    if text is None:
-        return None
-    number, _, hash = text.partition(":")
-    if not (number.isascii() and number.isdigit() and len(number) < 19) or len(hash) != 64:
-        raise BadUsage(
-            "--anchor: expected the number of a record, a colon and 64 hexadecimal digits",
-            "copy it from what clawlite audit verify printed",
-        )
-    return int(number), hash.lower()
-
-
-def open_audit(image, newest: int = 0) -> tuple:
-    """Return (lines, head, folder) of the audit of *image*.  Raises ``ClawError`` when there is
-    none.
-
-    newest  how many of the newest lines, 0 for all
-    """
-    record = image.section(GUARD)
-    audit = ScanConfig(record).audit if record else None
-    if audit is None:
-        raise ClawError(
-            "%s keeps no audit" % image.agent.name, "add audit: { destination: file } to a policy"
-        )
-    if audit[4] == "sqlite":
-        from clawlite.linux.audit.sqlite import read
-    else:
-        from clawlite.linux.audit.files import read
-    folder = files.state_folder(image.agent.name)
-    lines, head, is_there = read(folder, newest)
-    if not is_there:
-        raise ClawError(
-            "there is no audit in %s" % folder,
-            "let the agent call a tool first; if it has, somebody removed it",
-        )
-    return lines, head, folder
+    """Return (number of a record, its hash), None for None.  Raises ``BadUsage``."""
+    try:
+        return parse_anchor(text)
+    except ClawError as e:
+        raise BadUsage("--" + e.message, e.hint) from None
 
 
 def fetch_audit(board, image) -> tuple:
@@ -142,18 +109,6 @@ def _take_from_board(lines: list, head, agent: str, anchor, board, as_json: bool
     )
     print_line("keep this elsewhere: --anchor %d:%s" % (found["last"], found["hash"]))
     return 0
-
-
-def _copies(image, folder: str) -> dict:
-    """Return {"sent_to", "sent"}: who gets copies, and the last record that was taken; {} when
-    nobody does.
-    """
-    target = ScanConfig(image.section(GUARD)).audit[5]
-    if target is None:
-        return {}
-    from clawlite.linux.audit.forwarding import marked
-
-    return {"sent_to": target[0], "sent": marked(folder)[0]}
 
 
 def _print_verdict(found: dict, folder: str, as_json: bool) -> int:

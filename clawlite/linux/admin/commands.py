@@ -246,10 +246,12 @@ def _answers(command: Command):
 def _open_lines(shell, command: Command):
     """Let operators come beside the one on stdin.  Raises ``ClawError``."""
     if command.socket or "page" in shell.image.requires:
+        from clawlite.linux.records.record_group import RecordGroup
         from clawlite.linux.tasks.control_socket import ControlSocket
         from clawlite.linux.tasks.watch_group import WatchGroup
 
         shell.serve(shell.add_part(WatchGroup(shell)))
+        shell.serve(shell.add_part(RecordGroup(shell)))
         shell.add_part(ControlSocket(shell))
     if command.exchange:
         from clawlite.linux.tasks.folder_line import FolderLine

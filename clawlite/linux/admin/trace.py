@@ -10,19 +10,15 @@ from contextlib import contextmanager
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.printable import escape_line, escape_name
-from clawlite.core.image.image import RULE_ACTION, RULE_ID, RULE_POLICY
-from clawlite.core.policy.policy import ACTIONS
-from clawlite.core.policy.policy_preview import condition
-from clawlite.core.policy.trace import trace_text, why_not
+from clawlite.core.policy.trace import trace_text
 from clawlite.core.protocol.calls import is_uuid
 from clawlite.linux.admin.commands import BadUsage
 from clawlite.linux.files import files
-from clawlite.linux.files.regular_file import open_regular
-from clawlite.linux.io.jsontext import document, loads
+from clawlite.linux.io.jsontext import document
 from clawlite.linux.io.printing import print_line
+from clawlite.linux.records.call_record import explain, find
 
 _SHOWN = 8  # ids of rules that are for other tools
-AUTONOMY = ("observer", "supervised", "autonomous")
 
 
 def show(call, manifest, as_json: bool, board) -> int:
@@ -104,138 +100,3 @@ def image_of(name: str) -> str:
         if not os.path.lexists(name) or name.endswith(".cbor") or files.is_image(name)
         else os.path.join(os.path.dirname(name), "claw.cbor")
     )
-
-
-def find(folder: str, call: str, is_board: bool = False) -> tuple:
-    """Return (its number from the end, the event) of *call*: "last", a number or a request_id.
-    Raises ``ClawError``.
-
-    is_board  *folder* holds what a board has on record, for a moment
-    """
-    number = 0
-    for name in ("log.jsonl", "log.jsonl.1"):
-        for line in reversed(read_lines(os.path.join(folder, name))):
-            event = _event(line)
-            if event is not None:
-                number += 1
-                if (
-                    call == "last"
-                    or call == str(event.get("request_id")).lower()
-                    or call.lstrip("0") == str(number)
-                ):
-                    return number, event
-    if not number and is_board:
-        raise ClawError(
-            "the board has no tool call on record",
-            "let the agent call a tool; a "
-            "board keeps its calls with "
-            "audit: { destination: file } in "
-            "a policy",
-        )
-    if not number:
-        raise ClawError(
-            "no tool call is in %s" % os.path.join(folder, "log.jsonl"),
-            "let the agent call a tool first",
-        )
-    if is_uuid(call):
-        raise ClawError(
-            "no call with the request_id %s is in the log, which has %d" % (call, number),
-            "the last call is: clawlite trace 1",
-        )
-    raise ClawError("there is no call %s: the log has %d" % (call, number), "1 is the last one")
-
-
-def read_lines(path: str) -> list:
-    """Return the lines of a file, none where it is not there.  Raises ``ClawError``."""
-    try:
-        with open(path, "rb", opener=open_regular) as file:
-            return file.read().splitlines()
-    except FileNotFoundError:
-        return []
-    except OSError as e:
-        raise ClawError(
-            "%s: %s" % (path, e.strerror), "check the path, and who may read it"
-        ) from None
-
-
-def _event(line: bytes):
-    """Return the event in *line* when it is a tool call's; None for others, and for a line that
-    was cut.
-    """
-    if b'"tool.call"' not in line:
-        return None
-    try:
-        event = loads(line)
-    except ClawError:
-        return None
-    return event if isinstance(event, dict) and event.get("event") == "tool.call" else None
-
-
-def explain(image, number: int, event: dict) -> dict:
-    """Return what ``--json`` prints.  Raises ``ClawError`` when the event was made with another
-    manifest, or is damaged.
-    """
-    if event.get("image") != image.id:
-        raise ClawError(
-            "call %d was made with another manifest than this image (%s, here %s): "
-            "its rules no longer fit"
-            % (number, escape_name(event.get("image", "older")), image.id),
-            "name the image that ran then",
-        )
-    try:
-        rules = []
-        for place, matched in event.get("trace", []):
-            rule = image.rule(place)
-            rules.append(
-                {
-                    "number": place,
-                    "id": rule[RULE_ID],
-                    "policy": rule[RULE_POLICY],
-                    "action": ACTIONS[rule[RULE_ACTION]],
-                    "condition": condition(rule) or None,
-                    "matched": matched,
-                    "decides": matched,
-                    "why": None if matched else why_not(image, event, rule),
-                }
-            )
-        trace_text(image, event)  # the text needs more of the event than this
-        return {
-            "call": number,
-            "time": event.get("timestamp"),
-            "tool": event["tool"],
-            "arguments": event["arguments"],
-            "caller": event["caller"],
-            "request_id": event.get("request_id"),
-            "image": image.id,
-            "autonomy": AUTONOMY[image.agent.autonomy],
-            "rules": rules,
-            "never": _unmatchable_rules(image, rules),
-            "action": event.get("action"),
-            "rule_id": event.get("rule_id"),
-            "approval": event.get("approval"),
-            "limit": event.get("limit"),
-            "attempts": event.get("attempts", 1),
-            "status": event["status"],
-            "code": event.get("code"),
-        }
-    except (KeyError, TypeError, ValueError, AttributeError, ClawError):
-        raise ClawError(
-            "call %d is damaged in the log" % number,
-            "look at another call",
-        ) from None
-
-
-def _unmatchable_rules(image, looked: list) -> list:
-    """Return the ids of the rules before the last one of *looked* that can never match this tool:
-    nobody looks at them.
-
-    Where all rules that were looked at are of one policy, it may have been asked alone: then only
-    of that one."""
-    policies = {rule["policy"] for rule in looked}
-    seen = {rule["number"] for rule in looked}
-    before = (
-        [image.rule(number) for number in range(looked[-1]["number"]) if number not in seen]
-        if looked
-        else []
-    )
-    return [rule[RULE_ID] for rule in before if len(policies) > 1 or rule[RULE_POLICY] in policies]

@@ -1,15 +1,25 @@
-"""Compaction of stores: what truncate, sliding-window and summarize leave; called by stores.py, in
-its commits.
+"""Compaction of stores: what truncate, sliding-window and summarize leave, and what a person lets
+the memory forget; called by stores.py, in its commits.
 
     oldest   how many, None: the older half   -> [(part, id of the last, text, entries before), ...]
              for a summary: at most SUMMARY_ENTRIES
     replace  (id of the last, summary)     -> entries after
     compact  strategy                      -> (entries before, entries after)
+    forget   an entry's id, as callers see it -> how many entries: all values of a key that has one
 """
 
-from clawlite.core.base.errors import StoreError
-from clawlite.core.image.memories import DOES, SEARCHED, TRUNCATE
-from clawlite.linux.memory.entry import COLUMNS, ROW_CONTENT, ROW_METADATA, check, checksum
+from clawlite.core.base.errors import InvalidParams, StoreError
+from clawlite.core.image.memories import DOES, FILES, SEARCHED, SINGLE, TRUNCATE
+from clawlite.linux.memory.entry import (
+    BITS,
+    COLUMNS,
+    ROW_CONTENT,
+    ROW_KEY,
+    ROW_METADATA,
+    check,
+    checksum,
+    id_of,
+)
 from clawlite.linux.memory.search import indexed_text
 
 WINDOW = 1000  # entries that a compaction leaves where the store names no number
@@ -140,17 +150,53 @@ class Compaction:
         self._places.unindex(place, [(last, row[ROW_CONTENT])])
         # it was of what the summary stands for
         self._db.run("DELETE FROM vectors WHERE id=?", (last,))
-        box, metadata = self._boxes.of(store), {"summary_of": count}
-        row = (
-            box.pack(None, summary, False, metadata)[1:]
-            if box
-            else (summary, False, self._dumps(metadata))
-        )
-        self._db.run("UPDATE entries SET content=?, is_json=?, metadata=? WHERE id=?", (*row, last))
-        *written, _ = self._db.row("SELECT %s FROM entries WHERE id=?" % COLUMNS, (last,))
-        self._db.run("UPDATE entries SET crc=? WHERE id=?", (checksum(written), last))
-        if last <= place.indexed and place.has_words:
-            self._db.run(
-                "INSERT INTO words(rowid, content) VALUES(?, ?)", (last, indexed_text(summary))
-            )
+        self._rewrite(store, place, last, summary, {"summary_of": count})
         return self._places.count(place, floor, store)
+
+    def _rewrite(self, store, place, id: int, text: str, metadata: dict):
+        """Give the entry *id*, whose words are out of the index, another content."""
+        box = self._boxes.of(store)
+        row = (
+            box.pack(None, text, False, metadata)[1:]
+            if box
+            else (text, False, self._dumps(metadata))
+        )
+        self._db.run("UPDATE entries SET content=?, is_json=?, metadata=? WHERE id=?", (*row, id))
+        *written, _ = self._db.row("SELECT %s FROM entries WHERE id=?" % COLUMNS, (id,))
+        self._db.run("UPDATE entries SET crc=? WHERE id=?", (checksum(written), id))
+        if id <= place.indexed and place.has_words:
+            self._db.run("INSERT INTO words(rowid, content) VALUES(?, ?)", (id, indexed_text(text)))
+
+    def forget(self, store, part, name: str) -> int:
+        """Delete an entry; of the newest one of a place its content alone, because ids are never
+        given twice.
+        """
+        if DOES >> 4 * store.type & FILES:
+            raise InvalidParams(
+                "store %s: its entries are files" % store.name, "remove the file itself"
+            )
+        id = id_of(name)
+        found = self._db.row("SELECT store, part FROM places WHERE number=?", (id >> BITS,))
+        if found is None or found[0] != store.name:
+            return 0
+        place = self._places.find(store, found[1], self._clock())
+        row = self._db.row("SELECT %s FROM entries WHERE id=?" % COLUMNS, (id,))
+        if row is None:
+            return 0
+        check(row, self._db.path)
+        rows = [(id, row[ROW_CONTENT])]
+        if DOES >> 4 * store.type & SINGLE and row[ROW_KEY] is not None:
+            rows = self._db.run(
+                "SELECT id, content FROM entries WHERE key=? AND id BETWEEN ? AND ?",
+                (row[ROW_KEY], place.base, place.last),
+            ).fetchall()
+        self._places.unindex(place, rows)
+        for one, _ in rows:
+            self._db.run("DELETE FROM vectors WHERE id=?", (one,))
+            if one != place.last:
+                self._db.run("DELETE FROM entries WHERE id=?", (one,))
+                continue
+            self._db.run("UPDATE entries SET key=NULL WHERE id=?", (one,))
+            self._rewrite(store, place, one, "", {"forgotten": True})
+        place.keys = None
+        return len(rows)

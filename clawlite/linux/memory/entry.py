@@ -19,7 +19,7 @@ MAX_CONTENT = 262144  # bytes of one entry
 BITS = 40  # of an id, below the number of its place
 COLUMNS = "id, at, key, content, is_json, metadata, request, crc"
 # positions in a row of those, and in what ``unpack`` returns of an encrypted entry
-ROW_ID, ROW_CONTENT, ROW_METADATA = 0, 3, 5
+ROW_ID, ROW_KEY, ROW_CONTENT, ROW_METADATA = 0, 2, 3, 5
 BOX_CONTENT = 1
 
 
@@ -141,3 +141,15 @@ def set_aside(db) -> bool:
             "are kept in its table damaged" % (db.path, len(ids))
         )
     return bool(ids)
+
+
+def id_of(name: str) -> int:
+    """Return the id of a row that callers see as *name*.  Raises ``InvalidParams``."""
+    word, _, numbers = name.partition("-")
+    place, _, count = numbers.partition("-")
+    if word == "entry" and all(
+        one.isascii() and one.isdigit() and len(one) < 13 for one in (place, count)
+    ):
+        if 0 < int(count) < 1 << BITS and 0 < int(place) < 1 << 62 - BITS:
+            return int(place) << BITS | int(count)
+    raise InvalidParams("id: expected that of an entry, as a query returns it, got %s" % name[:40])

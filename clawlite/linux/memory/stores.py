@@ -4,7 +4,7 @@ one thread.
     store    (request_id or None, entries[, {place of an entry: its vector}]) -> {"stored", "ids"},
              and "is_full" when it should be compacted
     query                                  reading.py
-    oldest, replace, compact               compaction.py
+    oldest, replace, compact, forget       compaction.py
 
 1. Requests that write and stand one after the other are one commit: it is acknowledged when it is
    on the disk, or none of it is.
@@ -80,6 +80,7 @@ class Stores:
             "oldest": compaction.oldest,
             "replace": compaction.replace,
             "compact": compaction.compact,
+            "forget": compaction.forget,
             "lacking": lacking.lacking,
             "learn": lacking.learn,
         }

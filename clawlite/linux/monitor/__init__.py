@@ -1,6 +1,6 @@
 """What a person sees of the agents of this machine from a shell: ``clawlite top``, ``clawlite
 logs`` and ``clawlite report``.
 
-Imports: admin, files, io, terminal.
+Imports: files, io, records, terminal.
 Used by: clawlite/command.py.
 """

@@ -3,9 +3,9 @@
 import os
 
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.admin.trace import read_lines
 from clawlite.linux.files import files
 from clawlite.linux.io.jsontext import loads
+from clawlite.linux.records.call_record import read_lines
 
 _FILES = ("log.jsonl.1", "log.jsonl")
 

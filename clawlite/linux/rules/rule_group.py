@@ -5,6 +5,7 @@ the samples that are on record, and what a rule would have done with them.
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import InvalidParams
 from clawlite.core.protocol.rpc import field
+from clawlite.core.rules import table
 from clawlite.core.rules.rule_commands import ROWS, RuleCommands
 
 MORE_ROWS = """
@@ -28,6 +29,11 @@ class RuleGroup(RuleCommands):
         if self._rules.engine is not None and method == "claw.rule.rehearse":
             return self._play(params)
         return super().begin(method, params)
+
+    def _describe_readings(self) -> list:
+        fields = [reading.record[table.FIELD] for reading in self._rules.engine.readings]
+        found = super()._describe_readings()
+        return [dict(one, field=field) for one, field in zip(found, fields, strict=True)]
 
     def _list_samples(self, params: dict) -> dict:
         names = [reading.name for reading in self._rules.engine.readings]

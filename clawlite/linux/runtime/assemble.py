@@ -49,6 +49,7 @@ class Parts:
     )
     memories = lasting = channels = hears_done = None
     keep_bytes, is_behind, is_recorded, conditions = 0, False, True, ()
+    member = None
     telemetry = console = people = remote = swarm = stop_gate = log_watch = turns = None
     spent_nano_usd = 0  # by all providers, since this process began
 
@@ -161,7 +162,7 @@ class Parts:
             from clawlite.linux.swarm.member import member_of, share_stores
 
             member = self.add_part(member_of(self.agent, self.memory))
-            self.swarm, self.stop_gate = member.methods, member.gate
+            self.swarm, self.stop_gate, self.member = member.methods, member.gate, member
             self.serve(member.methods)
             self.persistence.share(share_stores(member, self.persistence.remember_here))
         if self.image.size_of(_RULES):

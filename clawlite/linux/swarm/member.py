@@ -9,7 +9,6 @@
    of its parts become one (core/swarm/aggregation.py).
 """
 
-import hashlib
 import os
 import uuid
 from typing import Any
@@ -42,6 +41,7 @@ from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.bus import Bus, TooLong
 from clawlite.linux.swarm.division import Division
 from clawlite.linux.swarm.owed_reports import OwedReports
+from clawlite.linux.swarm.status import describe, digest
 from clawlite.linux.swarm.stop_file import StopFile
 from clawlite.linux.swarm.stop_gate import StopGate
 from clawlite.linux.swarm.task_meter import metered
@@ -228,6 +228,10 @@ class Member(Part):
         while call in above:  # the turn of a composite tool
             call = above[call]
         return next((id for id, of in self._runs.items() if of is not None and of == call), "")
+
+    def describe(self, most: int) -> dict:
+        """Return who is there, and the last *most* tasks.  Raises ``ClawError``."""
+        return describe(self.swarm, self._bus, most)
 
     def look_again(self):
         """Look at the bus again soon: the caller has made work that the bus does not announce."""
@@ -565,11 +569,6 @@ def no_shared_stores(agent):
     from clawlite.linux.swarm.shared_stores import NoSharedStores
 
     return NoSharedStores(agent, swarm, now_ms)
-
-
-def digest(swarm: Swarm) -> str:
-    """Return what is the same for all processes whose images have the same swarm."""
-    return hashlib.sha256(dumps(swarm.terms).encode()).hexdigest()[:16]
 
 
 def outcome_of(bus, task_id: str) -> tuple:

@@ -18,6 +18,7 @@ from clawlite.linux.io.printing import print_line
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.bus import Bus
+from clawlite.linux.swarm.status import describe, stop_row, task_row
 from clawlite.linux.swarm_commands.results import result_lines
 
 SHOWN = 20  # tasks of a status
@@ -324,34 +325,19 @@ def _find_task(bus: Bus, wanted_id: str) -> str:
 
 
 def _status(swarm: Swarm, bus: Bus, as_json: bool):
-    from clawlite.linux.swarm.member import REBUILD, digest
+    from clawlite.linux.swarm.member import REBUILD
 
-    present, paused = bus.there(swarm)
-    statuses = swarm.statuses(present, paused)
-    rows, stop = bus.tasks(SHOWN), bus.stopped()
-    own = digest(swarm)
-    differ = sorted({name for _, name, terms in bus.declared() if terms != own})
+    found = describe(swarm, bus, SHOWN)
     if as_json:
-        members = [
-            {
-                "identity": one.identity,
-                "role": one.role,
-                "status": statuses[one.identity],
-                "processes": len(present.get(one.identity, ())),
-            }
-            for one in swarm.members
-        ]
-        who, at = _stop_row(*stop) if stop else (None, None)
-        stopped = stop and {"by": who, "time": at}
-        tasks = [_task(*row) for row in rows]
-        whole = {"swarm": swarm.name, "stopped": stopped, "members": members, "tasks": tasks}
-        whole["differs"] = differ
-        print(document(whole))
+        print(document(found))
         return
+    rows, stop, differ = bus.tasks(SHOWN), bus.stopped(), found["differs"]
+    present = {one["identity"]: one["processes"] for one in found["members"]}
+    statuses = {one["identity"]: one["status"] for one in found["members"]}
     if stop:
-        print_line("stopped by %s at %s: tools with side effects are refused" % _stop_row(*stop))
+        print_line("stopped by %s at %s: tools with side effects are refused" % stop_row(*stop))
     for one in swarm.members:
-        running = len(present.get(one.identity, ()))
+        running = present[one.identity]
         print_line(
             "%-24s %-12s %-12s %d of %d"
             % (one.identity, one.role, statuses[one.identity], running, one.count)
@@ -369,28 +355,13 @@ def _status(swarm: Swarm, bus: Bus, as_json: bool):
     _list(rows, False)
 
 
-def _stop_row(who: str, at_ms: int) -> tuple:
-    return who, iso8601(at_ms // 1000)
-
-
 def _list(rows: list, as_json: bool):
     if as_json:
-        print(document([_task(*row) for row in rows]))
+        print(document([task_row(*row) for row in rows]))
         return
     for task_id, description, state, _, _, at_ms in rows:
         at = iso8601(at_ms // 1000)
         print_line("%s  %s  %-10s %s" % (task_id[:8], at, state, description[:_TEXT]))
-
-
-def _task(task_id: str, description: str, state: str, sender: str, tries: int, at_ms: int) -> dict:
-    return {
-        "task_id": task_id,
-        "description": description,
-        "state": state,
-        "sender": sender,
-        "tries": tries,
-        "time": iso8601(at_ms // 1000),
-    }
 
 
 def _trace(bus: Bus, task_id: str, as_json: bool):

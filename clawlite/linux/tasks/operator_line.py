@@ -64,10 +64,14 @@ class RoleSession(GroupSession):
 
     def __init__(self, agent, loads, person: Person, send):
         self._person, self._put, self._owned = person, send, []
+        self._least: dict = {}  # the least role of each method of which a group says so
         super().__init__(agent, loads)
 
     def share(self, group):
-        """Answer the methods of *group*, which has other sessions, too."""
+        """Answer the methods of *group*, which has other sessions, too.  It may say which least
+        role its methods take (``least``).
+        """
+        self._least.update(getattr(group, "least", ()))
         if hasattr(group, "of"):
             group = group.of(self._person, self._send)
             self._owned.append(group)
@@ -91,6 +95,8 @@ class RoleSession(GroupSession):
         least, is_fresh = rights.least(method)
         if method == "claw.initialize" and self.agent.lifecycle.state == STOPPED:
             least, is_fresh = ADMIN, True
+        elif method in self._least:
+            least, is_fresh = self._least[method], False
         self._person.check(method, least, is_fresh)
 
     def _call(self, id, method: str, params, reply, now_ms: int):

@@ -99,7 +99,7 @@ class WatchGroup(Part):
         return self._without_secrets(watched.describe(task, now_ms()))
 
     def _without_secrets(self, told: dict) -> dict:
-        return told if self._guard is None else loads(self._guard.text(dumps(told)))
+        return told if self._guard is None else loads(self._guard.text(dumps(told)).encode())
 
     def _write(self, event: dict):
         """An event is written to the log."""
@@ -113,15 +113,18 @@ class WatchGroup(Part):
             watcher.tell(_EVENT, told)
 
     def _explain(self, event: dict) -> dict:
-        """Return {"why": lines} for a call: the rules in their order, and what decided."""
+        """Return what a call gets beside its event: ``why``, its decision in lines, and its
+        ``rules`` and ``gates``.
+        """
         if event["event"] != "tool.call" or "status" not in event:
             return {}
-        from clawlite.core.policy.trace import trace_text
+        from clawlite.linux.records.call_record import describe
 
         try:
-            return {"why": trace_text(self.agent.image, event).split("\n")[1:]}
+            found = describe(self.agent.image, 1, event)
         except (KeyError, TypeError, ValueError):  # an event of a tool that is not there
             return {}
+        return {"why": found["lines"], "rules": found["rules"], "gates": found["gates"]}
 
 
 class Watcher:

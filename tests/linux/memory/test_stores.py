@@ -592,3 +592,29 @@ def test_a_question_that_fails_is_32031(world, monkeypatch):
     with pytest.raises(StoreError, match="no such table: words") as raised:
         world.search(one, "x")
     assert raised.value.code == -32031
+
+
+@pytest.mark.parametrize("kind", [{}, {"secret": "key"}, {"saves_wear": True}])
+def test_what_a_person_lets_it_forget_is_gone(world, kind):
+    notes = store(type=SEMANTIC, **kind)
+    first, last = [world.put(notes, "the %s likes shade" % word)[0] for word in ("basil", "mint")]
+    assert world.do("forget", notes, None, first) == 1
+    assert world.do("forget", notes, None, first) == 0
+    assert world.search(notes, "basil shade") == ["the mint likes shade"]
+    assert world.do("forget", notes, None, last) == 1  # the newest: its content
+    world.again()
+    assert "mint" not in str(world.search(notes, "mint shade") + world.all(notes))
+    again = world.put(notes, "the sage likes sun")[0]
+    assert again not in (first, last)
+    assert world.search(notes, "sage") == ["the sage likes sun"]
+
+
+def test_all_values_of_a_key_are_forgotten(world):
+    facts = store(type=KEY_VALUE)
+    for value in ("a", "b"):
+        kept = world.put(facts, value, key="k")[0]
+    world.put(facts, "c", key="other")
+    assert world.do("forget", facts, None, kept) == 2
+    assert world.found(facts, "key", "k") == [] and world.all(facts) == ["c"]
+    with pytest.raises(InvalidParams, match="id: expected"):
+        world.do("forget", facts, None, "entry-1-x")

@@ -4,8 +4,11 @@ import { Agent } from "./ckp.js";
 import { fill, h, tag } from "./dom.js";
 import { T } from "./text.js";
 
-const VIEWS = ["home", "talk", "approve", "rules", "log"];
-const SIGNS = { home: "\u2302", talk: "\u2709", approve: "\u2713", rules: "\u21bb", log: "\u2261" };
+const MAIN = ["home", "talk", "approve", "rules"];
+export const REST = ["log", "audit", "memory", "budgets", "swarm"];
+const VIEWS = [...MAIN, ...REST, "why", "more"];
+const SIGNS = { home: "\u2302", talk: "\u2709", approve: "\u2713", rules: "\u21bb", log: "\u2261", audit: "\u00a7",
+  memory: "\u25a4", budgets: "\u25d4", swarm: "\u2042", setup: "\u2699", more: "\u22ef" };
 
 class App {
   constructor() {
@@ -14,6 +17,7 @@ class App {
     this.agents = [];
     this.boards = [];
     this.shown = null; // the view that is open
+    this.call = null; // the call that the view Why explains
     this.questions = new Map(); // agent -> {number: question}
   }
 
@@ -35,7 +39,9 @@ class App {
     this.person = said.person;
     this.boards = said.boards;
     for (const row of said.agents) {
-      if (this.agents.some((agent) => agent.name === row.agent)) continue;
+      const known = this.agents.find((agent) => agent.name === row.agent);
+      if (known && row.seen && !known.is_online) known.seen = row.seen;
+      if (known) continue;
       const agent = new Agent(row);
       agent.addEventListener("link", () => this.greet(agent));
       agent.addEventListener("claw.approval.updated", (event) => this.note(agent, event.detail));
@@ -94,10 +100,11 @@ class App {
     const suffix = this.agent ? "/" + encodeURIComponent(this.agent.name) : "";
     fill(
       this.nav,
-      VIEWS.map((view) => {
+      [...MAIN, ...REST, "more"].map((view) => {
         const count = view === "approve" ? this.waiting.length : 0;
-        const current = view === this.view ? "page" : null;
-        return h("a", { href: `#${view}${suffix}`, "aria-current": current },
+        const is_rest = REST.includes(view), is_in = view === "more" && [...REST, "why"].includes(this.view);
+        const current = view === this.view ? "page" : is_in ? "true" : null;
+        return h("a", { href: `#${view}${suffix}`, "aria-current": current, class: is_rest ? "rest" : view === "more" ? "more" : null },
           h("b", { "aria-hidden": "true" }, SIGNS[view]), T.views[view],
           count ? h("span", { class: "count", title: T.waits(count) }, count) : null);
       }),
@@ -116,6 +123,14 @@ class App {
       row.push(choice);
     }
     return [h("div", { class: "row wide" }, ...row)];
+  }
+
+  /** Show why *call* of *agent* was decided as it was. */
+  explain(agent, call) {
+    this.call = call;
+    const place = `#why/${encodeURIComponent(agent.name)}`;
+    if (location.hash === place) this.show();
+    else location.hash = place;
   }
 
   choose(name) {

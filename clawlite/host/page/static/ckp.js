@@ -10,6 +10,7 @@ export class Agent extends EventTarget {
     this.role = row.role;
     this.path = row.ckp;
     this.is_online = this.was_online = false;
+    this.seen = row.seen || null; // when it was there last, while it is not
     this.why = "";
     this.capabilities = {};
     this._waiting = new Map();
@@ -55,6 +56,7 @@ export class Agent extends EventTarget {
   }
 
   _set(is_online, why) {
+    if (this.is_online && !is_online) this.seen = new Date().toISOString();
     this.was_online = this.was_online || is_online;
     this.is_online = is_online;
     this.why = why;

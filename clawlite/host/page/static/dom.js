@@ -4,6 +4,7 @@
 export function h(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
+    if (value === null || value === undefined) continue;
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
     else if (name === "class") made.className = value;
     else if (value === true) made.setAttribute(name, "");
@@ -70,4 +71,23 @@ export function sparkline(samples, words, mark = null) {
   if (mark !== null)
     picture.append(svg("line", { class: "mark", x1: 0, x2: width, y1: y(mark), y2: y(mark) }));
   return picture;
+}
+
+/** Return a form field with its label; *input* has an id. */
+export const field = (label, input) =>
+  h("div", { class: "field" }, h("label", { class: "soft", for: input.id }, label), input);
+
+/** Return a bar for *value* of *most*; *words* say the same. */
+export function bar(value, most, words) {
+  const share = most > 0 ? value / most : 1;
+  return h("progress", { max: 1, value: Math.min(1, share), "aria-label": words, class: share >= 1 ? "full" : share >= 0.8 ? "" : "fine" });
+}
+
+/** Return *value* of a reading with the unit that its *field* names. */
+export function with_unit(value, name = "") {
+  if (value === null || value === undefined) return "\u2013";
+  const last = (name || "").toLowerCase().split("_").pop();
+  const unit = { percent: "%", celsius: "\u00b0C", c: "\u00b0C", temperature: "\u00b0C", hpa: "hPa", lux: "lx", mm: "mm", cm: "cm", ppm: "ppm" }[last];
+  const text = typeof value === "number" ? String(Math.round(value * 100) / 100) : String(value);
+  return unit ? `${text} ${unit}` : text;
 }

@@ -23,7 +23,7 @@ export function open(app) {
   function draw() {
     const wanted = filter.value.toLowerCase();
     const events = (agent ? EVENTS.get(agent) : []).filter((event) => JSON.stringify(event).toLowerCase().includes(wanted));
-    fill(list, events.length ? events.map(entry) : [empty(T.log_empty, agent && !agent.is_admin ? T.log_admin : "")]);
+    fill(list, events.length ? events.map((event) => entry(app, agent, event)) : [empty(T.log_empty, agent && !agent.is_admin ? T.log_admin : "")]);
   }
 
   const again = () => draw();
@@ -36,14 +36,17 @@ export function open(app) {
   return { draw: () => {}, close: () => agent && agent.removeEventListener("claw.log.event", again) };
 }
 
-function entry(event) {
-  if (event.event === "tool.call") return call(event);
-  const { event: name, timestamp, agent, claw, ...more } = event;
+function entry(app, agent, event) {
+  if (event.event === "tool.call") return call(app, agent, event);
+  const { event: name, timestamp, agent: _agent, claw, ...more } = event;
   return h("section", { class: "card" }, h("div", { class: "row" }, h("h2", {}, name), when(timestamp)), list_arguments(more));
 }
 
-// the gates as a line, the rules in their order, and the one that has decided
-function call(event) {
+/** Return an event as ``claw.call.list`` has a call. */
+export const of_event = (event) => ({ ...event, time: event.timestamp, lines: event.why });
+
+// the rules in their order, and the one that has decided
+function call(app, agent, event) {
   const is_fine = event.status === "ok";
   const rules = (event.why || []).map((line) => line.trim()).map((line) =>
     h("li", { class: line.startsWith("*") ? "hit" : "miss" }, line.replace(/^[*-] /, "")));
@@ -51,5 +54,6 @@ function call(event) {
     h("div", { class: "row" }, h("h2", {}, event.tool), tag(T.called[event.status] || event.status, is_fine ? "" : "off"), when(event.timestamp)),
     list_arguments(event.arguments),
     h("p", { class: "mono" }, [event.action, event.rule_id, event.approval, event.reason].filter(Boolean).join(" \u00b7 ")),
-    rules.length ? h("ol", { class: "mono" }, ...rules) : null);
+    rules.length ? h("ol", { class: "mono" }, ...rules) : null,
+    h("div", { class: "row start" }, h("button", { class: "small", onclick: () => app.explain(agent, of_event(event)) }, T.why)));
 }

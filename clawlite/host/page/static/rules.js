@@ -2,10 +2,12 @@
 
 import { empty, problem } from "./app.js";
 import { fill, h, tag, when } from "./dom.js";
+import { draw_day } from "./day.js";
 import { T } from "./text.js";
 
 export function open(app) {
   const list = h("div", { class: "wide stack" });
+  const shown = new Map(); // name of a rule -> what is shown below it, which stays
   let timer = 0;
 
   async function learn() {
@@ -25,11 +27,28 @@ export function open(app) {
     const state = rule.waits ? tag(T.asks_now, "wait") : rule.is_on ? tag(T.is_on) : tag(T.is_off, "off");
     const more = h("div", { class: "mono" });
     const buttons = [h("button", { onclick: why }, T.why)];
+    if (agent.role !== "viewer") buttons.push(h("button", { onclick: rehearse }, T.picture));
     if (agent.is_admin) buttons.push(h("button", { onclick: turn }, rule.is_on ? T.switch_off : T.switch_on));
 
     async function why() {
       const said = await agent.ask("claw.rule.why", { name: rule.name });
-      fill(more, said.text.split("\n").map((line) => h("p", {}, line)));
+      shown.set(rule.name, h("div", {}, said.text.split("\n").map((line) => h("p", {}, line))));
+      fill(more, shown.get(rule.name));
+    }
+
+    async function rehearse() {
+      try {
+        const played = await agent.ask("claw.rule.rehearse", { name: rule.name });
+        const text = [...rule.if, rule.begins].join(" ");
+        const { readings } = await agent.ask("claw.reading.list");
+        const used = readings.filter((one) => new RegExp(`(^|\\W)${one.name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}(\\W|$)`).test(text));
+        const curves = await Promise.all(used.map((one) => agent.ask("claw.reading.history", { name: one.name, points: 240 })));
+        shown.clear();
+        shown.set(rule.name, draw_day(rule, played, used, curves));
+        fill(more, shown.get(rule.name));
+      } catch (error) {
+        fill(more, problem(error));
+      }
     }
 
     async function turn() {
@@ -47,7 +66,7 @@ export function open(app) {
       h("div", { class: "row" }, h("h2", {}, rule.name), state),
       h("p", {}, `${rule.begins}: `, h("span", { class: "mono" }, rule.call)),
       h("p", { class: "soft" }, rule.next ? T.next(new Date(rule.next).toLocaleString()) + " \u00b7 " : "", ...last),
-      h("div", { class: "row" }, ...buttons), more);
+      h("div", { class: "row" }, ...buttons), fill(more, shown.get(rule.name) || []));
   }
 
   fill(app.main, app.head(), list);

@@ -1,6 +1,7 @@
 // A conversation: what a person says, each call of a tool with its decision, and the answer.
 
 import { problem } from "./app.js";
+import { of_event } from "./log.js";
 import { fill, h, list_arguments } from "./dom.js";
 import { T } from "./text.js";
 
@@ -101,7 +102,7 @@ export function open(app) {
 
   function entry(one) {
     if (one.who === "me") return h("div", { class: "me" }, one.text);
-    if (one.who === "call") return call_card(one.event);
+    if (one.who === "call") return call_card(one.event, () => app.explain(agent, of_event(one.event)));
     const now = one.state === "input_required" ? T.waiting : T.thinking;
     const text = one.text || (one.error ? "" : now);
     return h("div", { class: "it" }, text, one.error ? problem(one.error) : null);
@@ -127,14 +128,15 @@ export function open(app) {
 }
 
 /** Return the card of one call: its arguments, the decision with its reason, and its result. */
-export function call_card(event) {
+function call_card(event, explain) {
   const decision = [event.action, event.rule_id].filter(Boolean).join(", rule ");
   const approval = event.approval ? ` \u00b7 ${event.approval}` : "";
   const took = event.duration_ms === undefined ? "" : ` \u00b7 ${event.duration_ms} ms`;
   const result = T.called[event.status] || event.status || "";
   return h("details", { class: event.status === "ok" ? "call mono" : "call bad mono" },
     h("summary", {}, `${event.tool} \u00b7 ${decision || "-"}${approval} \u00b7 ${result}${took}`),
-    list_arguments(event.arguments), event.reason ? h("p", {}, event.reason) : null);
+    list_arguments(event.arguments), event.reason ? h("p", {}, event.reason) : null,
+    h("button", { class: "small", onclick: explain }, T.why));
 }
 
 const is_over = (state) => ["completed", "failed", "canceled", "rejected"].includes(state);

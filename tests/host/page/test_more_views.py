@@ -1,0 +1,219 @@
+"""The views that explain and look back, in a real browser: Home's card, Why, Audit, Memory,
+Budgets, Swarm, and a day of a rule in a picture.
+"""
+
+import json
+import math
+import sqlite3
+import time
+
+import browsers
+import pytest
+from agents import UUID, Agent, clawlite, eventually, linux
+from browsers import DESK, PHONE
+from pages import RunningPage
+from rules_world import ASK, READING, project
+
+RULES = READING.replace("60s", "1s") + (
+    '[[rule]]\nname = "morning-water"\nat = ["07:00", "19:00"]\nif = "soil < 30"\ncall = "water"\n'
+    "arguments = { seconds = 3 }\n"
+)
+SETTINGS = '[[pins]]\nname = "pump"\npin = 15\nkind = "output"\n'
+STORES = [
+    {"name": "notes", "type": "semantic", "backend": "sqlite", "scope": "global"},
+    {"name": "facts", "type": "key-value", "backend": "sqlite", "scope": "global"},
+]
+AUDIT = {"log_inputs": True, "log_outputs": True, "log_approvals": True, "destination": "file"}
+POLICY = {"rules": ASK, "audit": AUDIT, "rate_limits": {"tool_calls_per_minute": 20}}
+STRANGE = "<img src=x onerror=document.title='HACKED'>"
+VIEWS = ("home", "why", "audit", "memory", "budgets", "swarm", "rules", "more")
+
+
+@pytest.fixture(scope="session")
+def garden_image(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("garden")
+    memory = {"inline": {"name": "m", "stores": STORES}}
+    project(folder, RULES, settings=SETTINGS, policies=[{"inline": POLICY}], memory=memory)
+    made = clawlite("build", "-o", "claw.cbor", cwd=folder)
+    assert made.returncode == 0, made
+    return folder / "claw.cbor"
+
+
+def fill_day(folder):
+    """Put a day of samples on record, before the agent starts."""
+    folder.mkdir(parents=True, exist_ok=True)
+    now_s = int(time.time())
+    rows = [
+        ("soil", at, round(34 - 12 * math.sin((now_s - at) / 14000), 1))
+        for at in range(now_s - 86000, now_s, 60)
+    ]
+    with sqlite3.connect(folder / "readings.db") as db:
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute(
+            "CREATE TABLE sample(reading TEXT NOT NULL, at_s INTEGER NOT NULL, value,"
+            " PRIMARY KEY(reading, at_s)) WITHOUT ROWID"
+        )
+        db.executemany("INSERT INTO sample VALUES(?, ?, ?)", rows)
+    db.close()
+
+
+@pytest.fixture
+def garden(garden_image, state, tmp_path):
+    fill_day(state / "ruled")
+    words = linux("serve", garden_image, "--socket", "--stdio")
+    env = {"CLAWLITE_STATE": state}
+    with Agent(words, tmp_path / "home", cwd=tmp_path, env=env).initialize() as agent:
+        eventually((state / "ruled" / "control.sock").exists)
+        yield agent
+
+
+@pytest.fixture
+def browser(state, garden, add_person, tmp_path):
+    with RunningPage(state) as page, browsers.open_browser(page.url, tmp_path) as window:
+        window.token = add_person("ada", "admin", "ruled")
+        yield window
+
+
+def act(agent):
+    """Let it do something: a call that is allowed, one that does not fit, and notes."""
+    context = {"request_id": UUID % 1, "identity": "t"}
+    call = {"name": "read-soil", "arguments": {}, "context": context}
+    assert "result" in agent.call("claw.tool.call", call)
+    wrong = {"name": "water", "arguments": {"seconds": 600}}
+    assert "error" in agent.call(
+        "claw.tool.call", {**wrong, "context": {**context, "request_id": UUID % 2}}
+    )
+    entries = [{"content": "the basil likes shade"}, {"content": STRANGE}]
+    stored = {"store": "notes", "entries": entries, "context": {**context, "request_id": UUID % 3}}
+    assert "result" in agent.call("claw.memory.store", stored)
+
+
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+def test_home_has_a_curve_the_pins_and_how_it_is(browser, size):
+    browser.show(size)
+    browser.log_in(browser.token)
+    browser.until(lambda: browser.all("main .card svg"))
+    (card,) = browser.texts("main .card")
+    assert "20 %" in card and "soil" in card and "pump, output" in card and "off" in card
+    assert "dashed: 30 %" in card and "image " in card and "on this machine" in card
+    assert "morning-water" in card
+    words = browser.all("main svg")[0].get_attribute("aria-label")
+    assert words.startswith("soil: from ") and "between 20 % and 4" in words
+
+
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+def test_why_a_call_was_refused_and_what_another_would_do(browser, garden, size):
+    act(garden)
+    browser.show(size)
+    browser.log_in(browser.token)
+    browser.driver.get(browser.url + "/#why")
+    browser.until(lambda: browser.texts(".gates"))
+    assert browser.texts(".gates .stopped") == ["arguments ✗\nstopped here"]
+    assert browser.all("button.line")[0].text.startswith("water")
+    field = browser.find("#other0")
+    assert field.get_attribute("value") == "600"
+    field.clear()
+    field.send_keys("6")
+    browser.touch("What would it do?")
+    browser.until(lambda: len(browser.texts(".gates")) == 2)
+    assert browser.texts(".gates .asks") == ["approval ?\nasks a person"]
+    assert browser.texts("li.hit") == ["ask · asks first"] or "ask" in browser.texts("li.hit")[0]
+    assert "would ask first" in browser.texts("main .tag")
+    assert not garden.call("claw.approval.subscribe", {})["result"]["approvals"]
+    other = browser.all("button.line")[1]
+    browser.driver.execute_script("arguments[0].scrollIntoView({ block: 'center' })", other)
+    other.click()
+    browser.until(lambda: browser.texts("main .card h2")[0] == "read-soil")
+    assert browser.texts(".gates .stopped") == []
+
+
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+def test_the_audit_is_filtered_verified_and_taken_along(browser, garden, size, tmp_path):
+    act(garden)
+    browser.show(size)
+    browser.log_in(browser.token)
+    browser.driver.execute_cdp_cmd(
+        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
+    )
+    browser.open("audit")
+    browser.until(lambda: len(browser.texts("main .card")) > 1)
+    browser.find("input[type=search]").send_keys("operator read-soil")
+    browser.until(lambda: browser.texts("main .card h2") == ["No record"])
+    browser.find("input[type=search]").clear()
+    browser.find("input[type=search]").send_keys('"operator"')
+    browser.until(lambda: set(browser.texts("main .card h2")) == {"water", "read-soil"})
+    browser.touch("Verify")
+    browser.until(lambda: "as they were written" in browser.texts("main .tag"))
+    browser.touch("Export")
+    path = tmp_path / "ruled-audit.jsonl"
+    eventually(lambda: path.exists() and path.stat().st_size)
+    assert [json.loads(one)["n"] for one in path.read_text().splitlines()][0] == 1
+    browser.touch("Why?")
+    browser.until(lambda: browser.driver.title.startswith("Why") and browser.texts(".gates"))
+    assert browser.texts("main .card h2")[0] in ("water", "read-soil")
+
+
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+def test_the_memory_is_searched_and_forgets(browser, garden, size):
+    act(garden)
+    browser.show(size)
+    browser.log_in(browser.token)
+    browser.open("memory")
+    browser.until(lambda: len(browser.texts(".pre")) == 2)
+    assert STRANGE in browser.texts(".pre") and browser.all("main img") == []
+    browser.find("#words").send_keys("basil")
+    browser.touch("Search")
+    browser.until(lambda: browser.texts(".pre") == ["the basil likes shade"])
+    browser.touch("Forget")
+    assert browser.texts(".pre") == ["the basil likes shade"]
+    browser.touch("Really forget?")
+    browser.until(lambda: "Forgotten." in browser.texts("main p"))
+    browser.until(lambda: browser.texts("main .card h2") == ["Nothing found"])
+
+
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+def test_budgets_are_bars(browser, garden, size):
+    act(garden)
+    browser.show(size)
+    browser.log_in(browser.token)
+    browser.open("budgets")
+    browser.until(lambda: browser.all("main progress"))
+    words = browser.all("main progress")[0].get_attribute("aria-label")
+    assert words.endswith(" of 20 used") and words in browser.texts("main p")
+    assert "Calls of tools a minute" in browser.texts("main h2")
+    browser.open("swarm")
+    browser.until(lambda: "This agent works alone" in browser.texts("main h2"))
+
+
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+def test_a_day_of_a_rule_is_a_picture(browser, size):
+    browser.show(size)
+    browser.log_in(browser.token)
+    browser.open("rules")
+    browser.touch("A day in a picture")
+    browser.until(lambda: browser.all("svg.day polyline"))
+    picture = browser.all("svg.day")[0].get_attribute("aria-label")
+    runs = browser.texts(".card figure + ul li")
+    assert picture.startswith("What it would have done in the last day") and runs
+    assert any("asks" in one or "left out" in one for one in runs)
+    assert browser.all("svg.day .mark")
+    browser.touch("Why?")
+    browser.until(lambda: any("begins by the clock" in one for one in browser.texts(".mono p")))
+
+
+@pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+def test_nothing_keeps_people_out(browser, garden, size, is_dark):
+    act(garden)
+    browser.show(size, is_dark)
+    browser.log_in(browser.token)
+    for view in VIEWS:
+        browser.driver.get(browser.url + "/#" + view)
+        browser.until(lambda: browser.texts("main .card"))
+        if view == "rules":
+            browser.touch("A day in a picture")
+            browser.until(lambda: browser.all("svg.day"))
+        assert browser.find_barriers() == [], view
+        wide = browser.driver.execute_script("return document.documentElement.scrollWidth")
+        assert wide <= size[0], view
+    assert browser.complaints() == []
