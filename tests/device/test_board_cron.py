@@ -216,6 +216,18 @@ def test_a_turn_that_ends_its_board_three_times_is_given_up(timed):
     assert "a turn had begun when the agent ended" in said and "Approve" not in said
 
 
+def test_flash_that_is_full_lets_no_turn_begin(timed):
+    board = timed([cron("*/10 * * * *")])
+    (board.flash / "rules").write_text("")
+    said = board.run(1300)
+    assert said.count("what must be kept of the rules cannot be written") == 1, said
+    assert "[morning] that it begins cannot be put on record, so it does not" in said
+    assert board.acted == []
+    (board.flash / "rules").unlink()
+    board.run(700)
+    assert "begin" in [what for _, what in board.acted]
+
+
 def test_it_is_listed_and_switched_as_a_rule_is(timed):
     board = timed([cron("*/10 * * * *")], says="hello")
     said = board.run(900, [(610, "/rules last"), (620, "/rules why morning"), (630, "/rules next")])

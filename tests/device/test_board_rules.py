@@ -111,6 +111,33 @@ def test_a_question_waits_over_resets_with_the_time_that_is_left(ruled):
     assert "nobody approved it within" in board.told and board.acted == []
 
 
+@pytest.mark.parametrize("value", ["float('nan')", "-1e300", "-(1 << 70)", "'x' * 300"])
+def test_a_sensor_that_answers_nonsense_is_told_once_and_acts_on_nothing(ruled, value):
+    board = ruled(READING + RULE + 'on = "soil"\nbelow = 30\n', LOGGED)
+    board.write("soil", value)
+    said = board.run(1300, [(1250, "/readings")], dies=True)
+    assert "which no sensor measures" in said and board.acted == []
+    assert len(board.events("reading.failed")) == 1
+    board.write("soil", "20")
+    board.run(61)
+    assert [what for _, what in board.acted] == ["begin", "end"]
+
+
+def test_flash_that_is_full_is_told_once_and_readings_go_on(ruled):
+    """Nothing acts whose beginning cannot be put on record."""
+    look = RULE.replace('"r"', '"look"').replace('"water"', '"read-soil"')
+    look = look.replace("seconds = 3", "") + 'every = "5m"\nthen = [{ say = "It is {percent}" }]\n'
+    board = ruled(READING + RULE + 'every = "5m"\n' + look, LOGGED)
+    (board.flash / "rules").write_text("")  # no folder can be made: as when no block is free
+    said = board.run(1300, [(1250, "/readings")])
+    assert said.count("what must be kept of the rules cannot be written") == 1, said
+    assert board.acted == [] and said.count("It is 20") == 4
+    assert "that it begins cannot be put on record, so it does not" in said
+    (board.flash / "rules").unlink()
+    board.run(310)
+    assert [what for _, what in board.acted] == ["begin", "end"]
+
+
 def test_what_is_approved_is_looked_at_again(ruled):
     board = ruled(READING + RULE + 'at = "08:01"\nif = "soil < 30"\n', ASK)
     board.write("soil", "20 if now < %d else 80" % (EPOCH_S + 100))

@@ -30,6 +30,8 @@ from clawlite.core.providers.reflex import read as read_number
 from clawlite.core.rules import table
 from clawlite.core.turns.tools import call
 
+# of a value: what is beyond is no measurement, and no JSON or no number of a data base
+_MOST_VALUE, _MOST_TEXT = 1e15, 200
 _TURN_MS = 100  # between two looks whether another run has ended
 
 
@@ -119,7 +121,19 @@ def _field(result, field):
     if isinstance(value, str):  # many tools answer with text
         number = read_number(NUMBER, value.strip())
         value = value if number is None else number
-    return value if isinstance(value, (int, float, str)) else None
+    if isinstance(value, str):
+        is_sane = len(value) <= _MOST_TEXT
+    elif isinstance(value, (int, float)):
+        is_sane = -_MOST_VALUE <= value <= _MOST_VALUE  # not so for nan
+    else:
+        return None
+    if not is_sane:
+        shown = "a number beyond 1e15" if isinstance(value, int) else str(value)[:40]
+        raise ClawError(
+            "it returned %s, which no sensor measures" % shown,
+            "look at the sensor, or at its tool",
+        )
+    return value
 
 
 def may_repeat(image, name: str) -> bool:

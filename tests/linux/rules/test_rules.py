@@ -495,6 +495,29 @@ def test_a_reading_that_is_a_number_in_a_text_is_a_number(tmp_path, value, known
     assert world.rules.engine.readings[0].value == known
 
 
+@pytest.mark.parametrize(
+    "value",
+    [float("nan"), float("inf"), -float("inf"), 10**5000, -(2**70), 1e16, "x" * 201],
+    ids=["nan", "inf", "-inf", "huge", "large", "float", "text"],
+)
+def test_a_sensor_that_answers_nonsense_is_told_once_and_acts_on_nothing(tmp_path, value):
+    rules = READING + RULE + 'on = "soil"\nbelow = 30\nfor = "90s"\n'
+    world = World(tmp_path, rules)
+    world.soil = value
+    world.move(300)
+    assert world.acted == []
+    (event,) = world.events("reading.failed")
+    assert "it returned " in event["reason"] and "which no sensor measures" in event["reason"]
+    (line,) = world.commands.command(["/readings"])
+    assert "which no sensor measures" in line
+    json.dumps(world.commands.begin("claw.reading.list", {}), allow_nan=False)
+    world.rules.samples.write(world.now_s(), True)
+    world.soil = 50
+    world.reset(1)
+    world.move(61)
+    assert world.rules.engine.readings[0].value == 50
+
+
 def test_an_approval_holds_for_the_rule_of_the_policy_that_asked(tmp_path):
     """The policy is looked at again: when another rule of it asks by then, it asks again."""
     world = World(tmp_path, RULE + 'at = "08:01"\n', ASK)
