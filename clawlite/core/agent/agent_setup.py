@@ -18,6 +18,7 @@ class Setup:
     stop        function(tool), a generator of effects that raises while the swarm is stopped
     is_recorded  bool, a tool with side effects waits until its begin is on record (RECORD) [False]
     confirm     ``confirm.Confirms``, where the image says what must follow a call
+    teach       linux/rules/lessons.py, ``Lessons``: rules that people teach; boards have none
     ways        {name of a tool: its gates} of the tools that were called (``gates.find_way``); None
                 on a board, which finds them for each call
 
@@ -55,7 +56,7 @@ class Setup:
     hears_done  function(task, outcome), called before a task gets an outcome of the shell's
     """
 
-    worlds = workspace = stop = confirm = None
+    worlds = workspace = stop = confirm = teach = None
     emit = run_tool = later = on_start = on_failure = prepare = codecs = meter = None
     dialects = repetition = memories = lasting = kept = adopt = channels = hears_done = None
     keep_bytes = 0

@@ -149,6 +149,7 @@ ABILITIES = (
     Ability("shell", tools="shell"),
     Ability("swarm", board=True),
     Ability("stop-of-swarm", linux=False, board=True),
+    Ability("teach", tools="rules"),
     Ability("telemetry"),
     Ability("tool-providers"),
     Ability("tools", board=True),

@@ -38,6 +38,7 @@ class Approval:
     seen = None
     form = None  # a question that is asked in its place (linux/mcp/question.py)
     prompt = "[y/N] "
+    told = ()  # lines that say what is asked, in place of the call
     is_kept = False  # whoever asks keeps it on record, and asks again after a restart
 
     def __init__(self, tool, arguments: dict, rule, seen=None):
@@ -53,6 +54,10 @@ class Approval:
     def keep_for(self, timeout_s: int):
         """Whoever asks keeps it on record, and nobody's silence allows it."""
         self.is_kept, self.allow, self.timeout_s = True, False, timeout_s
+
+    def tell(self, lines: tuple):
+        """Say what is asked by *lines*, and not by the call."""
+        self.told = lines
 
     def note_answer(self, how: str, by: str):
         self.how, self.by = how or self.how, by or self.by
@@ -193,13 +198,16 @@ def question(approval, now_ms: int, by="/show") -> str:
     why = reason(approval)
     if approval.asker:  # a stranger may have chosen this name
         why += "; %s asked for it" % escape_name(approval.asker)
+    asked = approval.told or (
+        "Approve %s?" % call_text(approval.tool.name, approval.arguments, by),
+    )
     return join_lines(
-        (
-            "Approve %s?" % call_text(approval.tool.name, approval.arguments, by),
+        list(asked)
+        + [
             "  " + escape_line(why),
             "  (%d s, then %s)"
             % (left_s(approval, now_ms), "allowed" if approval.allow else "denied"),
-        )
+        ]
     )
 
 

@@ -197,7 +197,9 @@ class Console:
 
     def _take(self, text: str, now_ms: int):
         text, asked = text.strip(), None
-        is_command = text.startswith("/")
+        is_command = text.startswith("/") and not (
+            self.agent.setup.teach is not None and text.split()[0] == "/teach"
+        )
         if is_command:
             try:
                 if self.agent.image.size_of(SKILLS) and text.split()[0] not in _COMMANDS:
@@ -241,6 +243,7 @@ class Console:
                 from clawlite.core.turns.history import History
 
                 self.history = History(agent.setup.keep_bytes)
+                self.history.speaker = _HERE, True
             if asked == _RENEW:
                 work = self.history.renew()
             elif asked:

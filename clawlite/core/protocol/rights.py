@@ -12,12 +12,12 @@ _VIEWERS = (
     "swarm.discover usage.get "
 )
 _USERS = (
-    " memory.store rule.rehearse swarm.broadcast swarm.delegate task.cancel task.create task.get "
-    "task.list task.subscribe tool.call log.subscribe "
+    " memory.store rule.draft rule.rehearse swarm.broadcast swarm.delegate task.cancel task.create "
+    "task.get task.list task.subscribe tool.call log.subscribe "
 )
 _ADMINS = (
-    " approval.answer approval.subscribe memory.compact rule.answer rule.switch swarm.report "
-    "tool.approve tool.deny "
+    " approval.answer approval.subscribe memory.compact rule.answer rule.forget rule.switch "
+    "rule.teach swarm.report tool.approve tool.deny "
 )
 
 

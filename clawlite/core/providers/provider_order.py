@@ -39,6 +39,10 @@ class ProviderOrder:
         limits kept them from answering."""
         why, last, only_limits = [], None, True
         count = len(self._image.agent.providers)
+        if self._setup.teach is not None and history.speaker is not None:
+            reply = yield from self._setup.teach.reply(history)
+            if reply:
+                return reply
         if self._image.agent.providers[-1] == RULES:
             count -= 1
             reply = self._by_rules(history)

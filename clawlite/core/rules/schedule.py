@@ -76,7 +76,7 @@ class Schedule:
     """One schedule.
 
     masks   [minutes, hours, days, months, weekdays, either day, any hour] of
-            host/channels/cron_fields.py
+            core/teach/cron_fields.py
     offset  function(epoch s) -> seconds that local time is ahead of UTC
     """
 

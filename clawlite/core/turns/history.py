@@ -48,6 +48,8 @@ class History:
         self.preface = []
         self.is_restored = False  # the turns of earlier sessions have been looked for
         self.is_told = False  # the person knows that this conversation is not stored
+        # (name, is an admin) of the person who writes; None where it may be somebody else's text
+        self.speaker = None
 
     def restore(self, turns: list) -> None:
         """Begin with *turns* of earlier sessions, each a list of messages, the newest last."""

@@ -117,6 +117,8 @@ def turn(setup, text: str, chain, history, run=None, skill=None):
     if setup.guard is not None and skill is None:
         text = setup.guard.message(text)
     image = setup.image
+    if setup.teach is not None and skill is None:
+        run = setup.teach.watch(run or call, history)
     history.begin(Message("user", text))
     messages = history.turn
     clean, within, again, cut = True, skill, False, False

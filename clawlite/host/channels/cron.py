@@ -3,8 +3,9 @@
 import re
 from typing import Literal
 
+from clawlite.core.teach import cron_fields
 from clawlite.host.base.problems import did_you_mean, quoted
-from clawlite.host.channels import cron_fields, zone_changes
+from clawlite.host.channels import zone_changes
 from clawlite.host.channels.channel_type import ChannelType, Interrupted
 from clawlite.host.models.common import Strict, Text
 

@@ -20,6 +20,8 @@ from clawlite.core.mcp.tool_definitions import SCHEMAS
 from clawlite.core.mcp.tool_provider import is_provided
 from clawlite.core.net.service_call import MAX_RESULT, TIMEOUT_MS
 from clawlite.core.rules import table as rule_table
+from clawlite.core.teach.draft import TEACH
+from clawlite.core.teach.row_text import parse_duration
 from clawlite.core.turns.builtin import HANDLERS
 from clawlite.host.channels import approvals, channels
 from clawlite.host.compiler import schemas
@@ -36,7 +38,6 @@ from clawlite.host.providers.replays import compile_replay
 from clawlite.host.providers.rule_calls import find_callables
 from clawlite.host.rules import confirms
 from clawlite.host.rules import rules as own_rules
-from clawlite.host.rules.conditions import parse_duration
 from clawlite.host.schema.automata import PatternError, compile_pattern
 from clawlite.host.schema.compile import SchemaError, compile_schema
 from clawlite.host.services import context as service_context
@@ -154,6 +155,7 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         layout.SERVICES: services.section(manifest),
         layout.STOPPED_WITH: _stopped_with(manifest),
         rule_table.SECTION: own_rules.section(manifest, list(zip(names, tools))),
+        TEACH: own_rules.teach_section(manifest, list(zip(names, tools))),
     }
     sections[rule_table.CONFIRMS] = _confirms(
         manifest, list(zip(names, tools)), sections[rule_table.SECTION], timeouts

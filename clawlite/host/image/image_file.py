@@ -16,6 +16,7 @@ from clawlite.core.image.image import AUTOMATA, PROSE, PROVIDERS, RECORDS, RULES
 from clawlite.core.image.image_signature import sign
 from clawlite.core.mcp.tool_definitions import SCHEMAS
 from clawlite.core.rules import table as rule_table
+from clawlite.core.teach.draft import TEACH
 
 # sections that hold bytes of their own layout; the others are one CBOR item
 RAW = (RECORDS, RULES, AUTOMATA, PROSE, PROVIDERS, WIRE)
@@ -51,6 +52,7 @@ SECTION_NAMES = {
     rule_table.SECTION: "readings and rules",
     APPROVALS: "who is asked for approvals",
     rule_table.CONFIRMS: "effects that are checked",
+    TEACH: "what taught rules may",
     bustable.BUSES: "buses",
     bustable.SIMULATED: "simulated devices",
 }

@@ -1,6 +1,6 @@
 """The front end: claw.yaml and clawlite.toml become one checked Manifest, or a list of problems.
 
-Imports: base, boards, channels, documents, drivers, mcp, memory, models, policy, providers, rules,
+Imports: base, boards, channels, documents, drivers, mcp, memory, models, policy, providers,
 services, swarm, telemetry, tools.
 Used by: bench, build, cli, compiler, flash, gateway.
 """

@@ -15,6 +15,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from clawlite.core.policy.policy import normalise
+from clawlite.core.teach.draft import read_at_most
+from clawlite.core.teach.row_text import parse_duration
 from clawlite.host.base.document import LinePlace, Place, decode
 from clawlite.host.base.problems import (
     ManifestErrors,
@@ -35,7 +37,6 @@ from clawlite.host.models.walk import convert
 from clawlite.host.policy.audits import AuditSettings
 from clawlite.host.providers.remotes import ENDPOINT, endpoint_problem, is_secure
 from clawlite.host.providers.trust import TLS, Gateway, authorities
-from clawlite.host.rules.conditions import parse_duration
 from clawlite.host.services.grants import ServiceSettings
 from clawlite.host.swarm.swarm_settings import SwarmSettings
 from clawlite.host.tools import devices
@@ -114,6 +115,22 @@ class Confirm(Strict):
         if isinstance(value.get("within"), str) and not (ms and 100 <= ms <= MAX_WITHIN_MS):
             wanted = 'a time such as "3s", from 100ms to 10m'
             report(("within",), "", wanted, quoted(value["within"]))
+
+
+class Teach(Strict):
+    """What rules may that people teach by talking: call *tools* alone, and run *at_most* so often
+    each (docs/rules.md).
+    """
+
+    tools: list[Text] | None = None
+    at_most: Text | None = None
+
+    @staticmethod
+    def check_rules(value: dict, report) -> None:
+        text = value.get("at_most", "1/day")
+        if isinstance(text, str) and read_at_most(text) is None:
+            wanted = 'a number for each minute, hour, day or week, such as "2/day"'
+            report(("at_most",), "", wanted, quoted(text))
 
 
 MAX_WITHIN_MS = 600000
@@ -437,6 +454,7 @@ class File(Strict):
     console: Console | None = None
     pins: list[Pin] | None = None
     confirm: dict[str, Confirm] | None = None
+    teach: Teach | None = None
     buses: list[Bus] | None = None
     prices: dict[str, Price] | None = None
     oauth2: dict[str, OAuth2] | None = None
@@ -520,6 +538,7 @@ class Settings:
     console                   Console
     pins                      [Pin], in file order, names unique
     confirm                   {name of a tool: Confirm}
+    teach                     Teach | None
     buses                     [Bus], in file order
     devices                   {name: devices.DeviceFile} of those that are simulated
     prices                    {model: Price}
@@ -562,6 +581,7 @@ class Settings:
     console: Struct = dataclasses.field(default_factory=Console)
     pins: list = dataclasses.field(default_factory=list)
     confirm: dict = dataclasses.field(default_factory=dict)
+    teach: Teach | None = None
     buses: list = dataclasses.field(default_factory=list)
     devices: dict = dataclasses.field(default_factory=dict)
     prices: dict = dataclasses.field(default_factory=dict)
@@ -652,6 +672,7 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.console = file.console or Console()
         settings.pins = file.pins or []
         settings.confirm = file.confirm or {}
+        settings.teach = file.teach
         settings.buses = file.buses or []
         settings.devices = _devices(settings, sources, place, problems)
         settings.prices = file.prices or {}

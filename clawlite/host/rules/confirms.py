@@ -13,9 +13,9 @@ tools.py that does so by a constant (host/tools/pin_uses.py).
 """
 
 from clawlite.core.rules import table
+from clawlite.core.teach.row_text import parse_duration, show_duration
 from clawlite.host.base.problems import did_you_mean, quoted
 from clawlite.host.providers.rule_calls import called_as
-from clawlite.host.rules.conditions import parse_duration, show_duration
 from clawlite.host.tools import pin_uses, signature
 
 _DRIVEN = ("output", "pwm")

@@ -3,9 +3,11 @@ warns about them.
 """
 
 from clawlite.core.rules import table
+from clawlite.core.teach.draft import read_at_most
+from clawlite.host.base.problems import did_you_mean, quoted
 from clawlite.host.channels import zone_changes
 from clawlite.host.providers import provider_order
-from clawlite.host.providers.rule_calls import find_callables
+from clawlite.host.providers.rule_calls import called_as, find_callables
 from clawlite.host.rules import sun_table, triggers
 
 ABILITY = "rules"
@@ -13,7 +15,32 @@ ABILITY = "rules"
 
 def is_declared(manifest) -> bool:
     """Return whether *manifest* has readings, or rules that begin by themselves."""
-    return any(_compile_alone(manifest))
+    return bool(manifest.settings.teach) or any(_compile_alone(manifest))
+
+
+def teach_section(manifest, tools: list) -> list | None:
+    """Return the section that says what taught rules may, None where nothing is said.
+
+    tools  [(name that a rule calls it by, ``Primitive``), ...]
+    """
+    wanted = manifest.settings.teach
+    if wanted is None:
+        return None
+    known = [name for name, _ in tools]
+    allowed = []
+    for number, written in enumerate(wanted.tools or ()):
+        name = called_as(written, known)
+        if name is None:
+            manifest.problems.add(
+                manifest.settings.place,
+                ("teach", "tools", number),
+                f"unknown tool {quoted(written)}",
+                hint=did_you_mean(written, known) or "tools here: " + (", ".join(known) or "none"),
+            )
+        else:
+            allowed.append(name)
+    at_most = read_at_most(wanted.at_most) if wanted.at_most else None
+    return [None if wanted.tools is None else allowed, at_most]
 
 
 def names(manifest) -> set:
@@ -40,7 +67,7 @@ def section(manifest, tools: list) -> list | None:
     tools  [(name that a rule calls it by, ``Primitive``), ...]
     """
     settings = manifest.settings
-    if settings.reflex_text is None:
+    if settings.reflex_text is None and not settings.teach:
         return None
     reads = {
         name for name, tool in tools if (tool.spec.annotations or {}).get("readOnlyHint") is True
@@ -53,14 +80,16 @@ def section(manifest, tools: list) -> list | None:
         any(not provider_order.is_builtin(one) for one in manifest.providers),
     )
     readings, rules, problems = triggers.compile_triggers(
-        settings.reflex_text, settings.reflex_file, world
+        settings.reflex_text or "", settings.reflex_file or "", world
     )
     manifest.problems.found.extend(problems)
-    if not readings and not rules:
+    if not readings and not rules and not settings.teach:
         return None
     if not problems:
         _warn(manifest, rules, reads)
-    needs_sun = any(rule[table.TRIGGER][:1] == [table.ON_SUN] for rule in rules)
+    needs_sun = bool(settings.teach) or any(
+        rule[table.TRIGGER][:1] == [table.ON_SUN] for rule in rules
+    )
     return [readings, rules, _clock(settings, needs_sun)]
 
 

@@ -25,12 +25,8 @@ import re
 from clawlite.core.image.pins import KINDS
 from clawlite.core.providers.reflex import FAILED
 from clawlite.core.rules import table
-from clawlite.host.base.problems import Problem, did_you_mean, one_of, quoted, value_text
-from clawlite.host.base.toml_text import TOMLDocument
-from clawlite.host.channels import cron_fields
-from clawlite.host.providers.reflexes import PART, is_triggered, text_parts
-from clawlite.host.providers.rule_calls import called_as
-from clawlite.host.rules.conditions import (
+from clawlite.core.teach import cron_fields
+from clawlite.core.teach.row_text import (
     parse_comparison,
     parse_condition,
     parse_duration,
@@ -39,6 +35,10 @@ from clawlite.host.rules.conditions import (
     reading_of,
     show_duration,
 )
+from clawlite.host.base.problems import Problem, did_you_mean, one_of, quoted, value_text
+from clawlite.host.base.toml_text import TOMLDocument
+from clawlite.host.providers.reflexes import PART, is_triggered, text_parts
+from clawlite.host.providers.rule_calls import called_as
 
 READING_KEYS = ("name", "tool", "pin", "field", "every", "keep", "keep_hourly")
 TRIGGERS = ("when", "at", "every", "cron", "pin", "on")

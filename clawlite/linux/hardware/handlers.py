@@ -10,6 +10,21 @@ from clawlite.core.turns.handlers import Handlers
 from clawlite.linux.io.stdio import now_ms
 
 _BUSES = "buses"  # bustable.ABILITY
+# linux/rules/lessons.py carries them out for a person's turn
+TEACHES = ("add-rule", "forget-rule", "list-rules", "remind")
+
+
+def _refuse_to_teach(name: str):
+    """Return the handler of *name* for whoever is no person."""
+
+    def refuse(**arguments):
+        raise SandboxDenied(
+            "%s: only a person's own message teaches a rule" % name,
+            "let a person say it at the console or in a channel, or use claw.rule.draft",
+            {"tool": name},
+        )
+
+    return refuse
 
 
 def running(setup, functions: dict, place_of=None) -> Handlers:
@@ -50,6 +65,8 @@ def handlers_of(setup) -> dict:
             return setup.channels.write(channel, chat_id, content)
 
         made["message"] = message
+    for name in TEACHES:
+        made[name] = _refuse_to_teach(name)
     if "swarm" in setup.image.requires:
 
         def delegate(task: str, to: str = "", input=None):

@@ -61,15 +61,12 @@ class _Pins:
 class _Player(Rules):
     """``Rules`` whose readings come from the record.
 
-    only  the name of the one rule that is played, or None
+    section  the readings and rules that are played
     """
 
-    def __init__(self, agent, now_ms, times, value_of, pins, only):
-        super().__init__(agent, now_ms, times, None, pins.value, pins)
+    def __init__(self, agent, now_ms, times, value_of, pins, section):
+        super().__init__(agent, now_ms, times, None, pins.value, pins, section)
         self._value_of, self._begun = value_of, []
-        if only is not None:
-            rules = [rule for rule in self.section[table.RULES] if rule[table.NAME] == only]
-            self.section = [self.section[table.READINGS], rules, self.section[table.CLOCK]]
 
     def _read(self, number: int):
         self._begun.append(number)
@@ -95,7 +92,7 @@ class Rehearsal:
     answers  [(at_s, tool, is approved), ...] of people, the earliest first
     answer   True or False: what a person answers at once, whatever is on record; or None
     edges    [(at_ms, pin, level), ...], the earliest first
-    only     the name of the one rule that is played, or None
+    section  the readings and rules that are played (table.py), or None: those of the image
     ``runs``: [{at, rule, tool, arguments, action, rule_id, status, values}, ...] afterwards;
     ``skipped``: {rule: {reason: count}}; ``said``: [(at_s, text), ...]
     """
@@ -109,7 +106,7 @@ class Rehearsal:
         answers=(),
         answer=None,
         edges=(),
-        only=None,
+        section=None,
     ):
         self._samples = {}
         for at_s, name, value in samples:
@@ -121,11 +118,12 @@ class Rehearsal:
         self.runs, self.skipped, self.said, self._calls = [], {}, [], {}
         self._agent = Agent(Setup(image), self._ms)
         self._ledger = Ledger(lambda: (self._ms, self._now_s()), lambda: self._spent)
-        self._records = image.section(table.SECTION)[table.READINGS]
+        section = section or image.section(table.SECTION)
+        self._records = section[table.READINGS]
         edges = [(at_ms - from_s * 1000 + 1000, pin, level) for at_ms, pin, level in edges]
         self._pins = _Pins([edge for edge in edges if edge[0] >= 1000], lambda: self._ms)
         self._rules = _Player(
-            self._agent, lambda: self._ms, self._times, self._value_of, self._pins, only
+            self._agent, lambda: self._ms, self._times, self._value_of, self._pins, section
         )
 
     def play(self):
@@ -291,7 +289,8 @@ def rehearse_day(rules, name: str) -> tuple:
     kept.write(to_s, True)
     from_s = to_s - HERE_S
     samples, edges = kept.since(from_s), kept.spread_edges(from_s)
-    played = Rehearsal(image, samples, from_s, to_s, (), None, edges, name)
+    section = pick_rule(rules.section, name)
+    played = Rehearsal(image, samples, from_s, to_s, (), None, edges, section)
     played.play()
     return played, from_s, to_s, len(samples)
 
@@ -317,3 +316,9 @@ def describe(played, from_s: int, to_s: int, samples: int, pins: list) -> dict:
         "skipped": played.skipped,
         "not_played": pins,
     }
+
+
+def pick_rule(section: list, name: str) -> list:
+    """Return *section* with the one rule *name*."""
+    rules = [rule for rule in section[table.RULES] if rule[table.NAME] == name]
+    return [section[table.READINGS], rules, section[table.CLOCK]]

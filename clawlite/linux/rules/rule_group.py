@@ -59,7 +59,11 @@ class RuleGroup(RuleCommands):
 
 def commands_of(rules, rehearses=None) -> RuleGroup:
     """Return the ``RuleGroup`` of *rules*, which the console of its agent asks from now on."""
-    made = RuleGroup(rules, rehearses)
+    return attach(rules, RuleGroup(rules, rehearses))
+
+
+def attach(rules, made):
+    """Let the console of the agent of *rules*, and its channels, ask *made*; return it."""
     rules.agent.commands.append(made.command)
     if rules.agent.setup.channels:
         rules.agent.setup.channels.add_command(made.command)

@@ -10,10 +10,10 @@ import os
 import time
 from typing import Any
 
-from clawlite.core.base.effect import TELL
+from clawlite.core.base.effect import TELL, Result
 from clawlite.core.base.printable import escape_ends
 from clawlite.core.rules import table
-from clawlite.core.rules.engine import Engine, Times
+from clawlite.core.rules.engine import Engine, Rule, Times
 from clawlite.core.rules.kept_state import drop_damaged
 from clawlite.core.rules.runs import Runs
 from clawlite.linux.channels.state import State
@@ -28,13 +28,16 @@ TRY_AGAIN_MS = 5000
 LOOK_AT_PINS_MS = 20
 
 
+NO_SECTION = [[], [], ["UTC", [[0, 0]], "", None]]  # of an agent without rules, which is taught
+
+
 def rules_of(agent, handlers):
     """Return the ``Rules`` of a shell's *agent*, with the clocks and the folder of this machine.
 
     handlers  what runs tools; with pins it has ``read_pin``
     """
     read_pin, edges = getattr(handlers, "read_pin", None), None
-    names = pins_of(agent.image.section(table.SECTION))
+    names = pins_of(agent.image.section(table.SECTION) or NO_SECTION)
     if names:
         from clawlite.linux.hardware.edges import watch_edges
 
@@ -53,6 +56,29 @@ def _times() -> Times:
     return Times(time.clock_gettime_ns(UP) // 1000000, int(time.time()))
 
 
+class OpenEngine(Engine):
+    """An engine whose rules come and go."""
+
+    def add(self, record: list, times):
+        """Let a rule begin from now on."""
+        rule = Rule(record)
+        self.rules.append(rule)
+        if rule.kind == table.EVERY:
+            rule.due_ms = times.up_ms + self._rest_ms(rule, times)
+
+    def remove(self, name: str):
+        """Forget a rule, and what is on record of it."""
+        self.rules = [rule for rule in self.rules if rule.name != name]
+        self.state["rules"].pop(name, None)
+        self._keep(2)
+
+    def end(self, run, status: str, text: str, times):
+        if self.find(run.name) is not None:
+            super().end(run, status, text, times)
+        elif self.active is run:  # it was forgotten while it ran
+            self.active = None
+
+
 class Rules(Runs, stdio.Part):
     """All readings and rules of one agent.
 
@@ -62,12 +88,18 @@ class Rules(Runs, stdio.Part):
     folder    the state folder of the agent, or None
     read_pin  function(name) -> the value of a pin, or None
     edges     ``edges.Edges``; None: pins are looked at every few ms
+    section   its readings and rules (table.py), in place of those of its image
+    Attribute: ``taught``, its ``Taught`` (taught.py) once somebody has taught this agent a rule
     """
 
     lasts = True
 
-    def __init__(self, agent, now_ms, times, folder, read_pin, edges=None):
-        super().__init__(agent, agent.image.section(table.SECTION))
+    def __init__(self, agent, now_ms, times, folder, read_pin, edges=None, section=None):
+        section = section or agent.image.section(table.SECTION) or NO_SECTION
+        super().__init__(agent, section)
+        self.own_section, self.taught = section, None
+        self._about = None  # the rule whose end is said
+        self._over = []  # names of rules that ran once, and are forgotten
         self.now_ms, self.times = now_ms, times
         self._folder, self._read_pin, self._edges = folder, read_pin, edges
         self._levels = {}  # of pins, as they were kept last
@@ -97,6 +129,12 @@ class Rules(Runs, stdio.Part):
         if engine.changed == 2 and self.now_ms() >= self._save_ms:
             self.save(True)
         self._begin_due(times)
+        if self._over:
+            from clawlite.linux.rules.taught import forget
+
+            names, self._over = self._over, []
+            for name in names:
+                forget(self, name, "it has run")
         if engine.changed and self.now_ms() >= self._save_at_ms():
             self.save(False)
         self.samples.write(times.wall_s)
@@ -108,7 +146,7 @@ class Rules(Runs, stdio.Part):
         if self.engine is None:
             return self._try_ms
         now_ms, wait_ms = self.now_ms(), self.engine.wait_ms(self.times())
-        if self._looks_at_pins and not self._edges:
+        if self._looks_at_pins and (not self._edges or self.taught is not None):
             wait_ms = min(wait_ms or LOOK_AT_PINS_MS, LOOK_AT_PINS_MS)
         at = None if wait_ms is None else now_ms + wait_ms
         if self.engine.changed:
@@ -168,7 +206,9 @@ class Rules(Runs, stdio.Part):
                 % (folder, names),
                 True,
             )
-        self.engine = Engine(self.section, self._state.data, times, True)
+        self.engine = OpenEngine(self.own_section, self._state.data, times, True)
+        self.taught, self.section = None, self.own_section
+        self._open_taught()
         self._looks_at_pins = bool(self.engine.pins) and self._read_pin is not None
         keeps = {
             record[table.NAME]: (record[table.KEEP_S], record[table.HOURLY_S])
@@ -179,6 +219,81 @@ class Rules(Runs, stdio.Part):
             if self.engine.is_set and at_s <= times.wall_s:
                 self.engine.restore(name, value, (times.wall_s - at_s) * 1000, times)
         self._drop_unknown()
+
+    def _open_taught(self):
+        """Read what people have taught, where there is something."""
+        path = self._folder and os.path.join(self._folder, "rules", "taught.json")
+        if path and os.path.exists(path):
+            self.begin_teaching()
+
+    def begin_teaching(self):
+        """Let rules come and go from now on."""
+        if self.taught is None:
+            from clawlite.linux.rules.taught import open_taught
+
+            open_taught(self, self._folder and os.path.join(self._folder, "rules"))
+
+    def is_owner(self) -> bool:
+        """Return whether this process runs the rules."""
+        return self._is_ours()
+
+    # -- what was taught
+
+    def hold_taught(self, taught, section: list):
+        """Run the rules of *section*, which has those that were *taught*, too."""
+        self.taught, self.section = taught, section
+        self.look_at_more_pins()
+
+    def look_at_more_pins(self):
+        """A rule may begin with a pin that nothing looked at before."""
+        pins = pins_of(self.section)
+        self._looks_at_pins = bool(pins) and self._read_pin is not None
+
+    def _begin(self, run, arguments=None, left_s=None):
+        if self.taught is not None and self.taught.find(run.name):
+            why = self.find_teacher_obstacle(run.name)
+            if why:
+                self.engine.rest(run.name, why)
+                return
+        if run.rule[table.CALL] is None:
+            self._remind(run)
+            return
+        super()._begin(run, arguments, left_s)
+
+    def _obstacle(self, run) -> str:
+        return self.find_teacher_obstacle(run.name) or super()._obstacle(run)
+
+    def _note_begin(self, run, acts: bool) -> bool:
+        return self.engine.find(run.name) is not None and super()._note_begin(run, acts)
+
+    def find_teacher_obstacle(self, name: str) -> str:
+        """Return why who taught the rule *name* could not do by hand what it does, "" else."""
+        entry = self.taught.find(name) if self.taught is not None else None
+        if entry is None:
+            return ""
+        from clawlite.linux.rules.taught import find_teacher_obstacle, roles_of
+
+        channels = self.agent.setup.channels
+        return find_teacher_obstacle(entry, channels, lambda: roles_of(self._folder))
+
+    def _remind(self, run):
+        """Say what a rule without a call says."""
+        self.engine.let_run(run)
+        self.engine.begin(run, self.times(), False)
+        self._end(run, None, Result("", False, ""), None)
+        if self.engine.changed:
+            self.save(True)
+
+    def _end(self, run, act, result, error):
+        self._about = run.name
+        super()._end(run, act, result, error)
+        self._about = None
+
+    def _finish(self, run, status: str, text: str):
+        super()._finish(run, status, text)
+        entry = self.taught.find(run.name) if self.taught is not None else None
+        if entry and entry["row"].get("once") and status != "void":
+            self._over = [*self._over, run.name]
 
     def save(self, lasting: bool) -> bool:
         """Write the state; return whether it is on the disk."""
@@ -207,5 +322,16 @@ class Rules(Runs, stdio.Part):
         guard = self.agent.setup.guard
         text = guard.text(text) if guard else text
         self.agent.effects.append((TELL, escape_ends(text)))
+        if self._about is not None and self.taught is not None:
+            self._tell_teacher(self._about, text)
         if to_admins and self.agent.setup.channels:
             self.agent.setup.channels.tell_admins(escape_ends(text))
+
+    def _tell_teacher(self, name: str, text: str):
+        """Send *text* to who taught the rule *name*, where that was in a channel."""
+        entry = self.taught.find(name) if self.taught else None
+        channels = self.agent.setup.channels
+        place, slash, actor = entry["by"].partition("/") if entry else ("", "", "")
+        for channel in channels.remote() if slash and channels else ():
+            if channel.name == place and channel.access.role(actor) is not None:
+                channel.source_reply(actor, escape_ends(text))

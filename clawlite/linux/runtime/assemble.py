@@ -44,10 +44,12 @@ class Parts:
     """The parts of one agent; ``shell.Shell`` says what the arguments are."""
 
     # as of core/agent/agent_setup.py: READY does not wait for that
+    _lessons = rules = None
     worlds = stop = confirm = emit = run_tool = later = prepare = meter = dialects = repetition = (
         None
     )
     memories = lasting = channels = hears_done = None
+    has_joined = False
     keep_bytes, is_behind, is_recorded, conditions = 0, False, True, ()
     member = None
     telemetry = console = people = remote = swarm = stop_gate = log_watch = turns = None
@@ -58,6 +60,7 @@ class Parts:
     ):
         image.require(LINUX, "this machine")
         state, profile = state_folder(image.agent.name), optional_parts.read_profile(image)
+        self.state = state
         self.operator, self.answers, self.memory = operator, answers, memory
         self.terminal = not operator and line is None and os.isatty(0)
         # what tools, policies and scans need of this machine
@@ -153,6 +156,7 @@ class Parts:
 
     def join(self):
         """Make what speaks with others, after READY: channels, the swarm, tasks, systemd."""
+        self.has_joined = True
         if self.image.size_of(CHANNELS):
             self.wire.flush(0)  # the message of READY goes out first
             from clawlite.linux.channels.channels import channels_of
@@ -165,17 +169,31 @@ class Parts:
             self.swarm, self.stop_gate, self.member = member.methods, member.gate, member
             self.serve(member.methods)
             self.persistence.share(share_stores(member, self.persistence.remember_here))
-        if self.image.size_of(_RULES):
-            from clawlite.linux.rules.rule_group import commands_of
-            from clawlite.linux.rules.rules import rules_of
-
-            rules = self.add_part(rules_of(self.agent, self.handlers))
-            self.serve(commands_of(rules, optional_parts.make_rehearsal(rules)))
+        if self.image.size_of(_RULES) or optional_parts.is_taught(self.state):
+            self.make_rules()
         self.serve(TaskGroup(self.agent, self.add_part))
         if "NOTIFY_SOCKET" in os.environ:
             from clawlite.linux.io.systemd import Notifier
 
             self.add_part(Notifier(now_ms)).ready()
+
+    @property
+    def teach(self):
+        """What people teach this agent, made for the first turn."""
+        if self._lessons is None and self.has_joined:
+            self._lessons = optional_parts.make_lessons(self)
+        return self._lessons
+
+    def make_rules(self):
+        """Return the readings and rules of this agent, made when they are first asked for."""
+        if self.rules is None:
+            from clawlite.linux.rules.rules import rules_of
+            from clawlite.linux.rules.teach_group import group_of
+
+            self.rules = self.add_part(rules_of(self.agent, self.handlers))
+            rehearse = optional_parts.make_rehearsal(self.rules)
+            self.serve(group_of(self.rules, lambda: self.teach, rehearse))
+        return self.rules
 
     def watch_log(self, watch):
         """Call *watch(event)* for each event of the log from now on; None: nobody."""

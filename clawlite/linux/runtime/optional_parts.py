@@ -2,6 +2,8 @@
 it is needed, so that other agents do not load it.
 """
 
+import os
+
 from clawlite.core.base.effect import LOG
 from clawlite.core.image.image import GUARD, WORLDS
 from clawlite.linux.io import signals
@@ -9,6 +11,7 @@ from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.io.logline import line as log_line
 from clawlite.linux.io.stdio import now_ms
 
+_TEACH = 32  # the section of core/teach/draft.py
 _OUTSIDE = {"files", "mcp", "mediated", "services", "shell", "web"}
 
 
@@ -80,6 +83,11 @@ def make_confirms(parts):
     return Confirms(parts.agent, rows, now_ms, getattr(parts.handlers, "bank", None))
 
 
+def is_taught(state: str) -> bool:
+    """Return whether somebody has taught the agent whose folder is *state* a rule."""
+    return os.path.exists(os.path.join(state, "rules", "taught.json"))
+
+
 def make_rehearsal(rules):
     """Return function(name) -> lines, for /rehearse."""
 
@@ -130,3 +138,20 @@ def keep_agent(manifest, is_free: bool) -> bool:
 
         check(manifest)
     return False
+
+
+def make_lessons(parts):
+    """Return what people teach the agent of *parts* by talking."""
+    from clawlite.linux.rules.lessons import Lessons
+
+    image = parts.image
+    limits = image.section(_TEACH)
+
+    def propose(clause: str):
+        from clawlite.core.teach.clause import propose
+
+        return propose(clause, image, limits and limits[0])
+
+    # without a model that could call add-rule, or where it is wanted, people's sentences are read
+    speaks = bool(limits) or all(number < 2 for number in image.agent.providers)
+    return Lessons(image, parts.make_rules, propose, speaks)

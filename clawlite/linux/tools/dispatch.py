@@ -37,7 +37,7 @@ from clawlite.linux.files.workspace import hidden_paths, make_folder, store_behi
 from clawlite.linux.secrets.credentials import Credentials
 
 PROGRAMS = ("exec-shell", "spawn")
-HERE = ("message", "delegate")
+HERE = ("message", "delegate", "add-rule", "forget-rule", "list-rules", "remind")
 WEB = ("web-fetch", "web-search")
 # core/image/header.py
 _PLAIN = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}  # of a server outside

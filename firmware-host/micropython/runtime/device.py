@@ -59,7 +59,7 @@ class Device:
 
     # as of core/agent/agent_setup.py
     guard = worlds = workspace = stop = confirm = ways = emit = run_tool = on_start = prepare = None
-    meter = None
+    meter = teach = None
     dialects = repetition = memories = lasting = adopt = channels = hears_done = None
     keep_bytes = 0
     remembered = 64

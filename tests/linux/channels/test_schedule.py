@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from clawlite.core.rules.schedule import Schedule
-from clawlite.host.channels.cron_fields import MAX_TEXT, parse
+from clawlite.core.teach.cron_fields import MAX_TEXT, parse
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

@@ -8,6 +8,8 @@
 Where both days are restricted either of them is enough, as cron has it.
 """
 
+from clawlite.core.teach.row_text import read_count
+
 FIELDS = (
     ("minute", 0, 59, ""),
     ("hour", 0, 23, ""),
@@ -35,27 +37,31 @@ def parse(text: str) -> list:
     Raises ``ValueError`` with a sentence; also for one that never comes, such as the 30th of
     February."""
     if len(text) > MAX_TEXT:
-        raise ValueError(f"a schedule has at most {MAX_TEXT} characters")
+        raise ValueError("a schedule has at most %d characters" % MAX_TEXT)
     words = NAMED.get(text.strip().lower(), text).split()
     if len(words) != len(FIELDS):
-        raise ValueError(f"expected five fields (minute hour day month weekday), got {len(words)}")
-    masks = [_field(word, *field) for word, field in zip(words, FIELDS)]
-    masks[4] = (masks[4] | masks[4] >> 7) & 0x7F
-    either = not words[2].startswith("*") and not words[4].startswith("*")
+        raise ValueError(
+            "expected five fields (minute hour day month weekday), got %d" % len(words)
+        )
+    masks = [_read_field(word, *field) for word, field in zip(words, FIELDS)]
+    minutes, hours, dates, months, weekdays = masks
+    _, hour, date, _, weekday = [word.startswith("*") for word in words]
+    either = not date and not weekday
     if not either and not any(
-        masks[3] >> month & 1 and masks[2] & ((2 << _LONGEST.get(month, 31)) - 1)
+        months >> month & 1 and dates & ((2 << _LONGEST.get(month, 31)) - 1)
         for month in range(1, 13)
     ):
         raise ValueError("no month of these has such a day: it would never run")
-    return [*masks, either, words[1].startswith("*")]
+    weekdays = (weekdays | weekdays >> 7) & 0x7F
+    return [minutes, hours, dates, months, weekdays, either, hour]
 
 
-def _field(word: str, name: str, least: int, most: int, names: str) -> int:
+def _read_field(word: str, name: str, least: int, most: int, names: str) -> int:
     mask = 0
     for part in word.split(","):
         span, slash, step = part.partition("/")
-        if slash and not (step.isascii() and step.isdigit() and 0 < int(step) <= most):
-            raise ValueError(f"{name}: a step is a number from 1 to {most}, got {part!r}")
+        if slash and not 0 < (read_count(step) or 0) <= most:
+            raise ValueError("%s: a step is a number from 1 to %d, got %r" % (name, most, part))
         first, dash, last = span.partition("-")
         if span == "*":
             start, end = least, most if most != 7 else 6
@@ -63,7 +69,7 @@ def _field(word: str, name: str, least: int, most: int, names: str) -> int:
             start = _number(first, name, least, most, names)
             end = _number(last, name, least, most, names) if dash else most if slash else start
         if end < start:
-            raise ValueError(f"{name}: {span} goes backwards")
+            raise ValueError("%s: %s goes backwards" % (name, span))
         for value in range(start, end + 1, int(step) if slash else 1):
             mask |= 1 << value
     return mask
@@ -73,9 +79,8 @@ def _number(word: str, name: str, least: int, most: int, names: str) -> int:
     known = names.split()
     if word.upper() in known:
         return known.index(word.upper()) + least
-    if not (word.isascii() and word.isdigit() and len(word) < 3 and least <= int(word) <= most):
-        raise ValueError(
-            f"{name}: expected {least} to "
-            f"{most}{f' or {known[0]} to {known[-1]}' if known else ''}, got {word!r}"
-        )
-    return int(word)
+    number = read_count(word) if len(word) < 3 else None
+    if number is None or not least <= number <= most:
+        names = " or %s to %s" % (known[0], known[-1]) if known else ""
+        raise ValueError("%s: expected %d to %d%s, got %r" % (name, least, most, names, word))
+    return number

@@ -1,0 +1,191 @@
+"""Who may teach, and how: a person's own message, the form, and an operator; never a tool, another
+agent or a text of theirs.
+"""
+
+from types import SimpleNamespace
+
+import pytest
+from rules_world import ALLOW, READING
+from taught_world import PATTERNS, Pupil
+
+from clawlite.core.base.effect import Result
+from clawlite.core.base.errors import ClawError, PolicyDenied
+from clawlite.core.turns.history import History
+from clawlite.core.turns.tools import call
+from clawlite.core.turns.turn import Message
+
+WATER = {"call": "water", "arguments": {"seconds": 5}}
+TOOLS = [
+    "claw://registry/clawlite/%s@1.0.0" % name
+    for name in ("add-rule", "list-rules", "forget-rule", "remind")
+]
+
+
+def test_a_question_is_asked_and_the_answer_completes_the_sentence(tmp_path):
+    pupil = Pupil(tmp_path)
+    assert pupil.say("water tomorrow morning for 5 seconds") == "At what time of the day?"
+    assert pupil.acted == []  # it does not water now
+    assert "On 16 January at 07:00" in pupil.say("at 7")
+    pupil.say("y")
+    assert pupil.rows()[0]["once"] is True
+    assert pupil.say("water at 9 for 5 seconds") == "Every day at 09:00, or just once?"
+    assert "Each day at 09:00" in pupil.say("every day", "y")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "when did you water?",
+        "is the soil dry?",
+        "what happens when the soil is below 30?",
+        "should I water every day at 7?",
+    ],
+)
+def test_a_question_teaches_nothing(tmp_path, said):
+    pupil = Pupil(tmp_path)
+    assert "Teach" not in pupil.say(said)
+    assert pupil.rows() == [] and pupil.agent.waiting == []
+
+
+def test_an_order_for_now_is_done_now(tmp_path):
+    pupil = Pupil(tmp_path)
+    pupil.say("water the plants for 5 seconds")
+    assert [act[:2] for act in pupil.acted] == [("water", {"seconds": 5})]
+
+
+def test_a_pattern_with_such_words_of_its_own_is_left_alone(tmp_path):
+    own = '[[rule]]\nwhen = ["report every day"]\nsay = "A report comes every day."\n'
+    pupil = Pupil(tmp_path, READING + own + PATTERNS)
+    assert "A report comes" in pupil.say("report every day")
+
+
+def test_the_form_takes_a_row_and_says_how(tmp_path):
+    pupil = Pupil(tmp_path)
+    assert 'at = "07:00"' in pupil.say("/teach")
+    row = 'on = "soil", below = 30, call = "water", arguments = { seconds = 5 }'
+    assert "When soil falls below 30: call water(seconds=5)" in pupil.say("/teach " + row, "y")
+    assert pupil.rows() == [{"on": "soil", "below": 30, **WATER}]
+    assert "no row of TOML" in pupil.say('/teach at = "07:00" call = ')
+    assert "it would run 1440 times" in pupil.say(
+        '/teach every = "1m", call = "water", arguments = { seconds = 5 }'
+    )
+    assert "teaches no rule" in pupil.say("/teach hello there")
+
+
+# -- tools of a model
+
+
+def carried(pupil, name: str, arguments: dict, history, skill=None):
+    """Return the effects of a call of a tool that teaches, up to its result or error, in a turn."""
+    run = pupil.lessons.watch(call, history)
+    work = run(pupil.agent.setup, name, arguments, "provider", None, None, skill)
+    done = []
+    pupil.agent.begin(work, lambda value, error, ms: done.append((value, error)), pupil.ms)
+    pupil.settle()
+    return done
+
+
+def spoken(*tools) -> History:
+    history = History(0)
+    history.speaker = "console", True
+    history.begin(Message("user", "water each day at seven, for five seconds"))
+    for tool in tools:
+        history.turn.append(Message("tool", "x", (), "1", tool, Result("x", False)))
+    return history
+
+
+def test_a_model_drafts_for_a_person_and_an_admin_approves(tmp_path):
+    pupil = Pupil(tmp_path, more_tools=TOOLS)
+    done = carried(pupil, "add-rule", {"at": "07:00", **WATER}, spoken("list-rules"))
+    assert done == [] and "Each day at 07:00" in "\n".join(pupil.agent.waiting[0].approval.told)
+    pupil.answer(True)
+    assert "Taught: water-1" in done[0][0].text
+    [entry] = pupil.rules.taught.entries
+    assert entry["said"] == "water each day at seven, for five seconds"
+    done = carried(pupil, "list-rules", {}, spoken())
+    assert "water-1: Each day at 07:00" in done[0][0].text
+    done = carried(pupil, "forget_rule", {"name": "water-1"}, spoken())
+    assert done[0][0].text == "Forgotten: water-1" and pupil.rows() == []
+    done = carried(pupil, "remind", {"text": "look", "in": "10m"}, spoken())
+    assert "In 10 minutes" in done[0][0].text
+
+
+def test_a_supervised_agent_asks_once(tmp_path):
+    pupil = Pupil(tmp_path, more_tools=TOOLS, autonomy="supervised")
+    done = carried(pupil, "add-rule", {"at": "07:00", **WATER}, spoken())
+    assert "Each day at 07:00" in "\n".join(pupil.agent.waiting[0].approval.told)
+    pupil.answer(True)
+    assert done[0][0] is not None and pupil.agent.waiting == []
+
+
+def test_silence_approves_no_rule(tmp_path):
+    rules = [
+        {
+            "id": "ask",
+            "action": "require-approval",
+            "scope": "tool",
+            "match": {"name": "add-rule"},
+            "approval": {"timeout_seconds": 60, "default_if_timeout": "allow"},
+        },
+        *ALLOW,
+    ]
+    pupil = Pupil(tmp_path, policy=rules, more_tools=TOOLS)
+    done = carried(pupil, "add-rule", {"at": "07:00", **WATER}, spoken())
+    pupil.move(61)
+    pupil.move(301)
+    assert pupil.rows() == [] and isinstance(done[0][1], ClawError)
+
+
+@pytest.mark.parametrize("name", ["add-rule", "remind", "forget-rule"])
+@pytest.mark.parametrize("who", ["a tool has answered", "no person", "a skill"])
+def test_nothing_else_drafts(tmp_path, name, who):
+    pupil = Pupil(tmp_path, more_tools=TOOLS)
+    history, skill = spoken(), None
+    if who == "a tool has answered":
+        history = spoken("list-rules", "read-soil")
+    elif who == "no person":
+        history.speaker = None
+    else:
+        skill = SimpleNamespace(name="x", names=[name])
+
+    arguments = {
+        "add-rule": {"at": "07:00", **WATER},
+        "remind": {"text": "x", "in": "10m"},
+        "forget-rule": {"name": "water-1"},
+    }[name]
+    [(value, error)] = carried(pupil, name, arguments, history, skill)
+    assert value is None and isinstance(error, PolicyDenied)
+    assert pupil.rows() == [] and pupil.agent.waiting == []
+
+
+def test_a_wrong_draft_of_a_model_is_told_to_it(tmp_path):
+    pupil = Pupil(tmp_path, more_tools=TOOLS)
+    wrong = {"every": "1h", "call": "water", "arguments": {"seconds": 500}}
+    [(_, error)] = carried(pupil, "add-rule", wrong, spoken())
+    assert "at most 60, got 500" in error.message and pupil.agent.waiting == []
+
+
+# -- an operator
+
+
+def test_an_operator_drafts_looks_and_teaches(tmp_path):
+    pupil = Pupil(tmp_path)
+    made = pupil.group.begin("claw.rule.draft", {"row": {"at": "07:00", **WATER}})
+    assert made["sentence"] == "water-1: Each day at 07:00 (UTC): call water(seconds=5)."
+    assert made["rehearsal"] and pupil.rows() == []
+    assert pupil.group.begin("claw.rule.teach", {"draft": made["draft"]}) == {"name": "water-1"}
+    with pytest.raises(ClawError):
+        pupil.group.begin("claw.rule.teach", {"draft": made["draft"]})
+    [listed] = pupil.group.begin("claw.rule.list", {})["rules"]
+    assert listed["taught_by"] == "operator"
+    text = "water tomorrow for 5 seconds"
+    assert "time" in pupil.group.begin("claw.rule.draft", {"text": text})["question"]
+    made = pupil.group.begin("claw.rule.draft", {"text": text + " at 7", "caller": "operator/ann"})
+    assert made["row"]["once"] is True
+    assert pupil.group.begin("claw.rule.forget", {"name": "water-1"}) == {"name": "water-1"}
+    for params in ({}, {"row": {}, "text": ""}, {"text": 7}, {"row": 7}):
+        with pytest.raises(ClawError):
+            pupil.group.begin("claw.rule.draft", params)
+    for params in ({}, {"name": 7}, {"name": "x"}):
+        with pytest.raises(ClawError):
+            pupil.group.begin("claw.rule.forget", params)
