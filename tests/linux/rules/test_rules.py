@@ -497,7 +497,7 @@ def test_a_reading_that_is_a_number_in_a_text_is_a_number(tmp_path, value, known
 
 @pytest.mark.parametrize(
     "value",
-    [float("nan"), float("inf"), -float("inf"), 10**5000, -(2**70), 1e16, "x" * 201],
+    [float("nan"), float("inf"), -float("inf"), 10**400, -(2**70), 1e16, "x" * 201],
     ids=["nan", "inf", "-inf", "huge", "large", "float", "text"],
 )
 def test_a_sensor_that_answers_nonsense_is_told_once_and_acts_on_nothing(tmp_path, value):
