@@ -30,6 +30,9 @@ DRAIN_MS = 4000
 # reads of an operator's line after a signal, at most, for the input that came before it
 _LAST_READS = 64
 
+# what people type who want to leave; it goes to the agent all the same
+LEAVING = ("quit", "exit", "q", ":q", "bye", "logout")
+
 
 class Shell(Parts):
     """The loop over the parts of one agent.
@@ -234,6 +237,8 @@ class Shell(Parts):
             self.console.not_text()
             return
         self.screen.entered()
+        if self.terminal and text.strip().lower() in LEAVING and not self.agent.waiting:
+            self.agent.effects.append((E.SAY, "To leave: /quit, or Ctrl-D."))
         self.console.line(text, now_ms(), early)
 
     def end_of_input(self):

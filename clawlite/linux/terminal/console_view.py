@@ -151,12 +151,25 @@ class ConsoleView(Part):
         if self._first:
             self._first = False
             if shell.terminal and has_abilities():
-                from clawlite.linux.terminal.terminal import Terminal
-
                 shell.screen.show(b"")
-                shell.edit_lines(Terminal(shell.wire, MAX_LINE))
+                shell.edit_lines(self._open_terminal())
         self._ask_anew()
         shell.screen.prompt(effect[E.TEXT])
+
+    def _open_terminal(self):
+        """Return the terminal whose lines are edited, with what was typed in earlier starts."""
+        from clawlite.linux.files.files import state_folder
+        from clawlite.linux.terminal.history import History, complete
+        from clawlite.linux.terminal.terminal import Terminal
+
+        shell, guard = self._shell, self._shell.guard
+        path = os.path.join(state_folder(shell.agent.image.agent.name), "console.history")
+        hides = None if guard is None else lambda text: guard.text(text) != text
+
+        def find(before: str) -> tuple:
+            return complete(before, _list_words(shell.agent))
+
+        return Terminal(shell.wire, MAX_LINE, History(path, hides), find)
 
     def _asking(self):
         """Return the task whose question is open, or None."""
@@ -182,6 +195,20 @@ class ConsoleView(Part):
         if asking is not self._asked:
             self._asked = asking
             self._shell.screen.ask(asking is not None)
+
+
+def _list_words(agent) -> list:
+    """Return what Tab knows: the commands that /help lists, tools and skills of *agent*."""
+    from clawlite.core.image.image import SKILLS
+    from clawlite.core.protocol.commands import run
+
+    lines = [line.strip() for part in run("/help", agent, None) for line in part]
+    words = [line.split()[0] for line in lines if line.startswith("/")] + list(agent.image.names)
+    if agent.image.size_of(SKILLS):
+        from clawlite.core.image.skill import Skill, skills
+
+        words += ["/" + Skill(row).name for row in skills(agent.image)]
+    return words
 
 
 def progress_text(tool: str, progress, total, message: str) -> str:

@@ -14,15 +14,17 @@ kernel's editing is off.
 5. Bytes that are no UTF-8 are kept as they are: the reader of the line refuses it and says so.
 6. What is pasted is text, whatever is in it: its line ends are part of the line, and Enter alone
    sends it ("bracketed paste": a terminal marks both ends of it once ``mark_pastes`` was sent).
+7. Ctrl-R looks for an earlier line by a part of it; Tab completes what ``complete`` knows.
 """
 
 from _codecs import utf_8_decode
 
 from clawlite.core.line.frame import TEXT, TOO_LONG, Framer
-from clawlite.linux.terminal.terminal_row import Row
+from clawlite.linux.terminal.history import History
+from clawlite.linux.terminal.terminal_row import Row, plain
 
-HISTORY = 500  # lines
-REMEMBERED = 4096  # characters of a line that is remembered
+_SEARCH = "(earlier: %s) "
+_MOST_SHOWN = 40  # of what Tab may mean
 # around a paste (xterm's control sequences, "Bracketed Paste Mode")
 _PASTE_BEGIN, _PASTE_END = "[200~", "\x1b[201~"
 _MARK = "\x1e"
@@ -32,12 +34,15 @@ _KEYS = {  # control characters, and the ends of escape sequences
     "\x02": "left",
     "\x05": "end",
     "\x06": "right",
+    "\x07": "leave_search",
     "\x08": "backspace",
+    "\x09": "complete",
     "\x7f": "backspace",
     "\x0b": "cut",
     "\x0c": "clear",
     "\x0e": "newer",
     "\x10": "older",
+    "\x12": "search_earlier",
     "\x15": "cut_before",
     "\x17": "cut_word",
     "\x04": "delete",
@@ -58,8 +63,10 @@ _KEYS = {  # control characters, and the ends of escape sequences
 class Editor:
     """One line under way, the lines before it, and the row of the terminal that shows it.
 
-    limit    bytes that a line may have
-    columns  int, of the terminal
+    limit     bytes that a line may have
+    columns   int, of the terminal
+    history   ``history.History``; None: of this start alone
+    complete  function(text before the cursor) -> (characters that are replaced, candidates)
     at_end   True once Ctrl-D came on an empty line: what follows is not looked at
     """
 
@@ -67,8 +74,9 @@ class Editor:
     # sent to the terminal when the editing begins, and at its end
     mark_pastes, leave_pastes = b"\x1b[?2004h", b"\x1b[?2004l"
 
-    def __init__(self, limit: int, columns: int = 80):
+    def __init__(self, limit: int, columns: int = 80, history=None, complete=None):
         self.limit = limit
+        self._completions = complete
         self._status = ""
         self.at_end = False
         self.row = Row(columns)
@@ -84,7 +92,8 @@ class Editor:
         self._return = False
         self._prompt = None  # None: nobody waits for a line
         self._open = False  # other output stands on the last row, without its end
-        self._history, self._back, self._draft = [], 0, ""
+        self._history, self._back, self._draft = history or History(), 0, ""
+        self._search = None  # (words, what was typed before) while an earlier line is looked for
         self._aside = None  # (text, position) put aside while a question is open
 
     # -- lines in
@@ -142,10 +151,19 @@ class Editor:
         elif c == "\x04" and not self._text and not self._lost:
             self.at_end = True
         elif c in _KEYS and c < " " or c == "\x7f":
-            getattr(self, "_" + _KEYS[c])()
+            self._press(_KEYS[c])
         elif not _is_control(c):
             self._type(self._next - 1)
         return None
+
+    def _press(self, key: str):
+        """Carry a key out; while an earlier line is looked for, most keys take the one found."""
+        if self._search and key == "backspace":
+            self._look_for(self._search[0][:-1], 0)
+            return
+        if self._search and key not in ("search_earlier", "leave_search"):
+            self._search = None
+        getattr(self, "_" + key)()
 
     def _escape(self, c: str) -> bool:
         """Take *c* as part of an escape sequence; False when it is none, and the sequence is
@@ -170,16 +188,21 @@ class Editor:
             else None
         )
         if key:
-            getattr(self, "_" + key)()
+            self._press(key)
         return True
 
     def _type(self, start: int):
         """Take the characters from *start* on that are text, at once: a paste may be long."""
         end = start + 1
         while end < len(self._input) and not _is_control(self._input[end]):
+            if self._input[end] == "\t" and self._completions:
+                break
             end += 1
         self._next = end
-        self._insert(self._input[start:end])
+        if self._search:
+            self._look_for(self._search[0] + self._input[start:end], max(0, self._back - 1))
+        else:
+            self._insert(self._input[start:end])
 
     def _take_paste(self):
         """Take what has come of a paste, up to its end."""
@@ -210,13 +233,8 @@ class Editor:
         self._forget()
         if lost:
             return TOO_LONG, b"%d" % lost
-        if (
-            text.strip()
-            and self._aside is None
-            and len(text) <= REMEMBERED
-            and self._history[-1:] != [text]
-        ):
-            self._history = self._history[1 - HISTORY :] + [text]
+        if self._aside is None:
+            self._history.add(text)
         return TEXT, text.encode("utf-8", "surrogateescape")
 
     # -- keys
@@ -226,6 +244,7 @@ class Editor:
 
     def _forget(self):
         self._set("")
+        self._search = None
         self._lost = self._back = 0
 
     def _left(self):
@@ -271,11 +290,65 @@ class Editor:
         self._recall(self._back - 1)
 
     def _recall(self, back: int):
-        if self._aside is None and not self._lost and 0 <= back <= len(self._history):
+        if self._aside is not None or self._lost:
+            return
+        self._history.load()
+        lines = self._history.lines
+        if 0 <= back <= len(lines):
             if self._back == 0:
                 self._draft = self._text
-            self._set(self._history[-back] if back else self._draft)
+            self._set(lines[-back] if back else self._draft)
             self._back = back
+
+    def _search_earlier(self):
+        """Ctrl-R: look for an earlier line, or for one before the one found."""
+        if self._aside is None and not self._lost:
+            self._history.load()
+            words = self._search[0] if self._search else ""
+            self._search = self._search or ("", self._text)
+            self._look_for(words, self._back if words else 0)
+
+    def _look_for(self, words: str, back: int):
+        """Show the newest line with *words* that is older than the one *back* lines ago."""
+        found = self._history.find(words, back) if words else 0
+        self._search = words, self._search[1]
+        if found or not words:
+            self._back = found
+            self._set(self._history.lines[-found] if found else self._search[1])
+
+    def _leave_search(self):
+        """Ctrl-G: what was typed before comes back."""
+        if self._search:
+            text = self._search[1]
+            self._forget()
+            self._set(text)
+
+    def _complete(self):
+        """Tab: write what is certain of a word; show what it may be when nothing is."""
+        if self._completions is None:
+            self._insert("\t")
+            return
+        if self._aside is not None or self._lost:
+            return
+        size, found = self._completions(self._text[: self._pos])
+        if not found:
+            return
+        begun = self._text[self._pos - size : self._pos]
+        rest = _common_start(found)[len(begun) :]
+        if len(found) == 1 and not found[0].endswith("/"):
+            rest += " "
+        if rest:
+            self._insert(rest)
+        elif len(found) > 1:
+            more = " ..." if len(found) > _MOST_SHOWN else ""
+            shown = "  ".join(plain(one) for one in found[:_MOST_SHOWN])
+            self._tell_above(shown + more)
+
+    def _tell_above(self, text: str):
+        """Show a line above the one that is edited."""
+        prompt = self._prompt
+        self.show(text.encode("utf-8", "replace") + b"\n")
+        self._prompt = prompt
 
     # -- what is shown
 
@@ -340,7 +413,8 @@ class Editor:
             )
         else:
             self._close_row()
-            self.row.draw(self._prompt or "", self._text, self._pos)
+            before = _SEARCH % plain(self._search[0]) if self._search else self._prompt or ""
+            self.row.draw(before, self._text, self._pos)
 
     def resize(self, columns: int):
         """The terminal has another width now."""
@@ -372,6 +446,15 @@ class Editor:
         if self._open:
             self.row.out += b"\n"
             self._open = False
+
+
+def _common_start(words: list) -> str:
+    """Return what all *words* begin with."""
+    first, last = min(words), max(words)
+    size = 0
+    while size < len(first) and first[size] == last[size]:
+        size += 1
+    return first[:size]
 
 
 class _Paste:

@@ -32,12 +32,13 @@ _MIN_COLUMNS = 8
 class Terminal(Editor):
     """Screen (screen.py) and framer (core/line/frame.py) in one.
 
-    wire   ``stdio.Wire``
-    limit  bytes that a line may have
+    wire      ``stdio.Wire``
+    limit     bytes that a line may have
+    history   and *complete* as of ``Editor``
     """
 
-    def __init__(self, wire, limit: int):
-        super().__init__(limit, _columns())
+    def __init__(self, wire, limit: int, history=None, complete=None):
+        super().__init__(limit, _columns(), history, complete)
         self._wire = wire
         # modes as they were, as they are while lines are edited
         self._kept = self._set_modes = None

@@ -315,3 +315,34 @@ def test_nothing_is_loaded_for_it_without_a_terminal(bench):
             "unicodedata",
         ):
             assert "import '%s'" % module.replace("/", ".") not in agent.errors(), module
+
+
+def test_lines_of_earlier_starts_and_tab(greenhouse_image, tmp_path):
+    with Agent(linux("run", greenhouse_image), tmp_path, terminal=True) as agent:
+        agent.expect("> ")
+        agent.line("hello there")
+        agent.expect("\n> ")
+        agent.send(b"/tra\t")
+        agent.expect("/trace ")
+        agent.send(b"\n")
+        agent.expect("\n> ")
+        agent.end()
+        assert agent.wait() == 0
+    with Agent(linux("run", greenhouse_image), tmp_path, terminal=True) as agent:
+        agent.expect("> ")
+        agent.send(b"\x12there")
+        agent.expect("(earlier: there) hello there")
+        agent.send(b"\n")
+        agent.expect("Hello!")
+        agent.end()
+        assert agent.wait() == 0
+
+
+def test_who_types_quit_is_told_how_to_leave(greenhouse_image, tmp_path):
+    with Agent(linux("run", greenhouse_image), tmp_path, terminal=True) as agent:
+        agent.expect("> ")
+        agent.line("exit")
+        agent.expect("To leave: /quit, or Ctrl-D.")
+        agent.expect("\n> ")  # it is a message, too: an agent may have a rule for it
+        agent.end()
+        assert agent.wait() == 0

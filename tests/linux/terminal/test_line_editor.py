@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clawlite.core.line.frame import RECORD, TEXT, TOO_LONG
-from clawlite.linux.terminal.line_editor import HISTORY, REMEMBERED, Editor
+from clawlite.linux.terminal.history import LONGEST, MOST, History, complete
+from clawlite.linux.terminal.line_editor import Editor
 from clawlite.linux.terminal.terminal_row import cells, plain
 
 EXAMPLES = settings(max_examples=int(os.environ.get("CLAWLITE_EXAMPLES", 300)), deadline=None)
@@ -92,8 +93,10 @@ class Glass:
 class Typist:
     """An editor, its lines, and its glass."""
 
-    def __init__(self, columns=40, limit=1000):
-        self.editor, self.glass, self.lines = Editor(limit, columns), Glass(columns), []
+    def __init__(self, columns=40, limit=1000, history=None, words=None):
+        known = None if words is None else lambda before: complete(before, words)
+        self.editor = Editor(limit, columns, history, known)
+        self.glass, self.lines = Glass(columns), []
         self.editor.prompt("> ")
         self.flush()
 
@@ -153,7 +156,7 @@ def test_what_is_typed_is_echoed_byte_for_byte():
         (["a", b"\x0c", "b"], "ab"),
         (["a\tb"], "a\tb"),
         (["grüße 🌱", b"\x7f\x7f", HOME, RIGHT, "日本"], "g日本rüße"),
-        (["a", b"\x00\x07\x0f\x12\x14\x16\x19\x1c\x1d\x1f", "b"], "ab"),
+        (["a", b"\x00\x07\x0f\x14\x16\x19\x1c\x1d\x1f", "b"], "ab"),
         (["a", b"\x1b[1;5C\x1b[15~\x1b[201~\x1b[Z\x1b[[A\x1bOP\x1bb", "c"], "ac"),
         (["ab", b"\x1b[1;2D", "c"], "acb"),
         (["a\x1b", "\x1b[D", "b"], "ba"),
@@ -196,22 +199,118 @@ def test_history():
     assert it.row == "> three" and it.lines[-1] == b"three"
 
 
-@pytest.mark.parametrize(
-    "count, kept", [(HISTORY - 1, HISTORY - 1), (HISTORY, HISTORY), (HISTORY + 1, HISTORY)]
-)
+@pytest.mark.parametrize("count, kept", [(MOST - 1, MOST - 1), (MOST, MOST), (MOST + 1, MOST)])
 def test_history_has_a_bound(count, kept):
     it = Typist()
     it.type("".join("line %d\n" % n for n in range(count)), UP * (count + 5))
     assert it.row == "> line %d" % (count - kept)
 
 
-@pytest.mark.parametrize(
-    "size, kept", [(REMEMBERED - 1, True), (REMEMBERED, True), (REMEMBERED + 1, False)]
-)
+@pytest.mark.parametrize("size, kept", [(LONGEST - 1, True), (LONGEST, True), (LONGEST + 1, False)])
 def test_long_lines_are_not_remembered(size, kept):
     it = Typist(limit=10000)
     it.type("short\n", "x" * size + "\n", UP, "\n")
     assert it.lines[-1] == (b"x" * size if kept else b"short")
+
+
+def test_ctrl_r_looks_for_an_earlier_line():
+    it = Typist(columns=60)
+    it.type("water bed 1\n", "is it dry?\n", "water bed 2\n", "dra")
+    it.type(b"\x12", "wat")
+    assert it.row == "(earlier: wat) water bed 2"
+    it.type(b"\x12")
+    assert it.row == "(earlier: wat) water bed 1"
+    it.type(b"\x12")  # no older one: it stays
+    assert it.row == "(earlier: wat) water bed 1"
+    it.type("er bed 2")
+    assert it.row == "(earlier: water bed 2) water bed 1"  # it looks at that line and older ones
+    it.type(b"\x7f" * 8, b"\x07")
+    assert it.row == "> dra"  # Ctrl-G: what was typed is there again
+    it.type(b"\x12", "dry", LEFT, LEFT, "X\n")
+    assert it.lines[-1] == b"is it drXy?"
+    it.type(b"\x12", "bed 2", "\n")
+    assert it.lines[-1] == b"water bed 2"
+    it.type(b"\x12", "nothing like it\n")
+    assert it.lines[-1] == b"" and it.row == ">"
+
+
+def test_a_question_has_no_earlier_lines_and_no_completion():
+    it = Typist(words=["/help"])
+    it.type("hello\n")
+    it.editor.ask(True)
+    it.editor.prompt("[y/N] ")
+    it.type(b"\x12", "\t", "y\n")
+    assert it.lines[-1] == b"y"
+    it.editor.ask(False)
+    assert it.editor._history.lines == ["hello"]
+
+
+def test_tab_completes_commands_words_and_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/plan.txt").touch()
+    (tmp_path / "notes/plain.txt").touch()
+    (tmp_path / ".hidden").touch()
+    it = Typist(columns=60, words=["/help", "/tools", "/trace", "read-soil", "water"])
+    it.type("/h\t")
+    assert it.row == "> /help"
+    it.type(b"\x15", "/t\t")  # two of them: nothing is certain, both are shown
+    assert it.glass.text()[-2:] == ["/tools  /trace", "> /t"]
+    it.type(b"\x15", "use wa\t")
+    assert it.row == "> use water"
+    it.type("see no\t")
+    assert it.row == "> use water see notes/"
+    it.type("pla\t")
+    assert it.glass.text()[-2:] == ["notes/plain.txt  notes/plan.txt", "> use water see notes/pla"]
+    it.type("n\t\n")
+    assert it.lines[-1] == b"use water see notes/plan.txt "
+    it.type("zz\t", "\t")
+    assert it.row == "> zz"  # nothing is known: nothing happens
+    it.type(b"\x15", "\t")
+    assert it.row == ">"
+
+
+def test_lines_outlast_a_start_and_secrets_do_not(tmp_path):
+    path = str(tmp_path / "console.history")
+    first = History(path, lambda text: "hunter2" in text)
+    for line in (
+        "is it dry?",
+        "two\nlines",
+        "it is hunter2",
+        "use sk-ant-api03-" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z" * 2,
+        "password = correcthorse99Battery",
+        "is it wet?",
+        "is it wet?",
+    ):
+        first.add(line)
+    assert len(first.lines) == 6  # this start may recall all of them
+    assert os.stat(path).st_mode & 0o777 == 0o600
+    again = History(path)
+    assert again.lines == []  # nothing is read before a person asks
+    again.add("now")
+    again.load()
+    assert again.lines == ["is it dry?", "two\nlines", "is it wet?", "now"]
+    it = Typist(history=History(path))
+    it.type(UP, UP)
+    assert it.row == "> is it wet?"
+
+
+def test_a_file_of_lines_that_is_long_damaged_or_a_link(tmp_path):
+    path = tmp_path / "console.history"
+    path.write_text("".join('"%d"\n' % n for n in range(2 * MOST + 1)) + 'rubbish\n7\n"end"\n')
+    history = History(str(path))
+    history.load()
+    assert len(history.lines) == MOST and history.lines[-1] == "end"
+    assert len(path.read_text().splitlines()) == MOST
+    path.unlink()
+    path.symlink_to(tmp_path / "elsewhere")
+    linked = History(str(path))
+    linked.add("a line")
+    assert not (tmp_path / "elsewhere").exists() and linked.lines == ["a line"]
+    lost = History(str(tmp_path / "no/folder"))
+    lost.add("a line")
+    lost.load()
+    assert lost.lines == ["a line"]
 
 
 @pytest.mark.parametrize("size, fits", [(99, True), (100, True), (101, False)])
