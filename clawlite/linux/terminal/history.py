@@ -19,7 +19,7 @@ _LABELS = ("password", "passwd", "passphrase", "secret", "token", "api key", "ap
 class History:
     """lines: the oldest first."""
 
-    def __init__(self, path: str = None, hides=None):
+    def __init__(self, path=None, hides=None):
         """path: of the file, None for none; hides(text): whether the agent knows it as a secret."""
         self.lines: list = []
         self._path, self._hides, self._is_read = path, hides, path is None
