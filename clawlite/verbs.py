@@ -221,6 +221,13 @@ TABLE = (
         Option("--json", "", "one JSON document on stdout; with -f one a line", dest="as_json",
             place=HERE),
         there="host.cli.board:logs", code=1, windows=True),
+    Verb("report", LOOK,
+        "Write what an agent did and used to FILE. One HTML page that loads nothing: turns, how "
+        "long things took, memory, budgets, readings and rules, from its log and audit.",
+        "FILE " + MANIFEST, "linux.monitor.report:write",
+        Option("--since", "TIME", "how long ago it begins: 12h, 2d", "1d"),
+        Option("--replace", "", "also where the file is there already"),
+        _JSON, code=1),
     Verb("trace", LOOK,
         "Show why a past tool call ended as it did. Each rule that was looked at, and what "
         "decided. CALL is its number counted from the end (1, or last, is the last one), or the "

@@ -31,9 +31,7 @@ def show(manifest, since: str, readings, answer, as_json: bool) -> int:
     from clawlite.linux.rules.rehearsal import Rehearsal, describe, lines_of
     from clawlite.linux.rules.samples import Samples
 
-    found = _SINCE.fullmatch(since)
-    if not found:
-        raise BadUsage("--since: expected a time such as 12h or 2d, got %s" % since, "--since 2d")
+    long_s = seconds_of(since)
     image = open_image_of(manifest)
     section = image.section(table.SECTION)
     if not section or not section[table.RULES]:
@@ -43,7 +41,7 @@ def show(manifest, since: str, readings, answer, as_json: bool) -> int:
         )
     folder = files.state_folder(image.agent.name)
     to_s = int(time.time())
-    long_s, samples, edges, answers = int(found[1]) * _UNITS[found[2]], [], [], []
+    samples, edges, answers = [], [], []
     if readings:
         samples, edges, answers = read_record(readings)
         ends = [rows[-1][0] for rows in (samples, answers) if rows]
@@ -73,6 +71,14 @@ def show(manifest, since: str, readings, answer, as_json: bool) -> int:
     else:
         print_line(*lines_of(played, from_s, to_s, len(samples), pins))
     return 0
+
+
+def seconds_of(since: str) -> int:
+    """Return how long ago *since* is, such as 12h.  Raises ``BadUsage``."""
+    found = _SINCE.fullmatch(since)
+    if not found:
+        raise BadUsage("--since: expected a time such as 12h or 2d, got %s" % since, "--since 2d")
+    return int(found[1]) * _UNITS[found[2]]
 
 
 def read_record(path: str) -> tuple:

@@ -143,6 +143,8 @@ def _line(row: list, widths: list, columns: int, is_coloured: bool) -> str:
 
 def show_span(seconds: float) -> str:
     """Return a time in the unit that suits it."""
+    if 1 <= seconds < 10:
+        return "%.1f s" % seconds
     for most, unit, size in (
         (1, "ms", 0.001),
         (120, "s", 1),

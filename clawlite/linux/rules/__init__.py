@@ -2,5 +2,5 @@
 each act is a tool call through the one pipeline.
 
 Imports: channels, files, hardware, io, secrets.
-Used by: admin, runtime.
+Used by: admin, monitor, runtime.
 """

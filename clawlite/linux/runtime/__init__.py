@@ -2,5 +2,5 @@
 
 Imports: audit, channels, files, hardware, io, maker, memory, net, rules, secrets, swarm, tasks,
 telemetry, terminal, tools.
-Used by: admin.
+Used by: admin, monitor.
 """

@@ -2,5 +2,5 @@
 and subscribe), operators on lines of their own, and what the log has of turns.
 
 Imports: files, io, memory, records, swarm.
-Used by: admin, runtime.
+Used by: admin, monitor, runtime.
 """

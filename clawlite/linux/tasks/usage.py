@@ -59,32 +59,35 @@ class Usage:
             "last_turn": self._last,
             "tokens": {"read": read, "written": written},
             "cost_usd": round(parts.spent_nano_usd / _NANO, 9),
-            "limits": self._limits(),
+            "limits": limits_of(parts.image, parts.count, len(self._calls)),
         }
 
-    def _limits(self) -> list:
-        """Return {limit, max, used} of each limit that the image declares."""
-        image, found = self._parts.image, []
-        info = image.agent
-        if info.calls_per_minute is not None:
-            found.append(_limit("tool_calls_per_minute", info.calls_per_minute, len(self._calls)))
-        if not image.size_of(PROVIDERS):
-            return found
-        meter = self._parts.count()
-        if info.tokens_per_hour is not None:
-            used = meter.used(HOUR_TOKENS, HOUR)
-            found.append(_limit("tokens_per_hour", info.tokens_per_hour, used))
-        if info.cost_per_day is not None:
-            used = meter.used(DAY_COST, DAY) / _NANO
-            found.append(_limit("cost_per_day_usd", info.cost_per_day / _NANO, used))
-        for number in info.providers:
-            row = image.provider(number - _FIRST_REMOTE) if number >= _FIRST_REMOTE else None
-            if row and row[_PER_DAY] is not None:
-                used = meter.used(row[_NAME], DAY)
-                found.append(
-                    dict(_limit("tokens_per_day", row[_PER_DAY], used), provider=row[_NAME])
-                )
+
+def limits_of(image, count, calls: int) -> list:
+    """Return {limit, max, used} of each limit that *image* declares; ``provider`` of one of a
+    provider.
+
+    count  function() -> the meter of the agent, which is asked for where there are providers
+    calls  how many of tools there were in the last minute
+    """
+    info, found = image.agent, []
+    if info.calls_per_minute is not None:
+        found.append(_limit("tool_calls_per_minute", info.calls_per_minute, calls))
+    if not image.size_of(PROVIDERS):
         return found
+    meter = count()
+    if info.tokens_per_hour is not None:
+        used = meter.used(HOUR_TOKENS, HOUR)
+        found.append(_limit("tokens_per_hour", info.tokens_per_hour, used))
+    if info.cost_per_day is not None:
+        used = meter.used(DAY_COST, DAY) / _NANO
+        found.append(_limit("cost_per_day_usd", info.cost_per_day / _NANO, used))
+    for number in info.providers:
+        row = image.provider(number - _FIRST_REMOTE) if number >= _FIRST_REMOTE else None
+        if row and row[_PER_DAY] is not None:
+            used = meter.used(row[_NAME], DAY)
+            found.append(dict(_limit("tokens_per_day", row[_PER_DAY], used), provider=row[_NAME]))
+    return found
 
 
 def _limit(name: str, most, used) -> dict:
