@@ -113,10 +113,16 @@ class Browser:
         def click() -> bool:
             found = self.driver.execute_script(find, name)
             if found is not None:
-                found.click()
+                self.click(found)
             return found is not None
 
         self.until(click)
+
+    def click(self, element):
+        """Click what may lie behind the bar, as a person who scrolls first."""
+        center = "arguments[0].scrollIntoView({ block: 'center' })"
+        self.driver.execute_script(center, element)
+        element.click()
 
     def until(self, holds):
         """Wait until *holds()*; an assertion with what is shown when it takes ``WAIT_S``."""

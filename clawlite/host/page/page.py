@@ -116,6 +116,7 @@ class Page:
     async def close(self) -> None:
         if self._sweeper is not None:
             self._sweeper.cancel()
+        await self._site.setup.close()
         await self._site.doors.close()
         await self._door.close()
 

@@ -4,10 +4,12 @@ GET  /                what is here, for who is logged in; HTML, or JSON where th
 GET  /login           a form that works without scripts
 POST /login, /logout  a session cookie is given, or ends
 GET  /static/NAME     files of the package, which say nothing of anybody
+POST /setup           a job of Setup (setup.py), whose lines are the answer
      /ckp/AGENT       POST, GET, DELETE: Streamable HTTP; GET with Upgrade: WebSocket (doors.py)
 """
 
 import asyncio
+import os
 from importlib import resources
 from urllib.parse import parse_qs
 
@@ -17,6 +19,7 @@ from clawlite.host.page.doors import Doors
 from clawlite.host.page.guard import HEADER, HEADERS
 from clawlite.host.page.known_people import GATEWAY
 from clawlite.host.page.logins import LASTS_S
+from clawlite.host.page.setup import Setup
 
 _MOST_FORM = 1024  # bytes of the login form
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -39,6 +42,7 @@ class Site:
     def __init__(self, people, logins, guard):
         self._people, self._logins, self._guard = people, logins, guard
         self.doors = Doors(people, logins)
+        self.setup = Setup({**os.environ, "CLAWLITE_STATE": people.root})
         folder = resources.files("clawlite.host.page") / "static"
         self._files = {
             file.name: file.read_bytes() for file in folder.iterdir() if "." in file.name[1:]
@@ -52,6 +56,7 @@ class Site:
             ("POST", "/login", self._guard_route(self._log_in)),
             ("POST", "/logout", self._guard_route(self._log_out)),
             ("GET", "/static/{name}", self._guard_route(self._file)),
+            ("POST", "/setup", self._guard_route(self._set_up)),
             ("*", "/ckp/{place}", self._guard_route(self._operate)),
         ]
 
@@ -181,16 +186,20 @@ class Site:
 
     # -- operators
 
+    async def _set_up(self, request):
+        login = self._login(request)
+        if login is None:
+            return _ask_for_token()
+        if login.is_cookie and HEADER not in request.headers:
+            return _make_error(403, f"expected the header {HEADER}: 1, which no form can send")
+        return await self.setup.answer(request, login)
+
     async def _operate(self, request):
         from aiohttp import web
 
         login = self._login(request)
         if login is None:
-            response = _make_error(
-                401, "expected the header Authorization: Bearer NAME:TOKEN, or a login"
-            )
-            response.headers["WWW-Authenticate"] = "Bearer"
-            return response
+            return _ask_for_token()
         place = request.match_info["place"]
         if place not in login.places or place == GATEWAY:
             return _make_error(404, "no agent of this name is here for you")
@@ -246,6 +255,12 @@ def _seeing(place: str):
     from aiohttp import web
 
     return web.Response(status=303, headers={"Location": place})
+
+
+def _ask_for_token():
+    response = _make_error(401, "expected the header Authorization: Bearer NAME:TOKEN, or a login")
+    response.headers["WWW-Authenticate"] = "Bearer"
+    return response
 
 
 def _make_error(status: int, sentence: str, headers=None):

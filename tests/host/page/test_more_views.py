@@ -120,9 +120,7 @@ def test_why_a_call_was_refused_and_what_another_would_do(browser, garden, size)
     assert browser.texts("li.hit") == ["ask · asks first"] or "ask" in browser.texts("li.hit")[0]
     assert "would ask first" in browser.texts("main .tag")
     assert not garden.call("claw.approval.subscribe", {})["result"]["approvals"]
-    other = browser.all("button.line")[1]
-    browser.driver.execute_script("arguments[0].scrollIntoView({ block: 'center' })", other)
-    other.click()
+    browser.click(browser.all("button.line")[1])
     browser.until(lambda: browser.texts("main .card h2")[0] == "read-soil")
     assert browser.texts(".gates .stopped") == []
 

@@ -5,7 +5,7 @@ import { fill, h, tag } from "./dom.js";
 import { T } from "./text.js";
 
 const MAIN = ["home", "talk", "approve", "rules"];
-export const REST = ["log", "audit", "memory", "budgets", "swarm"];
+export const REST = ["log", "audit", "memory", "budgets", "swarm", "setup"];
 const VIEWS = [...MAIN, ...REST, "why", "more"];
 const SIGNS = { home: "\u2302", talk: "\u2709", approve: "\u2713", rules: "\u21bb", log: "\u2261", audit: "\u00a7",
   memory: "\u25a4", budgets: "\u25d4", swarm: "\u2042", setup: "\u2699", more: "\u22ef" };
