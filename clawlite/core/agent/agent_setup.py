@@ -43,6 +43,7 @@ class Setup:
     keep_bytes  int, of a conversation, and of one answer in it: what remote providers see again [0]
     dialects    what keeps which requests model servers want (``Provider.known``)
     repetition  ``repetition.Repetition``, where there is memory to look for it
+    make_local  function(row) -> the provider builtin:local (linux/local/provider.py)
     is_behind   bool, a gateway asks the remote providers for this device [False]
     memories    function() -> the methods of the stores
     lasting     function(work, history, once) -> the work of a turn that goes on with what was said
@@ -59,6 +60,7 @@ class Setup:
     worlds = workspace = stop = confirm = teach = None
     emit = run_tool = later = on_start = on_failure = prepare = codecs = meter = None
     dialects = repetition = memories = lasting = kept = adopt = channels = hears_done = None
+    make_local = None
     keep_bytes = 0
     remembered = 64
     is_behind = is_recorded = False

@@ -75,6 +75,7 @@ APIS = (  # images have the numbers: a new one goes to the end
     Api("anthropic-native", "anthropic"),
 )
 API_NUMBERS = {api.protocol: 2 + place for place, api in enumerate(APIS)}
+LOCAL_API = 100  # of builtin:local, in the place of an API's number: it has no codec
 # the values of a Provider's ``protocol``; "custom" is for providers that need no network
 PROTOCOLS = tuple([api.protocol for api in APIS]) + ("custom",)
 
@@ -131,6 +132,7 @@ ABILITIES = (
     Ability("http", board=True, network=True),
     Ability("https", board=True, network=True),
     Ability("lan", board=True, network=True),
+    Ability("local"),
     Ability("log", board=True),
     Ability("mcp"),
     Ability("mediated", board=True, network=True),

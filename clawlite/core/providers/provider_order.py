@@ -58,6 +58,8 @@ class ProviderOrder:
                     if name in _BUILTIN
                     else (yield from provider.ask(history, self._meter))
                 )
+                if reply.stop == PASSES and place + 1 < count:
+                    continue
                 history.answering = place
                 history.is_void = False
                 if why and reply.stop == "abstains":
@@ -143,6 +145,10 @@ def _hinted(error, hint: str):
 
 
 RULES = -1
+LOCAL = "local"  # the scheme of what builtin:local asks (linux/local/provider.py)
+PASSES = "passes"  # ``Reply.stop``: the next provider is asked; without one this is the answer
+_LOCAL_API = const(100)  # of a row, as core/image/features.py has it
+_API = const(1)
 _BUILTIN = ("reflex", "replay")
 
 
@@ -162,6 +168,8 @@ def _provider(number: int, setup) -> tuple:
         from clawlite.core.providers.gateway import GatewayProvider
 
         return row[_NAME], GatewayProvider(row[_NAME], setup.codecs[_LOADS], setup.keep_bytes)
+    if row[_API] == _LOCAL_API:
+        return row[_NAME], setup.make_local(row)
     from clawlite.core.providers.provider import Provider
 
     provider = Provider(

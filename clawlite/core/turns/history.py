@@ -29,6 +29,7 @@ class History:
         # place of the provider that answers it (core/providers/provider_order.py): its later rounds
         # stay there, or rules and a model would alternate
         self.answering = 0
+        self.question = None  # what a provider asked that person back (linux/local/provider.py)
         self.progress = None  # how far that provider has come in it, if it keeps that
         self.is_void = False  # a provider refused the current turn: no later request has it
         # the turn belongs to a tool: only a model can answer it, and no text is shown

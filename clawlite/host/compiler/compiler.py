@@ -169,6 +169,7 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         _shown(manifest, tools, entries),
         _system,
     )
+    manifest.raise_problems()
     head = (
         f"clawlite {__version__}",
         requires(manifest),
@@ -207,17 +208,17 @@ def _system(manifest, offered: list) -> str:
 def requires(manifest) -> list[str]:
     """Return the abilities that a device must have to run *manifest*, sorted."""
     needed = {
-        provider.spec.endpoint.partition(":")[2 if provider_order.is_builtin(provider) else 0]
+        provider.spec.endpoint.partition(":")[0 if provider_order.is_remote(provider) else 2]
         for provider in provider_order.providers(manifest)
     }
     if manifest.settings.reflex_first:
         needed.add("reflex")
     needed |= {
-        provider.spec.endpoint.partition(":")[0]
+        provider.spec.endpoint.partition(":")[0 if provider_order.is_remote(provider) else 2]
         for provider, _ in provider_order.embedders(manifest)
     }
     if manifest.settings.gateway:  # who that is has both, whatever the device has
-        needed = needed - {"http", "https"} | (
+        needed = needed - {"http", "https", "local"} | (
             {"gateway", "lan"} if manifest.settings.gateway.wire == "tcp" else {"gateway"}
         )
         if manifest.settings.gateway.obeys_stop_of:

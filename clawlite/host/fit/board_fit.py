@@ -401,7 +401,7 @@ def _network(manifest, board: Profile, known: list, problems: Problems) -> None:
     asked = [
         (provider.place, ("endpoint",), provider.spec.endpoint)
         for provider in provider_order.providers(manifest)
-        if not provider_order.is_builtin(provider)
+        if provider_order.is_remote(provider)
     ]
     asked += [
         (manifest.settings.place, ("oauth2", name, "endpoint"), server.endpoint)

@@ -21,6 +21,7 @@ from clawlite.core.net.netrules import allowed, parse_url
 from clawlite.core.policy.policy import ACTIONS, is_within
 from clawlite.host.base.problems import did_you_mean, quoted
 from clawlite.host.policy import folding
+from clawlite.host.providers import local_model, provider_order
 from clawlite.host.tools import sandbox_warnings, sandboxes, skills, world_models
 
 _WORD = re.compile(r"[A-Za-z]{2,}(?![A-Za-z]*[|?*{])[^|]*\Z")
@@ -66,6 +67,7 @@ def find(manifest) -> dict:
             for path, message in sandbox_warnings.find(manifest)
         ]
         + [_warning(*note) for note in manifest.notes]
+        + _local(manifest, rules, entries)
         + _own_pins(manifest)
         + _unused(manifest)
         + _absent(manifest)
@@ -369,6 +371,19 @@ def _unmentioned(manifest, rules, entries) -> list[dict]:
             )
         )
     return found
+
+
+def _local(manifest, rules, entries) -> list[dict]:
+    """Return warnings about tools that the local model may call."""
+    if not any(local_model.is_local(one) for one in provider_order.providers(manifest)):
+        return []
+    decided = [
+        (tool, rules[entry].rule.action if isinstance(entry, int) else "")
+        for tool, entry in zip(manifest.tools, entries)
+        if entry is not None
+    ]
+    decided = [pair for pair in decided if pair[1] != "deny"]
+    return [_warning(*note) for note in local_model.notes(manifest, decided)]
 
 
 def _skills(manifest, rules, entries) -> list[dict]:

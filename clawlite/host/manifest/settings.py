@@ -35,6 +35,7 @@ from clawlite.host.models.common import URI, Money, Name, Strict, Text, text_lik
 from clawlite.host.models.sandbox import Mount
 from clawlite.host.models.walk import convert
 from clawlite.host.policy.audits import AuditSettings
+from clawlite.host.providers.local_settings import Local
 from clawlite.host.providers.remotes import ENDPOINT, endpoint_problem, is_secure
 from clawlite.host.providers.trust import TLS, Gateway, authorities
 from clawlite.host.services.grants import ServiceSettings
@@ -460,6 +461,7 @@ class File(Strict):
     oauth2: dict[str, OAuth2] | None = None
     dialect: dict[str, dict[str, str]] | None = None
     answer: Answer | None = None
+    local: Local | None = None
     budget: Budget | None = None
     boot: Boot | None = None
     page: Page | None = None
@@ -545,6 +547,8 @@ class Settings:
     oauth2                    {name of a provider: OAuth2}
     dialect                   {name of a provider: {field of a request: its name there, "": none}}
     answer                    Answer
+    local                     local_model.Local
+    sentences                 bytes of its file of examples, or None; sentences_file: its name
     budget                    Budget
     boot                      Boot, or None
     page                      Page, or None
@@ -588,6 +592,9 @@ class Settings:
     oauth2: dict = dataclasses.field(default_factory=dict)
     dialect: dict = dataclasses.field(default_factory=dict)
     answer: Struct = dataclasses.field(default_factory=Answer)
+    local: Struct = dataclasses.field(default_factory=Local)
+    sentences: bytes = None
+    sentences_file: str = None
     budget: Struct = dataclasses.field(default_factory=Budget)
     boot: Struct = None
     page: Struct = None
@@ -625,7 +632,7 @@ def load(sources: Sources, problems: Problems) -> Settings:
     """
     file_name = sources.shown(FILE)
     if not sources.exists(FILE):
-        return Settings(place=LinePlace(file_name))
+        return _read_sentences(Settings(place=LinePlace(file_name)), sources, problems)
     try:
         document = TOMLDocument(sources.read(FILE), file_name)
     except Refused as e:
@@ -679,6 +686,7 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.oauth2 = file.oauth2 or {}
         settings.dialect = file.dialect or {}
         settings.answer = file.answer or Answer()
+        settings.local = file.local or Local()
         settings.budget = file.budget or Budget()
         settings.boot = file.boot
         settings.page = file.page
@@ -706,6 +714,16 @@ def load(sources: Sources, problems: Problems) -> Settings:
         for section in _OF_CHANNELS:
             settings.channels[section] = getattr(file, section) or settings.channels[section]
     _check_pins(known.get("pins"), place, problems)
+    return _read_sentences(settings, sources, problems)
+
+
+def _read_sentences(settings: Settings, sources: Sources, problems: Problems) -> Settings:
+    """Add the examples of the local model to *settings*, where there are any; return it."""
+    name = settings.local.examples
+    if sources.exists(name) or name != Local().examples:
+        settings.sentences_file = sources.shown(name)
+        text = _text(sources, name, settings.place.below("local").below("examples"), problems)
+        settings.sentences = text
     return settings
 
 

@@ -12,8 +12,8 @@ from clawlite.host.channels import approvals, channels
 from clawlite.host.documents import registry
 from clawlite.host.mcp import image_section
 from clawlite.host.memory import memories
-from clawlite.host.providers import remotes
-from clawlite.host.providers.provider_order import BUILTIN_ENDPOINTS
+from clawlite.host.providers import local_model, remotes
+from clawlite.host.providers.provider_order import ENDPOINTS
 from clawlite.host.services import image_section as service_section
 from clawlite.host.swarm import swarms
 from clawlite.host.telemetry import telemetries
@@ -58,12 +58,12 @@ def refuse(manifest, at_use: bool = False) -> None:
 def _provider(manifest, provider) -> None:
     spec = provider.spec
     builtin = spec.endpoint.startswith("builtin:")
-    if spec.protocol == "custom" and spec.endpoint not in BUILTIN_ENDPOINTS:
+    if spec.protocol == "custom" and spec.endpoint not in ENDPOINTS:
         manifest.problem(
             provider,
             ("endpoint",),
             f"other custom providers are {LATER}",
-            '"builtin:reflex" or "builtin:replay"',
+            '"builtin:reflex", "builtin:replay" or "builtin:local"',
             f'"{spec.endpoint}"',
         )
     elif spec.protocol != "custom" and builtin:
@@ -74,6 +74,8 @@ def _provider(manifest, provider) -> None:
             'protocol "custom" for a built-in provider',
             f'"{spec.protocol}"',
         )
+    elif spec.endpoint == local_model.ENDPOINT and spec.model != local_model.MODEL:
+        manifest.problem(provider, ("model",), "", f'"{local_model.MODEL}"', f'"{spec.model}"')
     elif not builtin:
         wrong = remotes.endpoint_problem(spec.endpoint, True)
         if wrong:

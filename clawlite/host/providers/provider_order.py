@@ -13,13 +13,20 @@ from clawlite.core.providers.provider_order import RULES
 from clawlite.host.base.problems import did_you_mean, quoted
 from clawlite.host.image.image_file import encode, table
 from clawlite.host.policy import folding
-from clawlite.host.providers import remotes
+from clawlite.host.providers import local_model, remotes
 
 BUILTIN_ENDPOINTS = ("builtin:reflex", "builtin:replay")
+ENDPOINTS = (*BUILTIN_ENDPOINTS, local_model.ENDPOINT)
 
 
 def is_builtin(provider) -> bool:
+    """Return whether *provider* has no row of its own in the image."""
     return provider.spec.endpoint in BUILTIN_ENDPOINTS
+
+
+def is_remote(provider) -> bool:
+    """Return whether *provider* is a model elsewhere, which writes text."""
+    return not is_builtin(provider) and not local_model.is_local(provider)
 
 
 def providers(manifest) -> list:
@@ -30,8 +37,8 @@ def providers(manifest) -> list:
         for fallback in first.spec.fallback or ()
     ]
     if manifest.swarm and manifest.swarm.spec.aggregation.cost_aware:
-        cheapest = iter(sorted((one for one in asked if not is_builtin(one)), key=_price(manifest)))
-        asked = [one if is_builtin(one) else next(cheapest) for one in asked]
+        cheapest = iter(sorted((one for one in asked if is_remote(one)), key=_price(manifest)))
+        asked = [next(cheapest) if is_remote(one) else one for one in asked]
     return asked
 
 
@@ -113,7 +120,7 @@ def check(manifest) -> None:
             hint="remove it",
             key=True,
         )
-    names = [provider.name for provider in manifest.providers if not is_builtin(provider)]
+    names = [provider.name for provider in manifest.providers if is_remote(provider)]
     for name, fields in settings.dialect.items():
         if name not in names:
             manifest.problems.add(
@@ -153,7 +160,7 @@ def check(manifest) -> None:
         for provider, model in [
             (provider, provider.spec.model) for provider in providers(manifest)
         ] + embedders(manifest):
-            if not is_builtin(provider) and model not in settings.prices:
+            if is_remote(provider) and model not in settings.prices:
                 manifest.note(
                     provider,
                     ("model",),
@@ -205,7 +212,11 @@ def tables(manifest, tools: list, entries: list, system) -> tuple:
     ]
     rows, wire = [], b""
     for provider in providers(manifest):
-        if not is_builtin(provider):
+        if local_model.is_local(provider):
+            data = local_model.wire(manifest, provider, offered)
+            rows.append(encode(local_model.row(provider, [len(wire), len(data), 0])))
+            wire += data
+        elif not is_builtin(provider):
             spans = []
             for some in (offered, []):
                 begin, end = remotes.wire(provider, system(manifest, some), some)

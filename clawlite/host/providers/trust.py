@@ -153,7 +153,7 @@ def hosts(manifest) -> list:
     found = [
         (provider.place, ("endpoint",), provider.spec.endpoint)
         for provider in provider_order.providers(manifest)
-        if not provider_order.is_builtin(provider)
+        if provider_order.is_remote(provider)
     ]
     found += [
         (settings.place, ("oauth2", name, "endpoint"), server.endpoint)

@@ -14,6 +14,7 @@ import json
 import time
 
 from clawlite.core.base.errors import ClawError, ParseError, ProviderError, TransientError
+from clawlite.core.image.features import LOCAL_API
 from clawlite.core.policy.ledger import add
 from clawlite.core.providers.provider import Provider
 from clawlite.host.base.problems import client_sentence, error_sentence
@@ -74,6 +75,7 @@ class Runner:
         self.name, self.image = name, image
         info = image.agent
         rows = [image.provider(number - 2) for number in info.providers if number >= 2]
+        rows = [row for row in rows if row[1] != LOCAL_API]  # it calls tools, and writes no text
         self.providers = [Provider(row, loads, dumps, 0, known=known) for row in rows]
         self.managed = Managed([], None, None)
         self.meter = RunnerMeter(_clock, spent, info.tokens_per_hour, info.cost_per_day, info.rates)

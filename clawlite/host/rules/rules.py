@@ -77,7 +77,7 @@ def section(manifest, tools: list) -> list | None:
         reads,
         triggers.pins_of(settings),
         settings.location is not None,
-        any(not provider_order.is_builtin(one) for one in manifest.providers),
+        any(provider_order.is_remote(one) for one in manifest.providers),
     )
     readings, rules, problems = triggers.compile_triggers(
         settings.reflex_text or "", settings.reflex_file or "", world

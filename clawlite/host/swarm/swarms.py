@@ -172,7 +172,7 @@ def _note_prices(manifest) -> None:
         return
     for provider in provider_order.providers(manifest):
         model = provider.spec.model
-        if not provider_order.is_builtin(provider) and model not in manifest.settings.prices:
+        if provider_order.is_remote(provider) and model not in manifest.settings.prices:
             manifest.note(
                 manifest.swarm,
                 priced,

@@ -213,7 +213,7 @@ def check(manifest) -> None:
                         hint="grant it, or leave the tool out",
                     )
     models = any(
-        not provider_order.is_builtin(provider) for provider in provider_order.providers(manifest)
+        provider_order.is_remote(provider) for provider in provider_order.providers(manifest)
     )
     for tool in manifest.tools:
         spec = tool.spec

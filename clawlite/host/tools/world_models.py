@@ -58,7 +58,7 @@ def refuse(manifest) -> None:
 
 
 def _provider(manifest, model, provider) -> None:
-    if provider_order.is_builtin(provider):
+    if not provider_order.is_remote(provider):
         manifest.problem(
             model,
             ("backend", "ref"),

@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.doctor.doctor_checks import NONE, NOTE, OK, WRONG
+from clawlite.linux.local import places
 
 PYTHON = (3, 11)
 EARLIEST = 1735689600  # 2025-01-01: a clock that shows an earlier time is wrong
@@ -202,4 +203,10 @@ def sandbox(here, engine=None) -> list:
     return [("sandbox", OK, what, "", found)]
 
 
-CHECKS = (python, core, parts, clock, buses, pins, sandbox)
+def local(here) -> list:
+    """Whether the provider builtin:local has its engine here."""
+    state, what, mend = places.describe_state()
+    return [("local", {"ok": OK, "wrong": WRONG}.get(state, NONE), what, mend)]
+
+
+CHECKS = (python, core, parts, clock, buses, pins, sandbox, local)

@@ -141,6 +141,10 @@ class Parts:
         if self.people:
             self.people.think()
 
+    def make_local(self, row: list):
+        """Return the provider builtin:local of *row*, a row of the image's PROVIDERS."""
+        return self.remote.make_local(row)
+
     def count(self):
         """Return the meter of this agent, made when something is counted first."""
         if self.meter is None:

@@ -38,6 +38,7 @@ class Remote(Part):
         # task -> number of its present connection; data of an earlier one is dropped
         self._current = {}
         self._last = 0
+        self._local = None
         if not gateway:
             path = os.path.join(state_folder(self._name), "dialects.json")
             self.dialects = Dialects(path, lambda: int(time.time()))
@@ -46,6 +47,8 @@ class Remote(Part):
     def carry_out(self, effect: tuple):
         """Carry out an effect of a provider."""
         kind, task, *details = effect
+        if self._local is not None and self._local.carry_out(effect):
+            return
         if kind == E.OPEN:
             self._last += 1
             self._current[task] = self._last
@@ -59,6 +62,14 @@ class Remote(Part):
             self._connections.close((task, self._current.pop(task, 0)))
         elif kind == E.SECRET:
             self._parts.agent.done(task, self._secret(*details), now_ms())
+
+    def make_local(self, row: list):
+        """Return the provider builtin:local of *row*."""
+        from clawlite.linux.local.link import LocalPart
+
+        if self._local is None:
+            self._local = LocalPart(self._parts)
+        return self._local.make_provider(row)
 
     def connection(self, task: int):
         """Return the number of the connection that *task* has open, or None.  Each request has

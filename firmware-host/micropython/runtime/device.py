@@ -63,6 +63,7 @@ class Device:
     dialects = repetition = memories = lasting = adopt = channels = hears_done = None
     keep_bytes = 0
     remembered = 64
+    make_local = None
     is_behind = is_recorded = False
     conditions = ()
     pins = log = console = guarding = session = net = uplink = listener = watchdog = wifi = code = (
