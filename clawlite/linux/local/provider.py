@@ -118,7 +118,8 @@ class LocalProvider:
 class Question:
     """A question back that waits for its answer.
 
-    found   the proposal that asks it;  asker: who was asked (``History.speaker``);  due_ms: until when
+    found   the proposal that asks it
+    asker   who was asked (``History.speaker``);  due_ms: until when
     """
 
     def __init__(self, found: dict, asker: str, due_ms: int):
