@@ -3,8 +3,9 @@ measure.
 
 1. The image has them as rows (section SIMULATED, bustable.py), which host/tools/devices.py makes of
    files such as bme280.toml: nothing here knows a chip by name.
-2. A quantity of the world (a temperature) moves by itself, swings once a day, and changes while an
-   output is on that drives it.
+2. A quantity of the world (a temperature) moves by itself, swings once a day, changes while an
+   output is on that drives it, and follows an actor: the angle of a servo its pulses, the light of
+   a strip its colours.
 3. A chip shows what it last measured, not what is.  A measurement begins when a register is
    written, and takes its time.
 4. Without the section every bus is empty.
@@ -32,10 +33,15 @@ class World:
     drives [[pin, quantity, per second], ...]: while that output is on
     clock  function() -> monotonic ms
     is_on  function(pin) -> value of an output
+    follows [[place, quantity, [lowest, highest], [value, value], per second], ...]: while what the
+           actor at *place* is told lies between those two, the quantity goes to what that means
+    told   {place on a bus: what its actor was told last}; all other actors are at pins
     """
 
-    def __init__(self, rows: list, drives: list, clock, is_on):
+    def __init__(self, rows: list, drives: list, clock, is_on, follows: list, told: dict):
         self._rows, self._drives, self._clock, self._is_on = rows, drives, clock, is_on
+        self._follows = [tuple(row) for row in follows]
+        self._told = told
         self._levels = [row[_START] for row in rows]
         self._at = self._began = clock()
 
@@ -48,8 +54,19 @@ class World:
         for pin, place, per_second in self._drives:
             if self._is_on(pin):
                 self._levels[place] += per_second * passed / 1000
+        for at, place, (low, high), (first, last), per_second in self._follows:
+            raw = self._told[at] if at in self._told else self._is_on(at)
+            if low <= raw <= high:
+                gap = first + (last - first) * (raw - low) / (high - low) - self._levels[place]
+                most = per_second * passed / 1000 if per_second else abs(gap)
+                self._levels[place] += max(-most, min(most, gap))
         for place, row in enumerate(self._rows):
             self._levels[place] = min(row[_MOST], max(row[_LEAST], self._levels[place]))
+
+    def tell(self, at: str, raw: float):
+        """The actor at the place *at* of a bus is told *raw* from now on."""
+        self.move()
+        self._told[at] = raw
 
     def value(self, place: int) -> float:
         """Return a quantity as it is now."""
@@ -135,6 +152,11 @@ class Chip:
         elif self._model[_CHECK] == _SUM:
             found += bytes([sum(found) & 255])
         return self._disturbed(found)
+
+    def show(self, raw: float):
+        """It is an actor, and is told *raw*."""
+        self.check_there()
+        self._world.tell(self._row[_PLACE], raw)
 
     def answer(self, data: bytes) -> bytes:
         """Return what is sent back for *data*: always the same."""
@@ -305,6 +327,8 @@ class SimulatedPixels:
         self.shown = b""
 
     def show(self, colours: bytes):
+        for chip in self.chips:
+            chip.show(sum(colours) / len(colours))
         self.shown = bytes(colours)
 
 
@@ -344,9 +368,10 @@ class Simulator:
     """
 
     def __init__(self, section, bank, clock):
-        quantities, models, rows, drives, presses, scales = section or ([], [], [], [], [], [])
         try:
-            self.world = World(quantities, drives, clock, bank.read)
+            quantities, models, rows, drives, presses, scales, follows = section or [[]] * 7
+            told = {row[_PLACE]: 0 for row in rows}
+            self.world = World(quantities, drives, clock, bank.read, follows, told)
             self.chips = [(row[_PLACE], Chip(models[row[_MODEL]], row, self.world)) for row in rows]
             self._presses = {row[0]: row[1:] for row in presses}
             self._scales = {row[0]: row[1:] for row in scales}

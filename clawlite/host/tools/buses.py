@@ -343,16 +343,18 @@ def _enter_pin(manifest, pin, path: tuple, rows) -> None:
     file, simulate = manifest.settings.devices.get(pin.simulate.device), pin.simulate
     if file is None:
         return
-    if file.kind != "pin" or pin.kind not in ("adc", "input"):
+    if pin.kind not in {"pin": ("adc", "input"), "pwm": ("pwm",)}.get(file.kind, ()):
         manifest.problems.add(
             manifest.settings.place,
             path,
             f"{quoted(simulate.device)} is a device of kind {quoted(file.kind)}, "
             f"and the pin is of kind {quoted(pin.kind)}",
-            hint='a device of kind "pin" is at a pin of kind "adc" or "input"',
+            hint='a device of kind "pin" is at a pin of kind "adc" or "input", one of kind '
+            '"pwm" at one of kind "pwm"',
         )
         return
     found = rows.enter(pin.name, file, simulate.quantities or {})
+    rows.follow(pin.name, file)
     if file.scale:
         most = 65535 if pin.kind == "adc" else 1
         quantity, factor = file.scale

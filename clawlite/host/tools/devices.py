@@ -72,10 +72,21 @@ class Field(Strict):
     when: list[Any] | None = None
 
 
+class Follow(Strict):
+    """*quantity* follows what an actor is told: *raw*, the lowest and the highest, *gives* these
+    values, so fast (0: at once).
+    """
+
+    quantity: Text
+    raw: list[Annotated[int, Meta(ge=0, le=65535)]]
+    gives: list[float]
+    per_second: Annotated[float, Meta(ge=0)] = 0.0
+
+
 class DeviceFile(Strict):
     """What a file says of a chip, or of what is at a pin."""
 
-    kind: Literal["i2c", "one-wire", "spi", "dht", "pin"]
+    kind: Literal["i2c", "one-wire", "spi", "dht", "pin", "pwm", "neopixel"]
     addresses: list[Annotated[int, Meta(ge=8, le=119)]] | None = None
     families: list[Text] | None = None
     size: Annotated[int, Meta(ge=0, le=256)] = 0
@@ -92,6 +103,7 @@ class DeviceFile(Strict):
     length_ms: Milliseconds = 150
     bounces_ms: list[Milliseconds] | None = None
     scale: list[Any] | None = None
+    follow: Follow | None = None
 
     @staticmethod
     def check_rules(value: dict, report) -> None:
@@ -126,6 +138,13 @@ def _check_parts(value: dict, report) -> None:
     scale = value.get("scale")
     if not _has_two(scale) or scale and not _are_in(scale[:1], known):
         report(("scale",), "", "[quantity, number]", value_text(scale), _near(known))
+    follow = value["follow"] if isinstance(value.get("follow"), dict) else {}
+    for name in ("raw", "gives"):
+        both = follow.get(name)
+        if not _has_two(both) or name == "raw" and both and both[0] == both[1]:
+            report(("follow", name), "", "two different numbers", value_text(both))
+    if isinstance(follow.get("quantity"), str) and follow["quantity"] not in known:
+        report(("follow", "quantity"), "", "one of its quantities", hint=_near(known))
     if not _has_two(value.get("reset")):
         report(("reset",), "", "[register, value]", value_text(value["reset"]))
 
@@ -235,7 +254,7 @@ class Rows:
 
     def __init__(self):
         self.quantities, self.models, self.devices = [], [], []
-        self.drives, self.presses, self.scales = [], [], []
+        self.drives, self.presses, self.scales, self.follows = [], [], [], []
         self._places, self._models = {}, {}
 
     def section(self) -> list | None:
@@ -246,6 +265,7 @@ class Rows:
             self.drives,
             self.presses,
             self.scales,
+            self.follows,
         ]
         return parts if any(parts) else None
 
@@ -280,6 +300,14 @@ class Rows:
             found[name] = self._places[place, name]
         return found
 
+    def follow(self, place: str, file: DeviceFile) -> None:
+        """Let a quantity follow the actor at *place*, where *file* says so."""
+        if file.follow:
+            number = self._places[place, file.follow.quantity]
+            gives = [float(one) for one in file.follow.gives]
+            raw, per_second = list(file.follow.raw), float(file.follow.per_second)
+            self.follows.append([place, number, raw, gives, per_second])
+
     def add(self, place: str, address, file: DeviceFile, device: SimulatedDevice) -> None:
         """Add a device on the bus *place*."""
         found = self.enter(place, file, device.quantities or {})
@@ -291,6 +319,7 @@ class Rows:
             self.models.append(model)
         row = [place, address, self._models[key], [found[name] for name in order], device.fault]
         self.devices.append(row)
+        self.follow(place, file)
 
     def add_plain(self, place: str, address, memory: bytes = b"", answers: bytes = b"") -> None:
         """Add a device that only remembers what is written to it, or answers the same each time."""

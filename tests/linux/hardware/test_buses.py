@@ -199,7 +199,7 @@ def test_a_bus_that_is_not_there_is_refused_by_name(tmp_path, monkeypatch):
 def test_what_simulates_is_real_on_a_raspberry_pi():
     row = ["i", 0, 255, 0, 0, 100000, [0x48], [], [], None, None, 512, True]
     memory = b"\x10".ljust(256, b"\0")
-    simulated = [[], [[memory, [], 0, [], [], [], b""]], [["i", 0x48, 0, [], None]], [], [], []]
+    simulated = [[], [[memory, [], 0, [], [], [], b""]], [["i", 0x48, 0, [], None]], [], [], [], []]
     here = _tools([row], False, simulated)["i2c-transfer"]
     assert _run(here("i", 0x48, [0], 1))["data"] == [0x10]
     with pytest.raises(SandboxDenied, match="/dev/i2c-255"):
