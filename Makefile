@@ -20,7 +20,7 @@ STUBS   := build/stubs
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
 .PHONY: help venv lock run test test-quick lint types format test-core test-main run-main words32 \
-	stubs apis board-profile commands programs mosquitto redis nats bubblewrap arm32 schemas mcp runner vendors local browser test-fresh test-ext compiler \
+	stubs apis board-profile commands pictures programs mosquitto redis nats bubblewrap arm32 schemas mcp runner vendors local browser test-fresh test-ext compiler \
 	accel report soak kernels bench bench-peers bench-swarm bench-gate \
 	clean
 
@@ -216,6 +216,9 @@ apis: stubs             ## write clawlite/host/firmware/apis.json anew: what the
 
 commands: $(STAMP)      ## write docs/commands.md, from the table of the command line
 	@$(BIN)/python -m clawlite.command_help > docs/commands.md
+
+pictures: $(STAMP)      ## make the pictures of docs/images from real runs
+	@CLAWLITE_NO_EXT=1 $(BIN)/python tests/pictures.py
 
 board-profile: $(STAMP) ## count what the transcripts run on a board (groups.json)
 	@PYTHONPATH=tests $(BIN)/python tests/board_profile.py

@@ -51,7 +51,7 @@ TOOLS = '''
 def water(board, seconds: int) -> str:
     """Run the pump for some seconds."""
     board.write("pump", 1)
-    with open("/pump", "a") as file:
+    with open("pump", "a") as file:
         file.write("%d" % board.read("pump"))
     try:
         yield seconds * 1000
@@ -61,13 +61,13 @@ def water(board, seconds: int) -> str:
 
 
 def fill(board) -> str:
-    """Fill the tank: it takes until the file /full is there."""
-    with open("/filled", "a") as file:
+    """Fill the tank: it takes until the file full is there."""
+    with open("filled", "a") as file:
         file.write("x")
     while True:
         yield 20
         try:
-            open("/full").close()
+            open("full").close()
             return "The tank is full."
         except OSError:
             pass

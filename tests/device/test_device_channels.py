@@ -82,7 +82,7 @@ def boards(micropython, tmp_path):
     def start(roles: str = "") -> Gateway:
         image = write_project(tmp_path / "garden", {"bot": BOT, "hook": HOOK}, VIA, roles)
         words, env = board(image)
-        agent = Agent(words, tmp_path / "home", True, env=env)
+        agent = Agent(words, tmp_path / "home", True, env=env, cwd=tmp_path)
         started.append(agent)
         tty.setraw(agent.theirs)
         agent.terminal = False

@@ -865,4 +865,6 @@ def test_a_network_that_comes_and_goes_takes_no_reply(line, monkeypatch):
         jobs.until_said(number + 1)
         source._client.socket().shutdown(socket.SHUT_RDWR)
         jobs.world.until(lambda n=number: len(jobs.world.events("channel.connected")) > n + 1)
-    assert not jobs.world.events("channel.dropped") and len(jobs.said()) == 2 * mqtt.MOST_ENDED
+    assert not jobs.world.events("channel.dropped")
+    # a reply whose acknowledgement was lost comes once more (QoS 1)
+    assert len(set(jobs.said())) == 2 * mqtt.MOST_ENDED
