@@ -187,7 +187,7 @@ def test_documents_that_code_names_are_there():
 
 def test_broken_links_are_found():
     assert _anchors("# A `b`, c\n## [D](e.md): f\n") == {"a-b-c", "d-f"}
-    missing = [("no.md", ""), ("README.md", "nowhere"), ("", "documents")]
+    missing = [("no.md", ""), ("README.md", "nowhere"), ("", "where-to-go-next")]
     assert len(_broken("README.md", missing)) == 2
 
 
