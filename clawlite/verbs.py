@@ -61,6 +61,8 @@ TABLE = (
             "http://127.0.0.1:11434/v1"),
         Option("--model", "MODEL", "the name of the model on that server; else llama3.2"),
         Option("--offline", "", "use only rules; no model is asked"),
+        Option("--local", "",
+            "ask the model in this machine where no rule fits; clawlite local fetch brings it"),
         Option("--board", "BOARD",
             "use pins of this board, and a gateway if it has no network"),
         _JSON),

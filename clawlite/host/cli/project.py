@@ -5,7 +5,7 @@ what came of it.  clawlite/verbs.py declares them.
 from clawlite.host.cli import ui
 
 
-def new(name, lists, template, endpoint, model, offline, board, as_json):
+def new(name, lists, template, endpoint, model, offline, local, board, as_json):
     from clawlite.core.base.errors import ClawError
     from clawlite.host.projects import gallery
     from clawlite.host.projects import new as project
@@ -17,9 +17,9 @@ def new(name, lists, template, endpoint, model, offline, board, as_json):
             "expected NAME, the folder of the project",
             "clawlite new NAME; clawlite new --list shows what it may begin as",
         )
-    if not (template or endpoint or model or offline or board) and ui.is_asking():
+    if not (template or endpoint or model or offline or local or board) and ui.is_asking():
         template, endpoint, offline, board = _ask_for_project()
-    made = project.new(name, template or project.DEFAULT, endpoint, model, offline, board)
+    made = project.new(name, template or project.DEFAULT, endpoint, model, offline, board, local)
     return ui.show_new_project(name, made, board)
 
 

@@ -19,6 +19,15 @@ ENDPOINT, MODEL = "http://127.0.0.1:11434/v1", "llama3.2"
 WITH_MODEL = ("chat", "greenhouse")
 TEAM = "swarm"  # the template of several agents, each in a folder of its own
 _LONGEST_TEAM = 54  # characters of its name: the agents' names have more
+LOCAL = """\
+    - inline:                           # a small model in this machine: clawlite local fetch (docs/local.md)
+        name: "words"
+        protocol: "custom"
+        endpoint: "builtin:local"
+        model: "needle-3"
+        auth: { type: "none" }
+        fallback: [ { provider_ref: "reflex" } ]
+"""  # noqa: E501
 RULES = """\
     - inline:                           # rules instead of a model: works without a network (reflex.toml)
         name: "reflex"
@@ -45,6 +54,7 @@ _RULES_FIRST = """\
 file = "reflex.toml"
 first = true                            # a rule that fits answers at once; without one the model is asked
 """  # noqa: E501
+_RULES_FIRST_INLINE = 'reflex = { file = "reflex.toml", first = true }\n'
 # NAME.digital.EXT takes the place of NAME.EXT for a board without an ADC
 _DIGITAL = ".digital."
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9-]{0,62}\Z")
@@ -62,6 +72,7 @@ def new(
     model: str = None,
     offline: bool = False,
     board: str = None,
+    local: bool = False,
 ) -> list[str]:
     """Write a project into the folder *path*, which must not exist or be empty; return the files,
     relative to it, without the schemas for editors.
@@ -69,6 +80,7 @@ def new(
     endpoint, model  of a server with an OpenAI-compatible API, asked before the rules; None:
                      ENDPOINT and MODEL
     offline          True: no model is asked, the rules alone answer
+    local            True: the local model is asked where no rule fits
     board            name of one whose pins and network the settings are to fit
     The agent is called as the folder is, with - for _; those of a swarm begin so.  Raises
     ``ClawError``.
@@ -118,19 +130,22 @@ def new(
             f"{path} exists and is not empty",
             "choose another name: nothing of yours is overwritten",
         )
-    remote = template in WITH_MODEL and not offline
+    if local:
+        _check_local(template, endpoint or model, profile)
+    remote = template in WITH_MODEL and not offline and not local
     source = os.path.join(FOLDER, template)
     digital = template != TEAM and profile is not None and not profile.pins.adc
     settings = None
     if template != TEAM:
         settings = _settings(source, profile, digital, remote and (endpoint or ENDPOINT))
+        settings = settings.replace(_RULES, _RULES_FIRST_INLINE) if local else settings
     written = []
     providers = (
         "  providers:\n"
         + (
             REMOTE.replace("{endpoint}", endpoint or ENDPOINT).replace("{model}", model or MODEL)
             if remote
-            else ""
+            else LOCAL * local
         )
         + RULES
     )
@@ -156,6 +171,30 @@ def new(
             written.append(relative)
     editor_schemas.write(path)
     return written
+
+
+def _check_local(template: str, remote, profile) -> None:
+    """Raise ``ClawError`` where the local model cannot be asked."""
+    able = [
+        name
+        for name in templates()
+        if os.path.isfile(os.path.join(FOLDER, name, "sentences.jsonl"))
+    ]
+    if template not in able:
+        raise ClawError(
+            f"the template {template} has no tools for the local model",
+            f"templates that do: {', '.join(able)}",
+        )
+    if remote:
+        raise ClawError(
+            "--local asks the model in this machine, --endpoint and --model name another one",
+            "leave one of them out, and add the other to claw.yaml",
+        )
+    if profile is not None and profile.runtime == "micropython":
+        raise ClawError(
+            f"the local model runs on Linux, and not on {profile.name}",
+            "leave --local out, or choose a Raspberry Pi with 64 bits",
+        )
 
 
 def _take_back(path: str, files: list) -> None:

@@ -30,6 +30,7 @@ _ARTICLES = {"a", "an", "one", "ein", "eine", "einen", "einer", "un", "une", "un
 _HALF = {"half", "halbe", "halben", "halb", "demi", "demie", "media", "medio", "halfway", "mitad"}
 _QUARTER = {"quarter", "viertel", "quart", "cuarto"}
 _TIMES = {"once": 1, "twice": 2, "thrice": 3, "einmal": 1, "zweimal": 2, "dreimal": 3}
+_HUNDREDS = {"hundred": 100, "thousand": 1000}
 _WHOLE = {"fully", "completely", "ganz", "vollständig", "complètement", "completamente", "full",
           "all the way", "entirely", "totally"}  # fmt: skip
 
@@ -129,6 +130,9 @@ def _read(tokens: list, at: int) -> tuple:
         return _read_part(tokens, at, Fraction(1, 2 if word in _HALF else 4))
     if word in _TIMES and not (word == "once" and follows in ("it", "the", "there")):
         return Fraction(_TIMES[word]), at + 1
+    if word in _ARTICLES and follows in _HUNDREDS:
+        value, after = _read_rest(tokens, at + 1, _HUNDREDS[follows])
+        return Fraction(value), after
     if word in _ARTICLES:
         if follows in _UNITS and follows not in ("c", "time", "l", "m", "s", "x", "beep", "w", "h"):
             return Fraction(1), at + 1
@@ -157,9 +161,20 @@ def _read_words(tokens: list, at: int) -> tuple:
         joined = after + (tokens[after][1] == "-")
         if joined < len(tokens) and 0 < _SMALL.get(tokens[joined][1], 0) < 10:
             value, after = value + _SMALL[tokens[joined][1]], joined + 1
-    if after < len(tokens) and tokens[after][1] in ("hundred", "thousand"):
-        value, after = value * (100 if tokens[after][1] == "hundred" else 1000), after + 1
+    if after < len(tokens) and tokens[after][1] in _HUNDREDS:
+        value, after = _read_rest(tokens, after, value * _HUNDREDS[tokens[after][1]])
     return Fraction(value), after
+
+
+def _read_rest(tokens: list, at: int, value: int) -> tuple:
+    """Return (value, place after it) of hundreds at *at* and what follows: and fifty."""
+    after = at + 1
+    rest = after + (after < len(tokens) and tokens[after][1] in _AND)
+    if rest < len(tokens) and tokens[rest][1] in _SMALL:
+        more, end = _read_words(tokens, rest)
+        if more is not None and more < 100:
+            return value + int(more), end
+    return value, after
 
 
 def _read_unit(tokens: list, at: int) -> tuple:

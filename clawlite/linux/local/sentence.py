@@ -68,7 +68,7 @@ _TIME = _words(
     "| nachts | übermorgen | gestern | immer | sonnenaufgang | sonnenuntergang",
     "| quand | lorsque?(?:'\\w+)? | dès que? | jusqu'\\w+ | chaque | tous les | toutes les",
     "| demain",
-    "| ce soir | plus tard | après | avant | midi | minuit | toujours | hier | le matin",
+    "| ce soir | plus tard | après | avant | midi | minuit | toujours | le matin",
     "| cuando | si | cada | todos los | todas las | hasta | mañana | después | antes | luego",
     "| esta noche | siempre | ayer | mediodía | medianoche | en cuanto | mientras",
     "|",
@@ -111,7 +111,7 @@ def is_negated(text: str) -> bool:
 
 def has_time(text: str) -> bool:
     """Return whether the sentence speaks of a time or a condition, other than now."""
-    text = fold(text)
+    text = _QUOTED.sub(" ", fold(text))
     if _TIME.search(_WHETHER.sub(" ", text)) or _MORGEN.search(text) or _DELAY.search(text):
         return True
     return bool(
@@ -129,6 +129,8 @@ def question(text: str) -> str:
     return ASKS_WISH if "?" in text else ""
 
 
+# what is to be written down says nothing of when
+_QUOTED = re.compile(r"[\"“„«][^\"”“»]*[\"”“»]")
 _CLAUSES = re.compile(
     r"(?:,? (?:and then|and also|and|then|und dann|und|et puis|et|puis|y luego|y)|[;,.]) (?=\w)"
 )

@@ -11,6 +11,7 @@ from typing import Any
 
 from clawlite.linux.local import grounding, sentence
 from clawlite.linux.local.examples import NONE, Vectors, read_none
+from clawlite.linux.local.quantities import find_quantities
 from clawlite.linux.local.words import Vocabulary
 from clawlite.linux.local.words import content as words_content
 
@@ -20,6 +21,7 @@ LEAST_SURE = 0.3
 SURE = 0.6  # with a word that no example has
 LEAST_MARGIN = 0.1  # of an actuator without arguments, over the next tool
 BONUS, WORDS = 0.15, 0.35  # what the model's choice, and known words, add to a score
+SLACK = 0.1
 NEAR = 0.25  # a sentence that is not so near to any example means none of the tools
 
 
@@ -141,11 +143,13 @@ class Understanding:
         if not is_clause and sentence.has_time(said):
             return Proposal(RULE, text="That speaks of a time or a condition: it is for a rule.")
         asks = sentence.question(said)
-        parts = sentence.split(said)
+        parts = [] if _cuts_number(said) else sentence.split(said)
         if 1 < len(parts) <= 4:
             found = [self._clause(part, asks) for part in parts]
             if all(one.kind in (ACT, ASK) and not one.missing for one in found):
-                return _join(found)
+                calls = [call for one in found for call in one.calls]
+                if all(calls.count(call) == 1 for call in calls):
+                    return _join(found)
         return self._clause(said, asks)
 
     def _clause(self, said: str, asks: str) -> Proposal:
@@ -165,7 +169,10 @@ class Understanding:
             chosen = max(one for one in raised if one[1] in self.tools)[1]
         mine = next(score for score, tool in scores if tool == chosen)
         none = next((score for score, tool in scores if tool == NONE), 0)
-        if mine < max(none, NEAR):
+        least = max(none, NEAR)
+        if self.tools[chosen]["reads"] and asks and [name for name, _ in calls] == [chosen]:
+            least -= SLACK  # both say so, and it changes nothing
+        if mine < least:
             return Proposal(NOTHING)
         others = [score for score, tool in scores if tool != chosen]
         agrees = len(calls) == 1 and calls[0][0] == chosen == nearest
@@ -239,6 +246,11 @@ class Understanding:
         """Return what the agent can do, for a person whose sentence meant none of it."""
         said = [self._own[name][0] for name in self.tools if name in self._own][:6]
         return "I did not understand that as one of my tools. Try: %s." % "; ".join(said)
+
+
+def _cuts_number(said: str) -> bool:
+    """Return whether an "and" in *said* belongs to a number: two hundred and fifty."""
+    return any(len(sentence.split(said[one.start : one.end])) > 1 for one in find_quantities(said))
 
 
 def _join(found: list) -> Proposal:

@@ -19,6 +19,8 @@ from clawlite.linux.local.quantities import find_quantities, unit_of
         ("1 hour and 20 minutes", "minutes", 80),
         ("twenty-five seconds", "seconds", 25),
         ("two hundred grams", "grams", 200),
+        ("a hundred grams", "grams", 100),
+        ("two hundred and fifty grams", "grams", 250),
         ("0.1 kg", "grams", 100),
         ("1,5 kg", "grams", 1500),
         ("minus 18 degrees", "celsius", -18),
