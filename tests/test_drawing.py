@@ -71,6 +71,7 @@ OWN = {
     "firmware-host/micropython/runtime/device.py:show_person": "made harmless above",
     "clawlite/host/board_console/text.py:flush": "an event of a board: screens.py draws it",
     "clawlite/host/board_console/text.py:_open_line": "one of the prompts that are known",
+    "clawlite/linux/channels/relay.py:_end_tap": "the board's text, whose lines are its own",
     "clawlite/linux/channels/channel.py:_answer": "sentences of ours, and what show() joins",
     "clawlite/linux/channels/channel.py:_ended": ANSWER,
     "clawlite/linux/channels/channel.py:end_question": "a sentence of desk.py, its names escaped",

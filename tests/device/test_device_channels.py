@@ -61,6 +61,8 @@ class Gateway(Host):
                 if record.get("method") == "claw.gateway." + name:
                     found.append(record["params"])
                     return True
+                if record.get("params", {}).get("ended"):  # it takes buttons away
+                    self.note("heard", id=record["params"]["id"])
             return False
 
         self.run(came)
@@ -112,6 +114,9 @@ def test_an_admin_approves_where_the_image_lets_the_gateway_speak_for_admins(boa
     question = gateway.next("say")
     assert question["actor"] == str(ADMIN) and "/approve 1 or /deny 1" in question["text"]
     assert gateway.next("say")["actor"] == str(USER)
+    # a button of another question, of the same number
+    gateway.speak("e", ADMIN, "/approve 1", asks=question["asks"] + "0")
+    assert "No call with that number waits" in gateway.next("reply")["text"]
     gateway.speak("b", USER, "/approve 1")
     assert gateway.next("reply")["text"] == "Only an admin approves."
     gateway.speak("c", ADMIN, "/approve 7")

@@ -87,6 +87,8 @@ class Relays:
         if name == "say":
             of = params.get("of")
             record["of"] = of if isinstance(of, str) else ""
+            for field in ("asks", "ended"):
+                record[field] = params[field] if _is_text(params.get(field), _MAX_ID) else ""
         self._helper.send(record)
 
     async def close(self) -> None:

@@ -509,6 +509,10 @@ class Channel:
 
         return show(self.agent, task)
 
+    def show_below(self, task, actor: str, chat: str):
+        """Send the whole call of *task* to *chat*, where *actor* has touched the button for it."""
+        self._source.ask(chat, self.show(task), "", task)
+
     def _answer(self, actor: str, words: list, to) -> bool:
         """Handle /approve N, /deny N or /show N of *actor*.  Return False for any other text, and
         when *actor* is a stranger.

@@ -4,7 +4,8 @@ behind a gateway.  The gateway starts it, and speaks to it in lines of JSON; ``d
     to it    {"here": path of the device's image}: the board is connected, now or again
              {"gone": true}: it is not any more
              {"reply": id, "text", "why"}   {"acts": id, "tool"}   {"unknown": id}
-             {"say": id, "channel", "actor", "text", "of"}     as the board has sent them
+             {"say": id, "channel", "actor", "text", "of", "asks", "ended"}: as the board has sent
+             them
              {"refused": id, "why": sentence}: the board cannot take this message
     from it  {"send": name of a record, "params"} for the board   {"event": of the log}
              {"note": for who runs the gateway}   {"unable": why, "hint"}: nothing is carried
@@ -30,6 +31,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import CHANNELS, HAS_SIDE_EFFECTS
 from clawlite.core.policy.access import ALLOWLIST, ANSWERS, ROLES, USER, Access
 from clawlite.core.policy.access import OPEN as EVERYBODY
+from clawlite.linux.approvals.taps import MAX_QUESTIONS
 from clawlite.linux.channels.channel import Channel
 from clawlite.linux.channels.channels import Channels
 from clawlite.linux.channels.inbox import Item
@@ -44,6 +46,7 @@ _PIECE, _MOST = 1 << 20, 1 << 28
 _EVENT = 1  # of LOG
 _CARRIED = 6  # position in the record of a channel that a gateway carries: may it name admins
 _ACTOR, _TEXT, _TO, _TALK = range(1, 5)  # of a job
+_ANSWERS = re.compile(r"\nAnswer with /approve ([0-9]{1,12})[^\n]*\Z")  # ends a question
 _SAY_ID = re.compile(r"([0-9a-f]{8})-s([1-9][0-9]{0,9})")
 RESET = "The board was restarted: what it had begun for this message is not known."
 
@@ -56,10 +59,25 @@ class Run:
     """
 
     is_sent = is_again = False
+    question = None  # the ``BoardQuestion`` that a button of this run is about
 
     def __init__(self, channel, id: str, job: tuple, key=None, is_queued: bool = False):
         self.channel, self.id, self.job = channel, id, job
         self.key, self.is_queued = key, is_queued
+
+
+class BoardQuestion:
+    """A question of a board that was put with buttons: it stands for the task that waits there, and
+    for its approval.
+
+    id      of the question, as the board has it
+    answer  the words of the command, "/approve 3" without the verb: "3"
+    """
+
+    form = None
+
+    def __init__(self, id: str, number: int, answer: str):
+        self.id, self.number, self.answer, self.approval = id, number, answer, self
 
 
 class RelayedChannel(Channel):
@@ -69,6 +87,8 @@ class RelayedChannel(Channel):
         self._may_admin = record[_CARRIED]
         super().__init__(channels, record, draw)
         self._lost = set()  # numbers of items that the board does not know
+        self._questions: dict = {}  # id -> BoardQuestion, that was put first is first
+        self._put: deque = deque(maxlen=MAX_QUESTIONS)  # marks of questions that were put
 
     def _make_access(self, access: list, draw, paired) -> Access:
         length, *_ = self.processing
@@ -130,7 +150,9 @@ class RelayedChannel(Channel):
             self.log("failed" if why == "failed" else "refused", actor=run.job[_ACTOR], reason=why)
         if self._source is None:
             return
-        if why not in ("", "failed") and hasattr(self._source, "refuse"):
+        if run.question:
+            self._end_tap(run, text)
+        elif why not in ("", "failed") and hasattr(self._source, "refuse"):
             self._source.refuse(run.job[_TO], why, text)
         else:
             self._source.reply(run.job[_TO], text, True, why == "failed")
@@ -147,10 +169,71 @@ class RelayedChannel(Channel):
         else:
             self.end(run, RESET, "failed")
 
-    def say(self, actor: str, text: str, mark: tuple, run):
-        """Send *text* to *actor*; run: where its message came from, or None."""
+    # -- questions
+
+    def _ask(self, actor: str, text: str, mark: tuple, run, id: str) -> bool:
+        """Put the question *id* of the board with buttons, once for each *mark*; return False where
+        there are none.
+        """
+        number = _ANSWERS.search(text)
+        if not number or not hasattr(self._source, "ask"):
+            return False
+        if mark not in self._put:
+            self._put.append(mark)
+            question = self._questions.get(id)
+            if question is None:
+                question = BoardQuestion(id, self.channels.count_question(), number[1])
+                self._questions[id] = question
+                while len(self._questions) > MAX_QUESTIONS:
+                    del self._questions[next(iter(self._questions))]
+            self._source.ask(run.job[_TO] if run else actor, text, "", question)
+        return True
+
+    def _end_asked(self, id: str, text: str) -> bool:
+        """Put *text* in the place of the buttons below the question *id*; return whether it had
+        any.
+        """
+        question = self._questions.get(id)
+        if question is None:
+            return False
+        self._source.end_question(question, text)
+        return True
+
+    def find_asked(self, number: int):
+        return next((one for one in self._questions.values() if one.number == number), None)
+
+    def decide(self, task, actor: str, approves: bool, rest: str = "") -> str:
+        """Ask the board to answer what the button is below; it says what became of that."""
+        self._tap(task, actor, "/approve" if approves else "/deny", actor)
+        return "Sent to the board."
+
+    def show_below(self, task, actor: str, chat: str):
+        self._tap(task, actor, "/show", chat)
+
+    def _tap(self, question: BoardQuestion, actor: str, verb: str, chat: str):
+        job = None, actor, "%s %s" % (verb, question.answer), chat, actor
+        run = Run(self, self.channels.new_id(self), job)
+        run.question = question
+        self.channels.send(run, True)
+
+    def _end_tap(self, run: Run, text: str):
+        """The board has answered a tap.  An answer that counts is told in the question's place."""
+        if run.job[_TEXT].startswith("/show"):
+            self._source.ask(run.job[_TO], text, "", run.question)
+        elif text not in ("Approved.", "Denied."):
+            self._source.reply(run.job[_TO], text, False)
+
+    def say(self, actor: str, text: str, mark: tuple, run, asks: str = "", ended: str = ""):
+        """Send *text* to *actor*; run: where its message came from, or None.
+
+        asks, ended  the question that *text* puts, or whose end it tells; or ""
+        """
         if self._source is None:
             self.log("dropped", actor=actor, reason="the channel is not open")
+        elif asks and self._ask(actor, text, mark, run, asks):
+            return
+        elif ended and self._end_asked(ended, text) or not actor:
+            return
         elif run:
             self._source.reply(run.job[_TO], text, False)
         elif hasattr(self._source, "say"):
@@ -172,7 +255,7 @@ class BoardChannels(Channels):
         self._tell = tell
         self._runs, self._early = {}, {}  # id -> Run; id -> (text, why) or the name of a tool
         self._next = deque()  # Runs that are to be sent
-        self._nonce, self._count = os.urandom(4).hex(), 0
+        self._nonce, self._count, self._questions = os.urandom(4).hex(), 0, 0
         agent = SimpleNamespace(
             image=image, effects=[], commands=[], waiting=[], tasks={}, is_ready=True
         )
@@ -194,6 +277,11 @@ class BoardChannels(Channels):
                 self._tell({"event": effect[_EVENT]})
             else:
                 self._tell({"note": effect[TEXT]})
+
+    def count_question(self) -> int:
+        """Return the number of one more question with buttons."""
+        self._questions += 1
+        return self._questions
 
     def new_id(self, channel) -> str:
         """Return an id of a message that is not on record."""
@@ -250,6 +338,8 @@ class BoardChannels(Channels):
         _, actor, text, _, talk = run.job
         params = {"id": run.id, "channel": run.channel.name, "actor": actor, "text": text}
         params["talk"] = "" if run.channel.is_trigger else talk
+        if run.question:
+            params["asks"] = run.question.id
         if run.is_again:
             params["again"] = True
         self._tell({"send": "spoke", "params": params})
@@ -289,12 +379,12 @@ class BoardChannels(Channels):
             run.channel.lose(run)
         self._send_next()
 
-    def say(self, id: str, name: str, actor: str, text: str, of):
+    def say(self, id: str, name: str, actor: str, text: str, of, asks: str, ended: str):
         known = _SAY_ID.fullmatch(id)
         for channel in self.all:
             if channel.name == name and known:
                 mark = int(known[2]), "board " + known[1]
-                channel.say(actor, text, mark, self._runs.get(of))
+                channel.say(actor, text, mark, self._runs.get(of), asks, ended)
         self._answer_board("heard", id)
 
 
@@ -361,7 +451,8 @@ class Relay:
         elif "refused" in record:
             board.reply(record["refused"], record["why"], "length")
         else:
-            said = [record[field] for field in ("say", "channel", "actor", "text", "of")]
+            fields = ("say", "channel", "actor", "text", "of", "asks", "ended")
+            said = [record[field] for field in fields]
             board.say(*said)
 
     def _open(self, device: str, path: str):

@@ -498,7 +498,7 @@ class Telegram:
         if task is None or task.approval is not found[0].approval:
             return "This question has ended. Nothing was done."
         if found[1] == SHOW:
-            self.ask(tap.chat, self._channel.show(task), "", task)
+            self._channel.show_below(task, tap.actor, tap.chat)
             return "Sent below."
         return self._channel.decide(task, tap.actor, found[1] == APPROVE)
 

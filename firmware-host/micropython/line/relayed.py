@@ -32,6 +32,8 @@ _KEPT = 6144  # characters of what the gateway has not confirmed
 _MOST = 4096  # characters of an answer
 _MAX_ACTOR = 128  # characters of an id
 _LOOK_MS = 20  # between checks whether the gateway has answered
+_APPROVALS = 28  # the section of core/image/features.py
+_REMINDED_FROM_S = 20  # a shorter wait needs no reminder
 _MAY_ADMIN = 6  # position in a record of a channel that the gateway carries; others are shorter
 _NAME, _ACCESS, _PROCESSING = 0, 2, 3
 
@@ -61,6 +63,18 @@ class _Run:
         self.channel, self.id, self.actor, self.role = channel, id, actor, role
 
 
+class _Question:
+    """An approval that was put to admins.  *id*: what a button below it sends back."""
+
+    def __init__(self, approval, id: str):
+        self.approval, self.id = approval, id
+        self.is_reminded = approval.timeout_s < _REMINDED_FROM_S
+
+    def half_ms(self) -> int:
+        """Return when it is put once more."""
+        return self.approval.since_ms + (self.approval.due_ms - self.approval.since_ms) // 2
+
+
 class Relayed:
     """The channels of *device*; *swarm*: the listener of its swarm, or None.  It stands where
     linux/channels/channels.py does on Linux (``agent_setup.Setup.channels``).
@@ -82,7 +96,9 @@ class Relayed:
         self._boot, self._count = str(hexlify(chance()), "utf-8"), 0
         self._come, self._taken, self._changed = [], None, False
         self._runs = {}  # number of a task -> _Run
-        self._put = []  # approvals that admins were told of
+        self._put = []  # ``_Question``s
+        said = self._agent.image.section(_APPROVALS)
+        self._to = said[0] if said else None  # names of the channels that are asked; None: all
         self._waiting = []  # (name, params) that the gateway has not confirmed, oldest first
         self._is_sent = False  # the first of them is on its way
         self._talks = []  # (channel's name, conversation, History), the last used one is last
@@ -150,7 +166,13 @@ class Relayed:
 
     def deadline(self):
         sends = self._waiting and not self._is_sent and self._uplink.is_up
-        return self.device.now_ms() if self._come or self._changed or sends else None
+        if self._come or self._changed or sends:
+            return self.device.now_ms()
+        first = None
+        for question in self._put:
+            if not question.is_reminded and (first is None or question.half_ms() < first):
+                first = question.half_ms()
+        return first
 
     def tick(self, now_ms: int):
         """Take the messages that have come, tell the admins what has changed, and send what waits:
@@ -167,6 +189,10 @@ class Relayed:
         if self._changed:
             self._changed = False
             self._announce(now_ms)
+        for question in self._put:
+            if not question.is_reminded and now_ms >= question.half_ms():
+                question.is_reminded = True
+                self._remind(question, now_ms)
         if self._waiting and not self._is_sent:
             self._is_sent = self._tell(*self._waiting[0])
 
@@ -188,15 +214,16 @@ class Relayed:
         elif len(actor) > _MAX_ACTOR:
             self._answer(id, "", "stranger")
         else:
-            self._judge(channel[0], id, actor, talk, params["text"])
+            self._judge(channel[0], id, actor, talk, params["text"], params.get("asks"))
 
-    def _judge(self, channel, id: str, actor: str, talk: str, text: str):
+    def _judge(self, channel, id: str, actor: str, talk: str, text: str, asks):
         now = self.device.now_ms()
         role, words = channel.cap(channel.access.role(actor)), text.split(None, 2)
         if role is not None and words and words[0] in ANSWERS:
             from clawlite.core.protocol.channel_answers import find
 
-            task, said = find(self._agent, words, role == ADMIN, self._asking)
+            asking = lambda number: self._asking(channel, number, asks)
+            task, said = find(self._agent, words, role == ADMIN, asking)
             del find
             drop(_RARE)
             if task is None:
@@ -319,61 +346,85 @@ class Relayed:
         self._changed = True
 
     def _announce(self, now_ms: int):
-        """Put each new approval that waits to the admins of all channels, and tell them how it
-        has ended; a short wait needs no more.
-        """
-        waiting = [task.approval for task in self._agent.waiting]
-        for approval in self._put:
-            if approval not in waiting:
-                self._say_end(approval)
-        put, self._put = self._put, waiting
+        """Put each new approval that waits to the admins, and tell them how it has ended."""
+        put, self._put = self._put, []
         for task in self._agent.waiting:
-            if task.approval not in put:
-                self._put_question(task, now_ms)
+            known = [one for one in put if one.approval is task.approval]
+            if known:
+                self._put.append(known[0])
+                put.remove(known[0])
+            else:
+                self._count += 1
+                question = _Question(task.approval, "%s-q%d" % (self._boot, self._count))
+                self._put.append(question)
+                self._put_question(task, question, now_ms)
+        for question in put:
+            self._say_end(question)
 
-    def _put_question(self, task, now_ms: int):
+    def _remind(self, question, now_ms: int):
+        for task in self._agent.waiting:
+            if task.approval is question.approval:
+                self._put_question(task, question, now_ms, "Reminder. ")
+
+    def _asked_admins(self) -> list:
+        """Return [(channel, admin)] of those who are asked."""
+        found = []
+        for channel in self.all:
+            if self._to is None or channel.name in self._to:
+                found += [(channel, admin) for admin in channel.admins()]
+        return found
+
+    def _put_question(self, task, question, now_ms: int, first: str = ""):
         from clawlite.core.protocol.channel_answers import describe
 
         run = self._runs.get(task.number)
         said, more = describe(task, now_ms)
         del describe
         drop(_RARE)
-        said = self._guarded(said) + more
-        for channel in self.all:
-            for admin in channel.admins():
-                is_here = run and run.channel is channel and run.actor == admin
-                self._say(channel, admin, said, run.id if is_here else None)
-        if run and run.role != ADMIN:
+        said = first + self._guarded(said) + more
+        for channel, admin in self._asked_admins():
+            is_here = run and run.channel is channel and run.actor == admin
+            self._say(channel, admin, said, run.id if is_here else None, "asks", question.id)
+        if run and run.role != ADMIN and not first:
             self._say(run.channel, run.actor, "This waits for approval.", run.id)
 
-    def _say_end(self, approval):
+    def _say_end(self, question):
+        """Tell how *question* has ended; a channel also to take its buttons away."""
         from clawlite.core.protocol.channel_answers import end_text
 
-        said = self._guarded(end_text(approval))
+        said, by = self._guarded(end_text(question.approval)), question.approval.by
         del end_text
         drop(_RARE)
-        for channel in self.all:
-            for admin in channel.admins():
-                if approval.by != "%s/%s" % (channel.name, admin):
-                    self._say(channel, admin, said)
+        for channel, admin in self._asked_admins():
+            actor = "" if by == "%s/%s" % (channel.name, admin) else admin
+            self._say(channel, actor, said, None, "ended", question.id)
 
-    def _asking(self, number: int):
-        """Return the task *number* when it waits for an approval, else None."""
+    def _asking(self, channel, number: int, asks):
+        """Return the task *number* when it waits for an approval that admins of *channel* answer,
+        else None; *asks*: the id of the question that a button was below, or None.
+        """
         task = self._agent.tasks.get(number)
-        return task if task is not None and task.approval else None
+        if task is None or not task.approval or self._to and channel.name not in self._to:
+            return None
+        known = [one.id for one in self._put if one.approval is task.approval]
+        return task if asks is None or asks in known else None
 
     # -- to the gateway
 
     def _answer(self, id: str, text: str, why: str):
         self._send("reply", {"id": id, "text": text, "why": why})
 
-    def _say(self, channel, actor: str, text: str, of=None):
-        """Send *text* to *actor*; of: the id of the message where they read it, or None."""
+    def _say(self, channel, actor: str, text: str, of=None, about="", question=""):
+        """Send *text* to *actor*; of: the id of the message where they read it, or None.  It
+        "asks" the *question* with that id, or tells how that has "ended", or is *about* neither.
+        """
         self._count += 1
         params = {"id": "%s-s%d" % (self._boot, self._count), "channel": channel.name}
         params["actor"], params["text"] = actor, text
         if of:
             params["of"] = of
+        if about:
+            params[about] = question
         self._send("say", params)
 
     def say(self, name: str, actor: str, text: str):
