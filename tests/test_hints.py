@@ -67,6 +67,7 @@ EXCEPTIONS = {
         "clawlite/linux/tasks/task_methods.py": "TaskMethods._create",
         "firmware-host/micropython/base/jsonfault.py": "fault",
         "firmware-host/micropython/line/mediated.py": "Mediated._refuse",
+        "firmware-host/micropython/line/operators.py": "Operators._cancel",
         "firmware-host/micropython/line/relayed.py": "Relayed._act",
         "firmware-host/micropython/line/swarmmember.py": "SwarmMember._call SwarmMember._end",
     },

@@ -58,6 +58,10 @@ class Calls:
         self._alone = alone
         self._answer = answer
 
+    def act_for(self, caller: str):
+        """Begin and answer calls in the name of *caller* from now on."""
+        self.caller = caller
+
     def begin(self, id, params: dict, reply, now_ms: int, line_bytes: int):
         """Begin ``claw.tool.call``; *reply* gets its answer, now or later.
 

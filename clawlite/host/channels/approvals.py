@@ -90,11 +90,13 @@ def check(manifest) -> None:
 
 
 def section(manifest) -> list | None:
-    """Return [names of channels or None, what ``notify.Notify`` is given or None]; None when
-    nothing is said.
+    """Return [names of channels or None, what ``notify.Notify`` is given or None, and True where a
+    gateway may speak for admins]; None when nothing is said.
     """
-    said = manifest.settings.approvals
-    if said.to is None and said.notify is None:
+    said, gateway = manifest.settings.approvals, manifest.settings.gateway
+    may_admin = "admin" in (gateway and gateway.roles or ())
+    if said.to is None and said.notify is None and not may_admin:
         return None
     one = said.notify
-    return [said.to, one and [one.url, one.body, one.credential, one.link or ""]]
+    found = [said.to, one and [one.url, one.body, one.credential, one.link or ""]]
+    return found + [True] * may_admin

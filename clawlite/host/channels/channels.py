@@ -83,14 +83,6 @@ def _gateway(manifest) -> None:
             problem = "nothing says that this device has a gateway"
             hint = "add [gateway] to clawlite.toml"
             manifest.problems.add(place, (section, "via"), problem, key=True, hint=hint)
-    if (
-        gateway
-        and gateway.roles
-        and not any(is_relayed(manifest, channel) for channel in manifest.channels)
-    ):
-        problem = "no Channel of this agent comes by its gateway"
-        hint = 'remove it, or write via = "gateway" below [telegram], [webhook] or [mqtt]'
-        manifest.problems.add(place, ("gateway", "roles"), problem, key=True, hint=hint)
 
 
 def _transport(spec, problem) -> None:

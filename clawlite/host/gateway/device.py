@@ -107,12 +107,15 @@ class Device:
 
     def down(self) -> None:
         """The link is gone; what is under way goes on."""
+        if self._link and self._is_greeted:
+            self._gateway.left(self, self._digest)
         self._link = None
         self._sent, self._asked = {}, {}
         if self._away is None:
             self._away = asyncio.get_running_loop().call_later(AWAY_S, self._stays_away)
         self._gateway.members.away(self.name)
         self._gateway.relays.away(self.name)
+        self._gateway.people.away(self.name)
 
     def _stays_away(self) -> None:
         self._away = None
@@ -179,6 +182,8 @@ class Device:
             self._gateway.relays.take(self.name, method.removeprefix(_PREFIX), params)
         elif method in _OF_MEMBERS:
             self._of_member(method, params)
+        elif method == _PREFIX + "operator":
+            self._gateway.people.take(self.name, params)
         elif message.get("id") is not None:
             self._link.send(
                 json_bytes(
@@ -223,6 +228,8 @@ class Device:
         self._gateway.greeted(self, self._digest, None if self._image else self._refusal())
         if self._image and is_carried(self._image):
             self._gateway.relays.here(self.name, self._digest)
+        if self._image and told.get("operators") is True:
+            self._gateway.people.here(self.name, self._image)
 
     def _anew(self) -> None:
         """End what was asked before: nobody waits for it."""

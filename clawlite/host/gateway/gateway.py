@@ -27,6 +27,7 @@ from clawlite.host.gateway.runner_tools import RunnerTools
 from clawlite.host.gateway.serial import SerialPort
 from clawlite.host.gateway.store import Store
 from clawlite.host.gateway_channels.relays import Relays
+from clawlite.host.gateway_operators.people import People
 from clawlite.host.gateway_swarm.members import Members
 from clawlite.host.gateway_swarm.stops import Stops
 from clawlite.host.proxy.accept import Strangers
@@ -152,6 +153,7 @@ class Gateway:
         self.stops = Stops(images, self._tell_stop, note)
         self.members = Members(images, self._deliver, self._logged, note)
         self.relays = Relays(images, self._hand_over, self._note_event, note)
+        self.people = People(folder(), self.codecs, self._hand_over, note)
 
     def device(self, name: str) -> Device:
         """Return the device *name*, made when it comes for the first time."""
@@ -237,7 +239,9 @@ class Gateway:
             self.members.report(name, params["id"], "failed", "", refusal)
 
     def _hand_over(self, name: str, method: str, params: dict) -> str:
-        """Hand the device *name* what its channels have for it; return why it cannot take it."""
+        """Hand the device *name* what channels or people have for it; return why it cannot take
+        it.
+        """
         return self.device(name).deliver(method, params)
 
     def _note_event(self, name: str, event: dict) -> None:
@@ -251,6 +255,7 @@ class Gateway:
             self.note(f"{name}: {event['event']}: {event['reason']}")
 
     async def close(self) -> None:
+        await self.people.close()
         await self.relays.close()
         await self.members.close()
         await self.stops.close()
@@ -288,6 +293,10 @@ class Gateway:
             )
         self.store.note_device(device.name, device.agent, digest)
         self.store.event(device.name, "device.greeted", agent=device.agent, image=digest)
+
+    def left(self, device: Device, digest: str) -> None:
+        """The link to *device* is over."""
+        self.store.note_device(device.name, device.agent, digest)
 
     def began(self, device: Device, job, messages: list) -> None:
         job.asked = next(

@@ -4,6 +4,8 @@ import os
 from urllib.parse import quote
 
 from clawlite.core.base.clock import iso8601
+from clawlite.host.gateway_operators.board_names import file_name
+from clawlite.host.page.agent_line import AgentGone
 from clawlite.host.page.known_people import GATEWAY
 
 
@@ -26,3 +28,19 @@ def find_boards(root: str) -> list[dict]:
             connection.close()
     except sqlite3.Error:  # it is being made
         return []
+
+
+def find_absence(root: str, name: str) -> AgentGone:
+    """Return the error for the board that has the folder *name*, and cannot be reached: it says
+    since when.
+    """
+    known = next((one for one in find_boards(root) if file_name(one["board"]) == name), None)
+    if known is None:
+        return AgentGone(f"{name}: the gateway has seen no such board", "choose another one")
+    hint = "look at its power and its line, and whether the gateway runs"
+    return AgentGone(tell_absence(known), hint)
+
+
+def tell_absence(board: dict) -> str:
+    """Return the sentence that says since when *board*, a row of ``find_boards``, is away."""
+    return f"{board['board']}: the board is not connected; it was there last at {board['seen']}"

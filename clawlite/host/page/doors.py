@@ -7,12 +7,13 @@ import asyncio
 import collections
 import contextlib
 import json
-import os
 
 from clawlite.host.page import agent_line, messages
 from clawlite.host.page.agent_line import MAX_LINE, AgentGone
+from clawlite.host.page.boards import find_absence
 from clawlite.host.page.guard import HEADERS
 from clawlite.host.page.http_session import ALIVE_S, IDLE_S, PATIENCE_S, Session
+from clawlite.host.page.known_people import BOARD
 
 SESSION = "Claw-Session-Id"
 MAX_OPEN = 256  # requests, streams and WebSockets under way
@@ -76,7 +77,7 @@ class Doors:
         return self._is_held(session.place, session.person, session.login)
 
     def _is_held(self, place: str, person, login) -> bool:
-        return self._logins.is_open(login) and login.places.get(place) == person
+        return self._logins.is_open(login) and login.person(place) == person
 
     def _end(self, session):
         self._sessions.pop(session.id, None)
@@ -122,11 +123,20 @@ class Doors:
 
     async def _begin(self, login, place: str) -> Session:
         session = Session(place, login, agent_line.now_s())
-        folder = os.path.join(self._people.root, place)
-        session.line = await agent_line.connect(
-            folder, session.person, login.at_s, session.hear, session.ended
+        session.line = await self._connect(
+            place, session.person, login, session.hear, session.ended
         )
         return session
+
+    async def _connect(self, place: str, person, login, hear, ended):
+        """Return a line to the agent or board *place*.  Raises ``AgentGone``."""
+        folder = self._people.folder(place)
+        try:
+            return await agent_line.connect(folder, person, login.at_s, hear, ended)
+        except AgentGone as e:
+            if place.startswith(BOARD):
+                raise find_absence(self._people.root, place[len(BOARD) :]) from None
+            raise e
 
     def _of(self, id: str, login, place: str) -> Session:
         """Return the session *id* of this login, and of nobody else.  Raises an error of HTTP."""
@@ -227,9 +237,8 @@ class Doors:
                 protocols=("ckp",),
             )
             _read_small_pieces(request.transport)
-            person, sender = login.places[place], _Sender(socket, request.transport)
-            folder = os.path.join(self._people.root, place)
-            line = await agent_line.connect(folder, person, login.at_s, sender.put, sender.end)
+            person, sender = login.person(place), _Sender(socket, request.transport)
+            line = await self._connect(place, person, login, sender.put, sender.end)
             task = None
             try:
                 await socket.prepare(request)

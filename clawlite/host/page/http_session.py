@@ -31,7 +31,7 @@ class Session:
     def __init__(self, place: str, login, now_s: float):
         self.id = secrets.token_urlsafe(32)
         self.place, self.login, self.used_s = place, login, now_s
-        self.person = login.places[place]
+        self.person = login.person(place)
         self.line: AgentLine | None = None
         self.is_over = False
         self._waiting = collections.defaultdict(collections.deque)  # key -> futures

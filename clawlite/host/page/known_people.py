@@ -4,8 +4,10 @@ import os
 
 from clawlite.core.base.clock import iso8601
 from clawlite.core.net import people
+from clawlite.host.gateway_operators.board_names import BOARDS
 
-GATEWAY = ".gateway"  # the state folder of the gateway, whose people see the boards
+GATEWAY = ".gateway"  # the state folder of the gateway, whose people use its boards
+BOARD = "board:"  # before the name of a board: a place of the gateway's people
 _SOCKET = "control.sock"  # linux/tasks/control_socket.py
 _LOG = "log.jsonl"  # linux/files/files.py
 
@@ -66,7 +68,13 @@ class KnownPeople:
 
     def is_online(self, place: str) -> bool:
         """Return whether the agent has a control socket; it may have ended without warning."""
-        return os.path.lexists(os.path.join(self.root, place, _SOCKET))
+        return os.path.lexists(os.path.join(self.folder(place), _SOCKET))
+
+    def folder(self, place: str) -> str:
+        """Return the folder of the control socket of an agent, or of a board."""
+        if place.startswith(BOARD):
+            return os.path.join(self.root, GATEWAY, BOARDS, place[len(BOARD) :])
+        return os.path.join(self.root, place)
 
     def find_last_sign(self, place: str) -> str | None:
         """Return when an agent that cannot be reached wrote its log last; None when it can be, or

@@ -11,6 +11,8 @@ import secrets
 import time
 
 from clawlite.core.net.netaddress import origin
+from clawlite.host.gateway_operators.board_names import is_file_name
+from clawlite.host.page.known_people import BOARD, GATEWAY
 
 LASTS_S = 12 * 3600
 MAX_LOGINS = 256
@@ -32,6 +34,14 @@ class Login:
     at_s: float
     is_cookie: bool
     key: object
+
+    def person(self, place: str):
+        """Return the ``Person`` of *place*, None where they are nobody; those of a board are its
+        gateway's.
+        """
+        if place.startswith(BOARD):
+            return self.places.get(GATEWAY) if is_file_name(place[len(BOARD) :]) else None
+        return None if place == GATEWAY else self.places.get(place)
 
     @property
     def name(self) -> str:

@@ -13,11 +13,12 @@ import os
 from importlib import resources
 from urllib.parse import parse_qs
 
+from clawlite.host.gateway_operators.board_names import file_name
 from clawlite.host.page.agent_line import AgentGone
-from clawlite.host.page.boards import find_boards
+from clawlite.host.page.boards import find_boards, tell_absence
 from clawlite.host.page.doors import Doors
 from clawlite.host.page.guard import HEADER, HEADERS
-from clawlite.host.page.known_people import GATEWAY
+from clawlite.host.page.known_people import BOARD, GATEWAY
 from clawlite.host.page.logins import LASTS_S
 from clawlite.host.page.setup import Setup
 
@@ -171,9 +172,26 @@ class Site:
             if place != GATEWAY
         ]
         boards = find_boards(self._people.root) if GATEWAY in login.places else []
+        for board in boards:
+            rows.append(self._add_link(login, board))
         if is_json:
             return web.json_response({"person": login.name, "agents": rows, "boards": boards})
         return web.Response(body=self._files["index.html"], content_type="text/html")
+
+    def _add_link(self, login, board: dict) -> dict:
+        """Say in *board* how it is reached; return its row, as that of an agent."""
+        name, file = board["board"], file_name(board["board"])
+        board["ckp"] = "/ckp/" + BOARD + file
+        is_online = self._people.is_online(BOARD + file)
+        return {
+            "agent": BOARD + name if name in login.places else name,
+            "role": login.places[GATEWAY].role,
+            "online": is_online,
+            "ckp": board["ckp"],
+            "board": name,
+            "seen": None if is_online else board["seen"],
+            "why": "" if is_online else tell_absence(board),
+        }
 
     async def _file(self, request):
         from aiohttp import web
@@ -201,7 +219,7 @@ class Site:
         if login is None:
             return _ask_for_token()
         place = request.match_info["place"]
-        if place not in login.places or place == GATEWAY:
+        if login.person(place) is None:
             return _make_error(404, "no agent of this name is here for you")
         handle = {
             "POST": self.doors.post,

@@ -6,7 +6,6 @@
 2. A limit of money does not count a provider without a known price: a warning says so.
 """
 
-from clawlite.core.net.service_call import MEDIATED
 from clawlite.core.policy.ledger import COST
 from clawlite.core.providers import refusal
 from clawlite.core.providers.provider_order import RULES
@@ -103,22 +102,6 @@ def check(manifest) -> None:
             ("prefer",),
             f"no provider has hints.{settings.prefer}_priority",
             hint=f"write hints.{settings.prefer}_priority into a provider, or leave prefer out",
-        )
-    if (
-        settings.gateway
-        and not settings.gateway.obeys_stop_of
-        and not manifest.swarm
-        and all(is_builtin(provider) for provider in providers(manifest))
-        and not any(service.mode == MEDIATED for service in manifest.services)
-        and not any(one.mode == "mediated" for one in settings.mcp.values())
-        and not any(getattr(said, "via", None) for said in settings.channels.values())
-    ):
-        manifest.problems.add(
-            settings.place,
-            ("gateway",),
-            "no provider here is a remote one, and no service or MCP server is mediated",
-            hint="remove it",
-            key=True,
         )
     names = [provider.name for provider in manifest.providers if is_remote(provider)]
     for name, fields in settings.dialect.items():

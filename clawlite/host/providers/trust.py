@@ -34,8 +34,8 @@ class Gateway(Strict):
 
     obeys_stop_of  the name of a swarm: while a person has stopped it, the gateway tells this device
                    so, and no tool with side effects begins here
-    roles          for whom it may speak on the channels that it carries: for users, if nothing is
-                   said
+    roles          for whom it may speak, on the channels that it carries and at its page: for
+                   users, if nothing is said
     """
 
     wire: Literal["line", "tcp"] = "line"

@@ -113,5 +113,5 @@ class Desk:
 
 def desk_of(image, channels) -> Desk:
     """Return the ``Desk`` of an agent's *channels*, as its image narrows it."""
-    to, notify = image.section(APPROVALS) or (None, None)
+    to, notify, *_ = image.section(APPROVALS) or (None, None)
     return Desk(channels.agent, channels, to, notify and Notify(channels.agent, notify))

@@ -25,6 +25,7 @@ import sys
 from binascii import crc32
 from collections import deque
 from types import SimpleNamespace
+from typing import Any
 
 from clawlite.core.base.effect import KIND, LOG, OPEN, RUN, TEXT
 from clawlite.core.base.errors import ClawError
@@ -59,7 +60,7 @@ class Run:
     """
 
     is_sent = is_again = False
-    question = None  # the ``BoardQuestion`` that a button of this run is about
+    question: Any = None  # the ``BoardQuestion`` that a button of this run is about
 
     def __init__(self, channel, id: str, job: tuple, key=None, is_queued: bool = False):
         self.channel, self.id, self.job = channel, id, job

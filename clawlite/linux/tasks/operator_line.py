@@ -18,7 +18,6 @@ from clawlite.core.base.errors import PolicyDenied
 from clawlite.core.line.frame import RECORD, TOO_LONG, Framer
 from clawlite.core.policy.access import ADMIN
 from clawlite.core.protocol import rights, rpc
-from clawlite.core.protocol.calls import Calls
 from clawlite.core.protocol.group_session import GroupSession
 from clawlite.linux.io.jsontext import dumps, request
 from clawlite.linux.io.stdio import FULL, MAX_LINE, Part, Wire, now_ms
@@ -46,14 +45,6 @@ class Person:
         """
         is_late = self._login_ms is not None and now_ms() - self._login_ms > rights.FRESH_MS
         rights.check(method, self.name, self.role, least, is_fresh and is_late)
-
-
-class _PersonCalls(Calls):
-    """The calls of a person, who is named as their caller."""
-
-    def __init__(self, caller: str, *given):
-        super().__init__(*given)
-        self.caller = caller
 
 
 class RoleSession(GroupSession):
@@ -88,7 +79,7 @@ class RoleSession(GroupSession):
         self._put(message)
 
     def _begin_calls(self):
-        self._calls = _PersonCalls(self._person.caller, self.agent, self._reply, None)
+        super()._begin_calls().act_for(self._person.caller)
         return self._calls
 
     def _check(self, method: str):

@@ -20,17 +20,16 @@ from clawlite.core.base.clock import iso8601
 from clawlite.core.base.effect import SEND
 from clawlite.core.base.errors import InvalidParams
 from clawlite.core.protocol.rpc import field, notification
+from clawlite.core.protocol.task_params import read_id, read_messages
 from clawlite.core.swarm.swarm import COMPLETED, DEAD, FAILED, PARTIAL, RUNNING, WAITING, Task
 from clawlite.linux.tasks.task_runner import CANCELED, runner_of
 
 PREFIX = "claw.task."
 UPDATED = PREFIX + "updated"
-MAX_ID, MAX_TEXT, MAX_MESSAGES = 128, 65536, 256  # characters, characters of one message
 MAX_CALLER = 80
 MOST_OPEN = 64  # tasks that wait or are under way
 MOST_OF_ONE = MOST_OPEN // 4  # of one caller in whose name an operator gives tasks
 PAGE, MAX_PAGE = 50, 100
-ROLES = ("user", "assistant")
 OPERATOR = "operator"
 _STATES = {  # of the bus -> of a task
     WAITING: "submitted",
@@ -94,7 +93,7 @@ class TaskMethods:
 
     def _check_caller(self, params: dict, caller: str):
         """Raise as for an unknown task when another person gave it."""
-        task_id = _id(params)
+        task_id = read_id(params)
         if self.runner.caller(task_id) != caller:
             raise _unknown(task_id)
 
@@ -111,9 +110,9 @@ class TaskMethods:
         self.runner.watched.discard(task_id)
 
     def _create(self, params: dict) -> dict:
-        task_id = _id(params)
+        task_id = read_id(params)
         caller = _caller(params)
-        *before, (role, text) = _messages(params)
+        *before, (role, text) = read_messages(params)
         if role != "user":
             raise InvalidParams('messages: expected the last one to have the role "user"')
         is_answer = _is_answer(params)
@@ -214,7 +213,7 @@ class TaskMethods:
         return dict(self._state_of(task_id), subscribed=True)
 
     def _known(self, params: dict) -> str:
-        task_id = _id(params)
+        task_id = read_id(params)
         if self.runner.state(task_id) is None:
             raise _unknown(task_id)
         return task_id
@@ -244,15 +243,6 @@ def _unknown(task_id: str) -> InvalidParams:
     return InvalidParams("task_id: unknown task %s" % task_id[:63])
 
 
-def _id(params: dict) -> str:
-    task_id = field(params, "task_id", str, "")
-    if len(task_id) > MAX_ID:
-        raise InvalidParams(
-            "task_id: expected at most %d characters, got %d" % (MAX_ID, len(task_id))
-        )
-    return task_id
-
-
 def _caller(params: dict) -> str:
     """Return in whose name the calls of a task stand in log and audit."""
     caller = field(params, "caller", str, "", False)
@@ -269,44 +259,3 @@ def _is_answer(params: dict):
     if "is_answer" in params and value is not True and value is not False:
         raise InvalidParams("is_answer: expected true or false")
     return value
-
-
-def _messages(params: dict) -> list:
-    """Return [(role, text), ...] of the messages of a task, the one that is to be answered last."""
-    if "messages" not in params:
-        return [_message(field(params, "message", dict, ""), "message")]
-    messages = params["messages"]
-    if "message" in params:
-        raise InvalidParams("message: expected it, or messages, got both")
-    if not isinstance(messages, list) or not 1 <= len(messages) <= MAX_MESSAGES:
-        raise InvalidParams("messages: expected an array of 1 to %d messages" % MAX_MESSAGES)
-    found = []
-    for number, message in enumerate(messages):
-        where = "messages[%d]" % number
-        if not isinstance(message, dict):
-            raise InvalidParams("%s: expected an object" % where)
-        found.append(_message(message, where))
-    return found
-
-
-def _message(message: dict, where: str) -> tuple:
-    role = field(message, "role", str, where + ".")
-    if role not in ROLES:
-        raise InvalidParams("%s.role: expected %s, got %s" % (where, " or ".join(ROLES), role[:40]))
-    content = message.get("content")
-    if isinstance(content, str):
-        content = [{"type": "text", "text": content}]
-    if not isinstance(content, list) or not content:
-        raise InvalidParams("%s.content: expected an array of content blocks" % where)
-    texts = []
-    for number, block in enumerate(content):
-        at = "%s.content[%d]" % (where, number)
-        if not isinstance(block, dict) or block.get("type") != "text":
-            raise InvalidParams('%s: expected a block of type "text"' % at)
-        texts.append(field(block, "text", str, at + "."))
-    text = "\n".join(texts)
-    if len(text) > MAX_TEXT:
-        raise InvalidParams(
-            "%s: expected at most %d characters of text, got %d" % (where, MAX_TEXT, len(text))
-        )
-    return role, text

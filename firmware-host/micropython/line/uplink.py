@@ -16,6 +16,7 @@ from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ClawError, ProviderError, QuotaExceeded
 from jsontext import loads
 from chance import chance
+from unload import drop
 
 _HOST, _PORT, _PARTS = 3, 4, 5  # of OPEN
 
@@ -51,6 +52,7 @@ class Uplink:
         self._boot = str(hexlify(chance()), "utf-8")
         # is_up: a gateway has said hello in this session of the line
         self._count, self.is_up = 0, False
+        self._operators = None  # ``operators.Operators``, while somebody is there
 
     def down(self):
         """The session is over: requests wait for the next one."""
@@ -175,7 +177,27 @@ class Uplink:
                 self._hand_in(params.get("id"), text)
             elif method == "claw.gateway.notice":
                 self._hand_in(params.get("id"), [text])
+            elif method == "claw.gateway.operator":
+                self._operate(params)
         return True
+
+    def _operate(self, params: dict):
+        """Hand on what somebody at the gateway's page says; the first of them is waited for."""
+        device = self._device
+        if self._operators is None:
+            if not params["text"]:
+                return
+            from operators import Operators
+
+            self._operators = Operators(device, self)
+            device.beside += (self._operators,)
+        self._operators.hear(params)
+
+    def forget_operators(self):
+        """Drop what people at the gateway's page need: nobody is there any more."""
+        device, gone, self._operators = self._device, self._operators, None
+        device.beside = tuple([part for part in device.beside if part is not gone])
+        drop("operators")
 
     def lost(self, size: bytes) -> bool:
         """Handle the loss of a record: end the waiting requests, whose answers would be incomplete.
@@ -208,6 +230,7 @@ class Uplink:
                     "boot": self._boot,
                     "agent": image.agent.name,
                     "record": MAX_RECORD,
+                    "operators": True,
                     "image": str(hexlify(image.read(image.seal_at + 7, 32)), "utf-8"),
                 },
             }

@@ -175,6 +175,15 @@ class BoardRules(Runs):
 
         return RuleCommands(self)
 
+    def find_row(self, method: str) -> list:
+        """Return the columns of *method*, [] when it is none of rules."""
+        if not method.startswith("claw.r"):
+            return []
+        from clawlite.core.protocol.method_table import find
+        from clawlite.core.rules.rule_commands import ROWS
+
+        return find(method, ROWS)
+
     def new_session(self):
         """Return the operator's session."""
         from rulesession import RuleSession

@@ -2,7 +2,6 @@
 ``claw.reading.list``, too (docs/rules.md).  Loaded with the first session.
 """
 
-from clawlite.core.protocol.method_table import find
 from clawlite.core.protocol.session import Session
 
 
@@ -27,8 +26,4 @@ class RuleSession(Session):
         return self._rules.load_commands().begin(method, params)
 
     def _row(self, method: str) -> list:
-        if not method.startswith("claw.r"):
-            return []
-        from clawlite.core.rules.rule_commands import ROWS
-
-        return find(method, ROWS)
+        return self._rules.find_row(method)

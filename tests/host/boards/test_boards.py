@@ -733,12 +733,6 @@ def test_a_gateway_stands_in_for_a_network(tmp_path, endpoint):
         layout.Image(lambda at, size: image[at : at + size], len(image)).requires == ["gateway"]
         and report
     )
-    project(tmp_path)
-    (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n[gateway]\n')
-    assert refused(tmp_path, "pico") == [
-        "clawlite.toml:2: gateway: no provider here is a remote one, and no service or MCP server "
-        "is mediated - remove it"
-    ]
 
 
 def test_an_ability_that_a_board_lacks(tmp_path):

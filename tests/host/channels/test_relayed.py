@@ -73,11 +73,6 @@ def test_a_machine_with_channels_of_its_own_is_told_to_remove_via(tmp_path):
             '[telegram]\nvia = "gateway"\n[gateway]\nroles = ["user", "viewer"]\n',
             "roles",
         ),
-        (
-            {"bot": BOT},
-            '[gateway]\nroles = ["user"]\nobeys_stop_of = "team"\n',
-            "no Channel of this agent comes by its gateway",
-        ),
     ],
 )
 def test_settings_without_effect_or_sense_are_refused(tmp_path, specs, settings, wanted):

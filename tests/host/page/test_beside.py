@@ -38,6 +38,7 @@ def test_boards_are_shown_to_people_of_the_gateway_alone(page, state, tokens, ad
         file.execute("insert into devices values ('<b>desk', 'g', 'x', 1, 1800000000)")
     file.close()
     seen = {"board": "<b>desk", "agent": "g", "seen": "2027-01-15T08:00:00Z"}
+    seen["ckp"] = "/ckp/board:~3c.b~3e.desk"
     as_json = {"Accept": "application/json"}
     assert json.loads(page.ask("GET", "/", headers={**ann, **as_json})[2])["boards"] == [seen]
     assert json.loads(page.ask("GET", "/", headers={**ada, **as_json})[2])["boards"] == []

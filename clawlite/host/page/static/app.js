@@ -37,17 +37,18 @@ class App {
     }
     const said = await answer.json();
     this.person = said.person;
-    this.boards = said.boards;
     for (const row of said.agents) {
       const known = this.agents.find((agent) => agent.name === row.agent);
       if (known && row.seen && !known.is_online) known.seen = row.seen;
-      if (known) continue;
+      if (known && row.why) known.why = row.why;
+      if (known || row.why) continue; // a board that is away has a card, and no link
       const agent = new Agent(row);
       agent.addEventListener("link", () => this.greet(agent));
       agent.addEventListener("claw.approval.updated", (event) => this.note(agent, event.detail));
       this.agents.push(agent);
       agent.open();
     }
+    this.boards = said.boards.filter((one) => !this.agents.some((agent) => agent.path === one.ckp));
   }
 
   async greet(agent) {

@@ -143,7 +143,8 @@ const is_over = (state) => ["completed", "failed", "canceled", "rejected"].inclu
 
 function text_of(said) {
   if (typeof said.result === "string") return said.result;
-  if (said.result && typeof said.result.text === "string") return said.result.text;
+  if (said.result && said.result.text) return said.result.text;
+  if (said.result && said.result.error) return String(said.result.error);
   return said.error ? said.error.message || String(said.error) : "";
 }
 
