@@ -1,6 +1,6 @@
 """clawlite: Claw Kernel Protocol agents for boards that cost less than lunch."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 try:
     from os import environ
