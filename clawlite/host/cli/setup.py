@@ -37,7 +37,7 @@ def main() -> int:
         job = json.loads(sys.stdin.buffer.read(_MOST_JOB))
         verb = _JOBS.get(str(job.get("do"))) if isinstance(job, dict) else None
         if verb is None:
-            raise ClawError("do: expected one of %s" % ", ".join(_JOBS))
+            raise ClawError("do: expected one of %s" % ", ".join(_JOBS), "send one of these")
         _tell({"result": verb(job)})
         return 0
     except ClawError as e:
@@ -54,7 +54,7 @@ def _tell(line: dict) -> None:
 def _text(job: dict, key: str) -> str:
     value = job.get(key)
     if not isinstance(value, str) or not 0 < len(value) <= 200:
-        raise ClawError(f"{key}: expected a text")
+        raise ClawError(f"{key}: expected a text of 1 to 200 characters", "send it with the job")
     return value
 
 
@@ -67,7 +67,9 @@ def _project(job: dict) -> str:
     """Return the folder of the project that *job* names."""
     name = _text(job, "name")
     if not _NAME.fullmatch(name):
-        raise ClawError("name: expected 1 to 40 small letters, digits and hyphens")
+        raise ClawError(
+            "name: expected 1 to 40 small letters, digits and hyphens", "choose another name"
+        )
     return os.path.join(projects_folder(), name)
 
 

@@ -54,4 +54,4 @@ def _carry_on(parts, work, effect: tuple) -> tuple:
         return work.send((True, workspace.resolve(effect[1], parts.workspace)))
     if kind == E.APPROVE:
         return work.send(_PERSON_SAYS)
-    return work.throw(_Enough("it would run"))
+    return work.throw(_Enough("it would run", "call it"))

@@ -24,7 +24,7 @@ from clawlite.core.image.pins import ADC, KINDS, PWM
 from clawlite.core.policy.access import ADMIN, USER, VIEWER
 from clawlite.core.protocol.group_session import Later
 from clawlite.core.protocol.rpc import field
-from clawlite.linux.files.files import state_folder
+from clawlite.linux.files.files import mend, state_folder
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.io.stdio import Part, now_ms
 
@@ -100,7 +100,7 @@ class RecordGroup(Part):
             except ClawError as e:
                 said = None, e
             except OSError as e:
-                said = None, ClawError("the record cannot be read: %s" % e.strerror)
+                said = None, ClawError("the record cannot be read: %s" % e.strerror, mend(e))
             except Exception as e:
                 said = None, unexpected(e)
             self._ended.append((later, finish, *said))
@@ -252,7 +252,7 @@ class Records:
 
     def _stores(self) -> list:
         if self._parts.memories is None:
-            raise MethodNotFound("this agent has no memory")
+            raise MethodNotFound("this agent has no memory", "declare one, and build it")
         return self._parts.memories().stores
 
     def _list_stores(self, params: dict) -> dict:
@@ -275,7 +275,10 @@ class Records:
             raise InvalidParams("store: unknown store %s" % name[:60], "claw.memory.list has them")
         swarm = self._parts.swarm and self._parts.swarm.swarm
         if store.path is not None or swarm and swarm.engine and name in swarm.shares:
-            raise InvalidParams("store %s: it is kept in files, or by another agent" % name)
+            raise InvalidParams(
+                "store %s: it is kept in files, or by another agent" % name,
+                "remove it from the file, or ask the agent that keeps the store",
+            )
         later = Later()
 
         def end(value, error, at_ms):
@@ -307,7 +310,7 @@ class Records:
 
     def _list_swarm(self, params: dict) -> dict:
         if self._parts.member is None:
-            raise MethodNotFound("this agent is in no swarm")
+            raise MethodNotFound("this agent is in no swarm", "declare one, and build it")
         return self._parts.member.describe(_count(params))
 
 

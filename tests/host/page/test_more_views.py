@@ -13,6 +13,8 @@ from agents import UUID, Agent, clawlite, eventually, linux
 from browsers import DESK, PHONE
 from pages import RunningPage
 from rules_world import ASK, READING, project
+from swarm_team import delegate
+from swarm_team import project as member
 
 RULES = READING.replace("60s", "1s") + (
     '[[rule]]\nname = "morning-water"\nat = ["07:00", "19:00"]\nif = "soil < 30"\ncall = "water"\n'
@@ -215,3 +217,36 @@ def test_nothing_keeps_people_out(browser, garden, size, is_dark):
         wide = browser.driver.execute_script("return document.documentElement.scrollWidth")
         assert wide <= size[0], view
     assert browser.complaints() == []
+
+
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+def test_a_swarm_shows_who_is_there_and_its_tasks(state, tmp_path, add_person, size):
+    image, token = member(tmp_path, "lead"), add_person("ada", "admin", "lead")
+    words, env = linux("serve", image, "--socket", "--stdio"), {"CLAWLITE_STATE": state}
+    with Agent(words, tmp_path / "home", cwd=tmp_path, env=env).initialize() as agent:
+        eventually((state / "lead" / "control.sock").exists)
+        assert "result" in delegate(agent, STRANGE)
+        with RunningPage(state) as page, browsers.open_browser(page.url, tmp_path) as browser:
+            browser.show(size)
+            browser.log_in(token)
+            browser.open("swarm")
+            browser.until(lambda: "team" in browser.texts("main h2"))
+            rows = browser.texts("main li")
+            assert rows[0].startswith("lead leader, 1 process") and "away" in rows[1]
+            assert STRANGE in browser.texts(".pre") and browser.all("main img") == []
+            assert browser.find_barriers() == []
+
+
+def test_home_says_since_when_an_agent_is_gone(state, garden_image, tmp_path, add_person):
+    token = add_person("ada", "admin", "ruled")
+    words, env = linux("serve", garden_image, "--socket", "--stdio"), {"CLAWLITE_STATE": state}
+    with Agent(words, tmp_path / "home", cwd=tmp_path, env=env).initialize() as agent:
+        eventually((state / "ruled" / "control.sock").exists)
+        act(agent)
+        agent.end()
+        assert agent.wait() == 0
+    with RunningPage(state) as page, browsers.open_browser(page.url, tmp_path) as browser:
+        browser.log_in(token)
+        browser.until(lambda: browser.texts("main .card p"))
+        (said,) = browser.texts("main .card p")
+        assert said.startswith("not online since ") and said.endswith(" ago")
