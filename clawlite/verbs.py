@@ -247,6 +247,12 @@ TABLE = (
             'samples in place of this machine\'s, lines of {"at", "reading", "value"}'),
         Option("--answer", "WORD", "what a person answers each question", None, ("yes", "no")),
         _JSON, code=1),
+    Verb("rules", LOOK,
+        "List the rules that people have taught an agent by talking, with who said what and when.",
+        MANIFEST, "linux.admin.taught_rules:show", _JSON, code=1),
+    Verb("rules export", "",
+        "Write the rules that people have taught as TOML, for the rules file of the manifest.",
+        MANIFEST, "linux.admin.taught_rules:export", code=1),
     Verb("audit", LOOK,
         "Show what is on record of an agent. Each call, what decided and what came of it. A board "
         "is reset for it.",

@@ -31,6 +31,9 @@ _LITTLE = ("the", "a", "an", "my", "our", "to", "of", "for", "in", "at", "by", "
 _LITTLE += ("please", "some", "up", "and", "all", "den", "die", "das", "der", "le", "la", "el")
 
 
+_JOINS = ("and", "then", "und", "et", "y", ";")
+
+
 class Proposal:
     """A call that a clause may mean.
 
@@ -189,6 +192,9 @@ def _fill(tool, clause: str):
         if text:
             arguments[texts[0]] = text
             used += range(len(words))
+    if [word for word in words if word.text in _JOINS] and len(used) < len(words):
+        asked = "One rule calls one tool: make two rules of it."
+        return Proposal(tool.name, arguments, 0.3, asked)
     missing = [name for name in sorted(needed) if name not in arguments]
     if missing:
         return Proposal(tool.name, arguments, 0.5, _ask_for(tool.name, missing[0], properties))
@@ -213,12 +219,17 @@ def _find_value(name: str, schema: dict, words: list, used: list, properties: di
     kind = schema.get("type")
     kinds = kind if isinstance(kind, list) else [kind]
     if "enum" in schema:
-        for at in range(len(words)):
-            for one in schema["enum"]:
-                if isinstance(one, str) and _same(one, words, at):
-                    used += range(at, at + len(one.replace("-", " ").replace("_", " ").split()))
-                    return one
-        return None
+        places = [
+            (at, one)
+            for at in range(len(words))
+            for one in schema["enum"]
+            if isinstance(one, str) and _same(one, words, at)
+        ]
+        if len(places) != 1:
+            return None
+        for at, one in places:
+            used += range(at, at + len(one.replace("-", " ").replace("_", " ").split()))
+            return one
     if "boolean" in kinds:
         for at in range(len(words)):
             if words[at].text in _ON + _OFF:

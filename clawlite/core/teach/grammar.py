@@ -34,7 +34,23 @@ _STRONG = ("every", "when", "if", "unless", "until", "tomorrow", "sunrise", "sun
 _STRONG += ("tonight", "today", "weekend", "below", "above") + DAYS
 _NEGATIONS = ("not", "don't", "never", "dont", "nicht", "nie", "kein", "ne", "pas", "jamais", "no")
 _NEGATIONS += ("nunca", "stop", "cannot", "can't", "won't", "doesn't", "isn't")
-_POLITE = ("please", "then", "also", "now", "so", "and", ",", ".", ";", ":", "!", "s'il", "-", '"')
+_POLITE = (
+    "please",
+    "but",
+    "then",
+    "also",
+    "now",
+    "so",
+    "and",
+    ",",
+    ".",
+    ";",
+    ":",
+    "!",
+    "s'il",
+    "-",
+    '"',
+)
 _POLITE += ("just", "dann", "bitte", "auch", "alors", "entonces", "always", "immer", "that", "so")
 _OPENINGS = ("can you", "could you", "would you", "will you", "i want you to", "i'd like you to")
 _OPENINGS += ("you should", "make sure to", "from now on", "learn to", "learn", "new rule")
@@ -107,6 +123,8 @@ class _Sentence:
         self.conditions = []
         self.times, self.days, self.date = [], [], None  # of the clock; date: (day, is it said)
         self.part = self.suns = None
+        self.sun_end = 0
+        self.time_end = None  # behind the last time
         self.is_daily = self.has_trigger = False
 
     # -- the whole
@@ -262,9 +280,13 @@ class _Sentence:
             at += 1
         else:
             found = read_number(self.words, at)
-            if not found or text_at(self.words, found.end) not in ("times", "time", "runs"):
+            if not found:
                 return
-            count, at = found.value, found.end + 1
+            count, at = found.value, found.end
+            if text_at(self.words, at) in ("times", "time", "runs"):
+                at += 1
+            elif not at_most or text_at(self.words, at + 1) not in _PERIODS:
+                return
         if text_at(self.words, at) not in ("a", "an", "every", "in", "der", "je", "each"):
             if at_most and text_at(self.words, first) == "at" and count:
                 if count == 1:
@@ -314,9 +336,12 @@ class _Sentence:
             else:
                 self.parsed.question = 'How long "%s %s"?' % (text_at(self.words, at - 1), word)
                 return
-        while text_at(self.words, first - 1) in ("at", "every", "the", "day", "when", ","):
+        while text_at(self.words, first - 1) in ("at", "every", "the", "day", "when", ",", "and"):
             self.is_daily = self.is_daily or text_at(self.words, first - 1) in ("every", "when")
             first -= 1
+        if self.suns and any(self.free[self.sun_end : first]):
+            self.parsed.question = "One rule does one thing: make two rules of it."
+        self.sun_end = at + 1
         self.suns = (self.suns or []) + [text]
         self._take(first, at + 1)
 
@@ -453,6 +478,8 @@ class _Sentence:
         unit = found and text_at(self.words, found.end)
         if not found or unit in said_times.DURATIONS or unit in _UNITS or unit == "times":
             return
+        if self.time_end is not None and any(self.free[self.time_end : first]):
+            self.parsed.question = "One rule does one thing: make two rules of it."
         while found:
             self.times.append(found.value)
             end = found.end
@@ -461,6 +488,7 @@ class _Sentence:
             unit = found and text_at(self.words, found.end)
             if unit in said_times.DURATIONS or unit in _UNITS or unit == "times":
                 found = None
+        self.time_end = end
         self._take(first, end)
 
     def _read_later(self, at: int):
@@ -571,7 +599,7 @@ class _Sentence:
             self._set_cron(row, "%d * *" % value)
         elif self.days:
             self._set_cron(row, "* * " + _span(self.days))
-        elif self.is_daily:
+        elif self.is_daily or row.get("at_most", "").endswith("/day"):
             row["at"] = texts if len(texts) > 1 else texts[0]
         elif self.parsed.text is not None or row.get("once"):
             self._set_date(row, "next", 0)

@@ -43,14 +43,15 @@ def read_saying(clause: str, row: dict, readings: list) -> str:
         count += 1
     names = [record[table.NAME] for record in readings]
     if count == len(words):
-        return _describe(row)
+        return describe_beginning(row)
     rest = clause[words[count].start :].strip(" .\"'\u201c\u201d")
     if rest.replace(" ", "_") in names:
         return "%s is {%s}" % (rest, rest.replace(" ", "_"))
     return rest.replace("{", "(").replace("}", ")")
 
 
-def _describe(row: dict) -> str:
+def describe_beginning(row: dict) -> str:
+    """Return what has happened when a rule with *row* begins."""
     if "on" in row:
         return "%s is {%s}" % (row["on"], row["on"])
     if "pin" in row:

@@ -13,7 +13,13 @@ methods of an operator become a draft (teaching.py), which an admin approves.
 from weakref import WeakKeyDictionary
 
 from clawlite.core.base.effect import APPROVAL, APPROVE, KIND, LOG, RUN
-from clawlite.core.base.errors import ClawError, InvalidParams, InvalidRequest, PolicyDenied
+from clawlite.core.base.errors import (
+    ClawError,
+    InvalidParams,
+    InvalidRequest,
+    PolicyDenied,
+    ProviderError,
+)
 from clawlite.core.image.pins import INPUT, PULL_DOWN, PULL_UP
 from clawlite.core.rules import table
 from clawlite.core.turns.turn import Reply
@@ -35,6 +41,12 @@ _HINTS = (
     "todas cada cuando mañana hoy a recuérdame recuerdame sunrise sunset before after between "
     "< > half mondays tuesdays wednesdays thursdays fridays saturdays sundays never don't not nicht"
 ).split()
+# in a pattern of the agent's own, these say that it means such a sentence itself
+_BEGINNINGS = (
+    "every each when whenever if at tomorrow today tonight daily once remind unless below above "
+    "jeden wenn um morgen erinnere chaque quand demain tous cada cuando mañana todos"
+).split()
+_NO = ("n", "no", "cancel", "never mind", "nothing", "nein", "non")
 _ANSWER_WORDS = 8  # of a message that completes a sentence
 _NOBODY = "only a person's own message teaches a rule"
 
@@ -55,11 +67,13 @@ class Lessons:
     get_rules  function() -> ``rules.Rules``, made when it is first asked for
     propose    function(clause) -> ``clause.Proposal`` or None
     speaks     bool, the grammar reads what people say
+    get_local  function() -> the agent's model builtin:local, whose ``propose(text, is_clause)`` is
+               a generator of effects that returns a dict; or None
     """
 
-    def __init__(self, image, get_rules, propose, speaks: bool):
+    def __init__(self, image, get_rules, propose, speaks: bool, get_local=None):
         self._image, self._get_rules = image, get_rules
-        self._propose, self._speaks = propose, speaks
+        self._propose, self._speaks, self._get_local = propose, speaks, get_local
         self._open = WeakKeyDictionary()  # History -> the sentence whose question was asked
 
     def rules(self):
@@ -72,6 +86,10 @@ class Lessons:
             )
         rules.begin_teaching()
         return rules
+
+    def forget_questions(self):
+        """No message is the answer to what was asked before."""
+        self._open.clear()
 
     # -- sentences
 
@@ -88,13 +106,18 @@ class Lessons:
         try:
             if is_form and not text:
                 return Reply(FORM, [])
+            if before is not None and text.lower().strip(" .!") in _NO:
+                return Reply("Then nothing is taught.", [])
             if is_form and "=" in text and '"' in text:
                 row = _read_row(text)
             else:
-                row, said = self._read(text, before, is_form)
+                row, said = yield from self._read(text, before, is_form)
                 if row is None:
                     if said:
-                        return self._ask(history, text, before, said)
+                        is_part = before is not None and len(text.split()) <= _ANSWER_WORDS
+                        return self._ask(
+                            history, "%s, %s" % (before, text) if is_part else text, said
+                        )
                     return Reply("That teaches no rule.\n" + FORM, []) if is_form else None
                 text = text if before is None else before + " " + text
             return Reply((yield from self._teach(row, text, history.speaker)), [])
@@ -103,41 +126,54 @@ class Lessons:
                 return Reply(_say_error(e), [])
             raise
 
-    def _ask(self, history, text: str, before, question: str):
-        self._open[history] = text if before is None else before + ", " + text
+    def _ask(self, history, text: str, question: str):
+        if question.endswith("?"):
+            self._open[history] = text
         return Reply(question, [])
 
     def _read(self, text: str, before, is_form: bool) -> tuple:
         """Return (the row that a sentence teaches, "") or (None, what has to be asked first); for
-        another text (None, "").
+        another text (None, "").  A generator of effects.
         """
         words = text.lower().replace(",", " ").replace("?", " ?").split()
-        if before is not None and len(words) <= _ANSWER_WORDS:
+        if before is not None and len(words) <= _ANSWER_WORDS and not self._is_order(text):
             found = self._parse("%s, %s" % (before, text))
             if found is None or found.question:
                 found = self._parse("%s, %s" % (before, _as_time(words)))
             if found is not None and not found.question:
-                return self._complete(found)
+                return (yield from self._complete(found))
         if not (self._speaks or is_form) or len(text) > 500 or not self._is_hinted(words):
             return None, ""
         found = self._parse(text)
-        if found is None or not is_form and self._is_pattern(text, found):
+        if found is None or not is_form and self._is_pattern(text):
             return None, ""
-        return self._complete(found)
+        return (yield from self._complete(found))
 
     @staticmethod
     def _is_hinted(words: list) -> bool:
         return not set(words).isdisjoint(_HINTS)
 
-    def _is_pattern(self, text: str, found) -> bool:
-        """Return whether a pattern of the agent's own means *text*: it fits, and needs the words
-        that the grammar has read as a beginning.
-        """
+    def _is_order(self, text: str) -> bool:
+        """Return whether a pattern of the agent's own takes *text*, which then answers nothing."""
         from clawlite.core.image.image import REFLEX
         from clawlite.core.providers.reflex import Reflex
 
-        rules = Reflex(self._image.section(REFLEX) or [])
-        return rules.fits(text) and bool(found.clause) and not rules.fits(found.clause)
+        return Reflex(self._image.section(REFLEX) or []).fits(text)
+
+    def _is_pattern(self, text: str) -> bool:
+        """Return whether a pattern of the agent's own means *text*: the first that fits has one of
+        the words that begin a rule, and does not just take it for any word.
+        """
+        from clawlite.core.image.image import REFLEX
+        from clawlite.core.providers.reflex import ANY, SLOT, Sentence, match
+
+        message = Sentence(text)
+        for patterns, _ in self._image.section(REFLEX) or ():
+            for pattern in patterns:
+                if match(pattern, 0, message, 0) is not None:
+                    fixed = [token for token in pattern if token != ANY and token[0] != SLOT]
+                    return any(not set(_BEGINNINGS).isdisjoint(token) for token in fixed)
+        return False
 
     def _parse(self, text: str):
         from clawlite.core.teach.grammar import parse
@@ -170,16 +206,21 @@ class Lessons:
         return Scene(names, pins, now)
 
     def _complete(self, found) -> tuple:
-        """Return (row, "") of what the grammar has *found*, or (None, what has to be asked)."""
+        """Return (row, "") of what the grammar has *found*, or (None, what has to be asked); a
+        generator of effects.
+        """
+        from clawlite.core.teach.say_clause import describe_beginning, read_saying
+
         if found.question:
             return None, found.question
         row = dict(found.row)
         if found.text is not None:
-            row["say"] = "Reminder: " + (found.text or "it is time")
+            row["say"] = "Reminder: " + (found.text or describe_beginning(row))
             return row, ""
-        from clawlite.core.teach.say_clause import read_saying
 
         proposal = self._propose(found.clause)
+        if self._get_local and (proposal is None or proposal.question):
+            proposal = yield from self._ask_local(found.clause, proposal)
         if proposal is None or proposal.tool is None:
             said = read_saying(found.clause, row, self.rules().own_section[table.READINGS])
             if said:
@@ -198,6 +239,28 @@ class Lessons:
             row["arguments"] = proposal.arguments
         return row, ""
 
+    def _ask_local(self, clause: str, instead):
+        """Return what the agent's local model makes of *clause*, *instead* where it makes nothing
+        of it; a generator of effects.
+        """
+        from clawlite.core.teach.clause import Proposal
+
+        model = self._get_local()
+        found: dict
+        try:
+            found = (yield from model.propose(clause, True)) if model else {"kind": "nothing"}
+        except ProviderError:
+            return instead
+        calls = found.get("calls") or []
+        if found["kind"] in ("act", "ask") and len(calls) == 1:
+            [(tool, arguments)] = calls
+            question = found["text"] if found.get("missing") else ""
+            return Proposal(tool, arguments, found["confidence"], question)
+        if found["kind"] == "refuse" or len(calls) > 1:
+            text = found["text"] if len(calls) < 2 else "One rule calls one tool: make two of it."
+            return Proposal(None, {}, 0.0, text)
+        return instead
+
     # -- from a row to a rule
 
     def draft(self, row, text, by: str) -> tuple:
@@ -209,7 +272,7 @@ class Lessons:
         if (row is None) == (text is None) or text is not None and not isinstance(text, str):
             raise InvalidParams("expected one of row, an object, and text, a sentence")
         if text is not None:
-            row, question = self._read(text[:500], None, True)
+            row, question = _run_alone(self._read(text[:500], None, True))
             if row is None:
                 return None, question or "That teaches no rule: say when, and what to do."
         return make_draft(self.rules(), row, by, text or ""), ""
@@ -433,3 +496,13 @@ def _say_error(error) -> str:
     from clawlite.core.protocol.console import error_text
 
     return error_text(error)
+
+
+def _run_alone(work):
+    """Return the value of *work*, a generator of effects, of which none can be carried out here."""
+    try:
+        while True:
+            next(work)
+            work.throw(ProviderError("no model is asked here"))
+    except StopIteration as e:
+        return e.value

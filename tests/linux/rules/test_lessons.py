@@ -8,8 +8,8 @@ import pytest
 from rules_world import ALLOW, READING
 from taught_world import PATTERNS, Pupil
 
-from clawlite.core.base.effect import Result
-from clawlite.core.base.errors import ClawError, PolicyDenied
+from clawlite.core.base.effect import LOG, Result
+from clawlite.core.base.errors import ClawError, PolicyDenied, ProviderError
 from clawlite.core.turns.history import History
 from clawlite.core.turns.tools import call
 from clawlite.core.turns.turn import Message
@@ -30,6 +30,23 @@ def test_a_question_is_asked_and_the_answer_completes_the_sentence(tmp_path):
     assert pupil.rows()[0]["once"] is True
     assert pupil.say("water at 9 for 5 seconds") == "Every day at 09:00, or just once?"
     assert "Each day at 09:00" in pupil.say("every day", "y")
+
+
+def test_several_questions_come_one_after_the_other(tmp_path):
+    pupil = Pupil(tmp_path, READING)
+    assert "time" in pupil.say("tomorrow morning water")
+    assert pupil.say("at 7") == "For how many seconds?"
+    assert "On 16 January at 07:00 (UTC): call water(seconds=5)" in pupil.say("5 seconds", "y")
+
+
+def test_another_message_is_no_answer(tmp_path):
+    pupil = Pupil(tmp_path)
+    assert pupil.say("water tomorrow morning for 5 seconds").endswith("?")
+    pupil.say("water the plants for 3 seconds")  # an order for now
+    assert [act[:2] for act in pupil.acted] == [("water", {"seconds": 3})]
+    assert "Teach" not in pupil.say("at 7")  # the question is over
+    pupil.say("water tomorrow morning for 5 seconds")
+    assert pupil.say("no") == "Then nothing is taught."
 
 
 @pytest.mark.parametrize(
@@ -189,3 +206,49 @@ def test_an_operator_drafts_looks_and_teaches(tmp_path):
     for params in ({}, {"name": 7}, {"name": "x"}):
         with pytest.raises(ClawError):
             pupil.group.begin("claw.rule.forget", params)
+
+
+# -- a local model reads the clause
+
+
+class _Model:
+    """Stands where builtin:local would be (linux/local/provider.py)."""
+
+    def __init__(self, found):
+        self.found, self.asked = found, []
+
+    def propose(self, text: str, is_clause: bool):
+        self.asked.append((text, is_clause))
+        if isinstance(self.found, Exception):
+            raise self.found
+        yield (LOG, {"event": "x"})
+        return self.found
+
+
+@pytest.mark.parametrize(
+    "found, said",
+    [
+        ({"kind": "act", "calls": [["water", {"seconds": 4}]], "text": "", "missing": "",
+          "confidence": 0.9}, "call water(seconds=4)"),
+        ({"kind": "ask", "calls": [["water", {"seconds": 4}]], "text": "Did you mean?",
+          "missing": "", "confidence": 0.4}, "call water(seconds=4)"),
+        ({"kind": "ask", "calls": [["water", {}]], "text": "For how many seconds?",
+          "missing": "seconds", "confidence": 0.4}, "For how many seconds?"),
+        ({"kind": "refuse", "calls": [], "text": "water: at most 60.", "missing": "",
+          "confidence": 0}, "water: at most 60."),
+        ({"kind": "nothing", "calls": [], "text": "", "missing": "", "confidence": 0},
+         "I know no tool for"),
+        (ProviderError("it is dead"), "I know no tool for"),
+    ],
+)  # fmt: skip
+def test_a_local_model_reads_what_no_pattern_has(tmp_path, found, said):
+    pupil = Pupil(tmp_path)
+    model = _Model(found)
+    pupil.lessons._get_local = lambda: model
+    assert said in pupil.say("every day at 9 give the tomatoes a drink for 4 seconds")
+    assert model.asked == [("give the tomatoes a drink for 4 seconds", True)]
+    pupil.say("n")
+    text = "every day at 9 give the tomatoes a drink for 4 seconds"
+    assert "I know no tool" in pupil.group.begin("claw.rule.draft", {"text": text})["question"]
+    pupil.say("every day at 9 water for 4 seconds")  # a pattern has it
+    assert len(model.asked) == 2

@@ -9,6 +9,7 @@ from rules_world import ALLOW, ASK, READING
 from taught_world import PATTERNS, Pupil
 
 from clawlite.core.base.errors import ClawError
+from clawlite.linux.admin import taught_rules
 from clawlite.linux.rules.taught import MOST, find_teacher_obstacle
 from clawlite.linux.rules.teaching import adopt, make_draft
 
@@ -288,3 +289,26 @@ def test_a_damaged_file_drops_what_is_damaged(tmp_path):
     pupil.start()
     assert [rule.name for rule in pupil.rules.engine.rules] == ["water-1"]
     assert any("3 taught rules were damaged" in text for text in pupil.told)
+
+
+def test_what_was_taught_is_exported_for_the_rules_file(tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "states"))
+    pupil = Pupil(tmp_path)
+    image = tmp_path / "claw.cbor"
+    image.write_bytes(pupil.data)
+    pupil.say(SENTENCE, "y")
+    adopted(pupil, {"on": "soil", "below": 30, "for": "5m", "say": 'say "{soil}"', **WATER})
+    adopted(pupil, {"every": "2h", "once": True, **WATER})
+    adopted(pupil, {"every": "2h", "say": "drink"})
+    (tmp_path / "states").mkdir()
+    (tmp_path / "state").rename(tmp_path / "states/ruled")
+    assert taught_rules.export(str(image)) == 0
+    text = capfd.readouterr().out
+    assert text.count("[[rule]]") == 2 and text.count("# not a rule of the file") == 2
+    assert taught_rules.show(str(image), True) == 0
+    rows = json.loads(capfd.readouterr().out)
+    assert rows[0]["by"] == "console" and rows[0]["said"] == SENTENCE and rows[0]["row"] == ROW
+    again = Pupil(tmp_path / "again", READING + PATTERNS + text)
+    [first, second] = pupil.agent.image.section(27)[1], again.rules.own_section[1]
+    assert [rule[:8] for rule in second] == [rule[:8] for rule in pupil.rules.section[1][:2]]
+    assert first == []
