@@ -131,7 +131,7 @@ class Lessons:
             self._open[history] = text
         return Reply(question, [])
 
-    def _read(self, text: str, before, is_form: bool) -> tuple:
+    def _read(self, text: str, before, is_form: bool):
         """Return (the row that a sentence teaches, "") or (None, what has to be asked first); for
         another text (None, "").  A generator of effects.
         """
@@ -205,7 +205,7 @@ class Lessons:
 
         return Scene(names, pins, now)
 
-    def _complete(self, found) -> tuple:
+    def _complete(self, found):
         """Return (row, "") of what the grammar has *found*, or (None, what has to be asked); a
         generator of effects.
         """
