@@ -7,7 +7,7 @@ from rules_world import READING, World
 from clawlite.core.protocol.console import Console
 from clawlite.core.teach.clause import propose
 from clawlite.core.teach.draft import TEACH
-from clawlite.linux.rules.lessons import Lessons
+from clawlite.linux.rules.lessons import ALL, Lessons
 from clawlite.linux.rules.teach_group import group_of
 
 PATTERNS = """
@@ -24,7 +24,9 @@ arguments = { seconds = 3 }
 
 
 class Pupil(World):
-    """One agent, and what a person says to it."""
+    """One agent, and what a person says to it; *reads*: see ``Lessons``."""
+
+    reads = ALL
 
     def __init__(self, folder, rules: str = READING + PATTERNS, policy=None, **more):
         super().__init__(folder, rules, policy, **more)
@@ -37,7 +39,7 @@ class Pupil(World):
         def suggest(clause: str):
             return propose(clause, image, limits and limits[0])
 
-        lessons = Lessons(image, lambda: self.rules, suggest, True)
+        lessons = Lessons(image, lambda: self.rules, suggest, self.reads)
         self.agent.setup.teach = self.lessons = lessons
         self.console = Console(self.agent)
         self.group = group_of(self.rules, lambda: lessons, None)

@@ -24,6 +24,7 @@ from clawlite.core.image.pins import INPUT, PULL_DOWN, PULL_UP
 from clawlite.core.rules import table
 from clawlite.core.turns.turn import Reply
 
+ALL, WHOLE, NONE = range(3)
 ADD, LIST, FORGET, REMIND = OWN = ("add-rule", "list-rules", "forget-rule", "remind")
 FORM = """Teach a rule with a sentence, or as a row of the rules file:
   /teach every day at 7:00 water for 5 seconds, if the soil is below 30, at most twice a day
@@ -66,14 +67,15 @@ class Lessons:
     image      ``image.Image``
     get_rules  function() -> ``rules.Rules``, made when it is first asked for
     propose    function(clause) -> ``clause.Proposal`` or None
-    speaks     bool, the grammar reads what people say
+    reads      what people say the grammar reads: ALL, WHOLE (sentences that it understands
+               whole; a model answers the others) or NONE
     get_local  function() -> the agent's model builtin:local, whose ``propose(text, is_clause)`` is
                a generator of effects that returns a dict; or None
     """
 
-    def __init__(self, image, get_rules, propose, speaks: bool, get_local=None):
+    def __init__(self, image, get_rules, propose, reads: int, get_local=None):
         self._image, self._get_rules = image, get_rules
-        self._propose, self._speaks, self._get_local = propose, speaks, get_local
+        self._propose, self._reads, self._get_local = propose, reads, get_local
         self._open = WeakKeyDictionary()  # History -> the sentence whose question was asked
 
     def rules(self):
@@ -113,7 +115,7 @@ class Lessons:
             else:
                 row, said = yield from self._read(text, before, is_form)
                 if row is None:
-                    if said:
+                    if said and (is_form or self._reads == ALL):
                         is_part = before is not None and len(text.split()) <= _ANSWER_WORDS
                         return self._ask(
                             history, "%s, %s" % (before, text) if is_part else text, said
@@ -142,7 +144,7 @@ class Lessons:
                 found = self._parse("%s, %s" % (before, _as_time(words)))
             if found is not None and not found.question:
                 return (yield from self._complete(found))
-        if not (self._speaks or is_form) or len(text) > 500 or not self._is_hinted(words):
+        if self._reads == NONE and not is_form or len(text) > 500 or not self._is_hinted(words):
             return None, ""
         found = self._parse(text)
         if found is None or not is_form and self._is_pattern(text):

@@ -10,6 +10,7 @@ rule.draft    ready  rules  -  -  row? text? actor?
 rule.teach    ready  rules  -  -  draft actor?
 rule.forget   ready  rules  -  -  name actor?
 """
+HELP = "  /teach    teach it a rule, by a sentence or as a row; /rules taught, /rules forget NAME"
 MOST_DRAFTS = 8  # that wait for ``claw.rule.teach``
 _OPERATOR = "operator"
 
@@ -33,6 +34,8 @@ class TeachGroup(RuleGroup):
         self._drafts, self._last = {}, 0
 
     def command(self, words: list, is_admin: bool = True):
+        if words[0] == "/help":
+            return [HELP, *super().command(words, is_admin)]
         if words[:2] == ["/rules", "taught"]:
             return self._run(lambda: self._lessons().list_lines())
         if words[:2] == ["/rules", "forget"] and len(words) == 3:

@@ -11,6 +11,7 @@ from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.io.logline import line as log_line
 from clawlite.linux.io.stdio import now_ms
 
+_API = 1  # of a row of the remote providers
 _TEACH = 32  # the section of core/teach/draft.py
 _OUTSIDE = {"files", "mcp", "mediated", "services", "shell", "web"}
 
@@ -142,7 +143,8 @@ def keep_agent(manifest, is_free: bool) -> bool:
 
 def make_lessons(parts):
     """Return what people teach the agent of *parts* by talking."""
-    from clawlite.linux.rules.lessons import Lessons
+    from clawlite.core.image.features import LOCAL_API
+    from clawlite.linux.rules import lessons
 
     image = parts.image
     limits = image.section(_TEACH)
@@ -152,6 +154,11 @@ def make_lessons(parts):
 
         return propose(clause, image, limits and limits[0])
 
-    # without a model that could call add-rule, or where it is wanted, people's sentences are read
-    speaks = bool(limits) or all(number < 2 for number in image.agent.providers)
-    return Lessons(image, parts.make_rules, propose, speaks)
+    rows = [image.provider(number - 2) for number in image.agent.providers if number > 1]
+    local = [row for row in rows if row[_API] == LOCAL_API]
+    reads = lessons.ALL  # the grammar asks what it does not understand
+    if len(rows) > len(local) and not limits:
+        # a remote model answers what is no whole rule; with the tool it teaches by itself
+        reads = lessons.NONE if lessons.ADD in image.names else lessons.WHOLE
+    get_local = (lambda: parts.make_local(local[0])) if local else None
+    return lessons.Lessons(image, parts.make_rules, propose, reads, get_local)

@@ -13,6 +13,7 @@ from clawlite.core.base.errors import ClawError, PolicyDenied, ProviderError
 from clawlite.core.turns.history import History
 from clawlite.core.turns.tools import call
 from clawlite.core.turns.turn import Message
+from clawlite.linux.rules.lessons import WHOLE
 
 WATER = {"call": "water", "arguments": {"seconds": 5}}
 TOOLS = [
@@ -30,6 +31,19 @@ def test_a_question_is_asked_and_the_answer_completes_the_sentence(tmp_path):
     assert pupil.rows()[0]["once"] is True
     assert pupil.say("water at 9 for 5 seconds") == "Every day at 09:00, or just once?"
     assert "Each day at 09:00" in pupil.say("every day", "y")
+
+
+class _Talker(Pupil):
+    """Beside a remote model."""
+
+    reads = WHOLE
+
+
+def test_beside_a_model_only_whole_rules_are_read(tmp_path):
+    pupil = _Talker(tmp_path)
+    for said in ("if I have three apples and eat one", "water tomorrow morning for 5 seconds"):
+        assert "Teach" not in pupil.say(said) and pupil.agent.waiting == []
+    assert "Teach this rule?" in pupil.say("every day at 9 water for 5 seconds")
 
 
 def test_several_questions_come_one_after_the_other(tmp_path):
