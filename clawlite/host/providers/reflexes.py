@@ -204,15 +204,15 @@ class _Compiler:
             self.report(path + ("say",), "", "text", value_text(say))
             say = None
         if call is not None and call not in self.tools:
-            known = call.replace("_", "-") if isinstance(call, str) else None
-            if known not in self.tools:
+            name = call.replace("_", "-") if isinstance(call, str) else None
+            if name not in self.tools:
                 self.report(
                     path + ("call",),
                     f"unknown tool {value_text(call)}",
                     hint=did_you_mean(call, self.tools)
                     or "tools here: " + (", ".join(self.tools) or "none"),
                 )
-            call = known
+            call = name
         if depth or "when" in step:
             self.placeholders(path, say, step.get("arguments"), known, depth)
         if not isinstance(then, list) or not all(isinstance(branch, dict) for branch in then):

@@ -144,3 +144,13 @@ def test_a_problem_of_a_nested_step_has_the_steps_line(project):
     lines = (project / "reflex.toml").read_text().split("\n")
     number = next(n for n, line in enumerate(lines, 1) if "<<" in line)
     assert f"reflex.toml:{number}: rule[0].then[0].if: " in clawlite("check", cwd=project).stderr
+
+
+@pytest.mark.parametrize("name", ["watr", "water_it"])
+def test_an_unknown_tool_is_one_problem_whatever_its_rule_fills_in(project, name):
+    spoil(project, "reflex.toml", 'call = "water"\narguments = { seconds = "{', "@")
+    text = (project / "reflex.toml").read_text()
+    text = text.replace("@", f'call = "{name}"\narguments = {{ seconds = "{{')
+    (project / "reflex.toml").write_text(text)
+    said = clawlite("check", cwd=project).stderr
+    assert f'unknown tool "{name}"' in said and said.endswith("1 problem.\n"), said
