@@ -20,6 +20,7 @@ def describe(task, now_ms: int) -> dict:
     approval = task.approval
     return {
         "number": task.number,
+        "asked_ms": approval.since_ms,  # a turn may ask twice, with the same number
         "state": "waiting",
         "tool": approval.tool.name,
         "arguments": approval.arguments,
@@ -41,14 +42,16 @@ def describe_end(approval, number: int) -> dict:
 
 def answer(agent, params: dict, by: str, now_ms: int) -> dict:
     """Return the result of ``claw.approval.answer`` of the person *by*: an approval that waits no
-    more is not acknowledged.  Raises ``InvalidParams``.
+    more, or was asked at another time than ``asked_ms``, is not acknowledged.  Raises
+    ``InvalidParams``.
     """
     number, reason = field(params, "number", int, ""), field(params, "reason", str, "", False)
     is_approved = params.get("is_approved")
     if is_approved is not True and is_approved is not False:
         raise InvalidParams("is_approved: expected true or false")
+    asked_ms = field(params, "asked_ms", int, "", False)
     for task in list_waiting(agent):
-        if task.number == number:
+        if task.number == number and asked_ms in (None, task.approval.since_ms):
             agent.answer(task, is_approved, reason or by + " said no", now_ms, by)
             return {"acknowledged": True}
     return {"acknowledged": False}

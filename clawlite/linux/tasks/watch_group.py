@@ -16,7 +16,7 @@ from clawlite.linux.tasks.usage import Usage
 
 ROWS = """
 approval.subscribe ready  -  -  -
-approval.answer    ready  -  -  -  number is_approved reason?
+approval.answer    ready  -  -  -  number is_approved reason? asked_ms?
 log.subscribe      ready  -  -  -
 usage.get          ready  -  -  -
 """

@@ -190,6 +190,28 @@ def test_people_share_the_line_to_a_board_with_their_own_rights(worlds):
     assert call["caller"] == "operator/bea" and any("rule ask" in line for line in call["why"])
 
 
+def test_nobody_is_an_admin_where_the_image_lets_the_gateway_speak_for_users_alone(worlds):
+    world = worlds(roles="")
+    ada, bea = world.join("ada"), world.join("bea")
+    make_task(bea, "water the beds")
+    assert bea.hear("claw.task.updated")["state"] == "input_required"
+    for method, params in (
+        ("claw.approval.subscribe", {}),
+        ("claw.approval.answer", {"number": 1, "is_approved": True}),
+        ("claw.shutdown", {}),
+        ("claw.people.add", {}),
+    ):
+        assert ada.ask(method, **params)["error"]["code"] == -32011, method
+    talks = ada.ask("claw.task.create", task_id="o", message={"role": "user", "content": "x"})
+    assert "result" in talks
+    other = bea.ask("claw.rule.list", actor="ada")["error"]
+    assert "acts in no other name" in other["message"]
+    # nobody else ends the turn of somebody, and its end is told
+    assert "error" in world.join("vic").ask("claw.task.cancel", task_id="t1")
+    assert bea.ask("claw.task.cancel", task_id="t1")["result"]["state"] == "canceled"
+    assert not world.read("pump")
+
+
 THIRST = """
 [[rule]]
 name = "thirst"

@@ -46,6 +46,10 @@ def test_an_admin_sees_and_answers_what_another_person_asked_for(house):
     late = join_as(house, ADMIN, "eve").ask("claw.approval.subscribe")["result"]["approvals"]
     assert [each["number"] for each in late] == [one["number"]]
     answer = {"number": one["number"], "is_approved": False, "reason": "not today"}
+    # of an earlier question of the same turn, which has the same number
+    stale = {**answer, "asked_ms": one["asked_ms"] - 1}
+    assert ada.ask("claw.approval.answer", **stale)["result"] == {"acknowledged": False}
+    answer["asked_ms"] = one["asked_ms"]
     assert ada.ask("claw.approval.answer", **answer)["result"] == {"acknowledged": True}
     assert ada.ask("claw.approval.answer", **answer)["result"] == {"acknowledged": False}
     house.until(lambda: len(read_told(ada, "claw.approval.updated")) == 2)
@@ -73,6 +77,7 @@ def test_who_is_no_admin_neither_sees_nor_answers(house):
         ({"number": 1}, "is_approved"),
         ({"number": 1, "is_approved": "yes"}, "is_approved"),
         ({"number": 1, "is_approved": True, "reason": 5}, "reason"),
+        ({"number": 1, "is_approved": True, "asked_ms": "5"}, "asked_ms"),
     ],
 )
 def test_an_answer_of_another_shape_is_refused(house, params, wanted):

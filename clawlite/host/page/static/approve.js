@@ -30,7 +30,7 @@ export function open(app) {
     async function answer(is_approved) {
       deny.disabled = approve.disabled = true;
       try {
-        const done = await agent.ask("claw.approval.answer", { number: one.number, is_approved });
+        const done = await agent.ask("claw.approval.answer", { number: one.number, asked_ms: one.asked_ms, is_approved });
         if (!done.acknowledged) fill(said, T.ended[""]);
       } catch (error) {
         fill(wrong, problem(error));
