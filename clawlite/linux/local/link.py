@@ -4,9 +4,8 @@ first of them, kills it when it hangs, and ends it after idle time.
 It imports neither ``json`` nor ``re``: an agent grows by little more than this file.
 """
 
+import _socket
 import os
-import signal
-import socket
 import struct
 import sys
 
@@ -22,6 +21,7 @@ from clawlite.linux.local.provider import LocalProvider
 SLACK_MS = 60000
 _LARGEST = 16 << 20
 _HEAD = 4
+_KILL = 9  # SIGKILL: the module signal would bring enum and what that imports
 # positions in a row of PROVIDERS (host/image/image.cddl)
 _NAME, _PREFIX = 0, 21
 
@@ -39,7 +39,7 @@ class LocalLink(Part):
         self._wire, self._setup = wire, setup
         self._wait_ms, self._idle_ms = timeout_ms + SLACK_MS, idle_ms
         self._pid = 0
-        self._line: socket.socket = None  # type: ignore[assignment]
+        self._line: _socket.socket = None  # type: ignore[assignment]
         self._due: int | None = None
         self._idle_due: int | None = None
         self._waiting: list = []  # (what is asked, function(outcome)); the first one has been sent
@@ -77,7 +77,7 @@ class LocalLink(Part):
         if self._pid:
             self._wire.sleep_by(self._line.fileno())
             self._line.close()
-            os.kill(self._pid, signal.SIGKILL)
+            os.kill(self._pid, _KILL)
             os.waitpid(self._pid, 0)
         self._pid, self._due, self._idle_due = 0, None, None
         self._data = bytearray()
@@ -92,7 +92,7 @@ class LocalLink(Part):
             self._fail("cannot be started or asked: %s" % e.strerror)
 
     def _start(self):
-        ours, theirs = socket.socketpair()
+        ours, theirs = _socket.socketpair()
         package = os.path.dirname(
             os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         )
@@ -125,7 +125,7 @@ class LocalLink(Part):
 
     def _read(self):
         try:
-            more = self._line.recv(262144)
+            more = self._line.recv(16384)
         except BlockingIOError:
             return
         except OSError:
