@@ -599,9 +599,14 @@ class Engine:
         ]
 
     def repeat(self, record: list):
-        """Let a run that was cut begin again: its tool may run twice."""
+        """Let a run that was cut begin again: its tool may run twice, and limits count it once."""
         row = self.row(record[table.NAME])
         row["queue"] = [row.pop("began")] + (row.get("queue") or [])
+        count = row.get("count")
+        if count:
+            row["count"] = count[:2] + [max(0, count[2] - 1)]
+        row.pop("at_s", None)
+        row.pop("ran_s", None)
         self._keep(1)
 
     def rest(self, name: str, why: str):

@@ -191,6 +191,20 @@ def test_a_run_that_was_cut_is_told_and_not_repeated(tmp_path):
     assert world.events("rule.run")[0]["status"] == "cut"
 
 
+@pytest.mark.parametrize("limit", ['at_most = "1/day"', 'least_pause = "1h"'])
+def test_limits_count_a_run_once_that_was_cut_and_is_repeated(tmp_path, limit):
+    rule = RULE.replace("water", "repeatable") + f'every = "5m"\n{limit}\n'
+    world = World(tmp_path, rule, hold=True)
+    world.move(310)
+    world.reset()
+    world.move(30)
+    world.finish()
+    assert [one[0] for one in world.acted] == ["repeatable"] * 2
+    assert [one["status"] for one in world.events("rule.run")] == ["ok"]
+    world.move(1200)
+    assert len(world.acted) == 2
+
+
 def test_a_run_that_was_cut_is_repeated_when_its_tool_may_run_twice(tmp_path):
     world = World(tmp_path, RULE.replace("water", "repeatable") + 'at = "08:01"\n', hold=True)
     world.move(61)
