@@ -32,7 +32,7 @@ class World:
     rows   [[start, per hour, swing, least, most], ...]
     drives [[pin, quantity, per second], ...]: while that output is on
     clock  function() -> monotonic ms
-    is_on  function(pin) -> value of an output
+    is_on  function(pin) -> value of an output; it is called deep in a small stack
     follows [[place, quantity, [lowest, highest], [value, value], per second], ...]: while what the
            actor at *place* is told lies between those two, the quantity goes to what that means
     told   {place on a bus: what its actor was told last}; all other actors are at pins
@@ -187,7 +187,9 @@ class Chip:
         if self._status:
             register, mask = self._status
             self.memory[register] &= 255 ^ mask
-        values = [self._world.value(place) for place in self._row[_QUANTITIES]]
+        values = []
+        for place in self._row[_QUANTITIES]:  # in a loop: each call here is deep in a small stack
+            values.append(self._world.value(place))
         for at, size, shift, most, form, when, terms in self._model[_FIELDS]:
             if self._holds(when):
                 self._enter(at, size, form, _sum_of(terms, values), shift, most)
@@ -371,7 +373,7 @@ class Simulator:
         try:
             quantities, models, rows, drives, presses, scales, follows = section or [[]] * 7
             told = {row[_PLACE]: 0 for row in rows}
-            self.world = World(quantities, drives, clock, bank.read, follows, told)
+            self.world = World(quantities, drives, clock, bank.read_output, follows, told)
             self.chips = [(row[_PLACE], Chip(models[row[_MODEL]], row, self.world)) for row in rows]
             self._presses = {row[0]: row[1:] for row in presses}
             self._scales = {row[0]: row[1:] for row in scales}

@@ -52,6 +52,10 @@ class SimulatedPins:
         self._move()
         return pin[_VALUE]
 
+    def read_output(self, name: str) -> int:
+        """Return the value of an output, which no passing time changes."""
+        return self._pins[name][_VALUE]
+
     def write(self, name: str, value: int):
         """Set an output (0 or 1) or a PWM pin (0..65535).  Raises ``SandboxDenied`` for any
         other pin or value.
