@@ -11,7 +11,7 @@ queue, and the board decides who may and what they may (docs/gateway.md).
    side effects of a turn, the gateway puts on record that it begins, so that no reset makes it run
    again.
 4. Answers, and texts for admins, wait here until the gateway has confirmed them, one after the
-   other.  Beyond ``_KEPT`` characters the oldest are dropped.
+   other.  Beyond ``_KEPT`` characters, of which each has ``_EACH`` more, the oldest are dropped.
 """
 
 from binascii import hexlify
@@ -29,6 +29,7 @@ _AT_ONCE = 2  # turns
 _ROOM = 7  # messages that have come in one round of the loop, less one
 _TALKS = 3  # conversations that stay in memory
 _KEPT = 6144  # characters of what the gateway has not confirmed
+_EACH = 128  # bytes that a text takes beside its characters, with words of 32 bits
 _MOST = 4096  # characters of an answer
 _MAX_ACTOR = 128  # characters of an id
 _LOOK_MS = 20  # between checks whether the gateway has answered
@@ -438,9 +439,9 @@ class Relayed:
         self._waiting.append((name, params))
         size = 0
         for _, waiting in self._waiting:
-            size += len(waiting["text"])
+            size += _EACH + len(waiting["text"])
         while size > _KEPT and len(self._waiting) > 1:
-            size -= len(self._waiting[0][1]["text"])
+            size -= _EACH + len(self._waiting[0][1]["text"])
             self._waiting.pop(0)
             self._is_sent = False
 
