@@ -240,13 +240,14 @@ TABLE = (
     Verb("rehearse", LOOK,
         "Play the rules of an agent against recorded readings, in simulated time. It shows what "
         "would have run, when, and what policy decides. Nothing acts, and what an act would have "
-        "changed is not simulated. Questions are answered as the log has it.",
+        "changed is not simulated. Questions are answered as the log has it. A board's readings "
+        "come from it; the board is reset for that.",
         MANIFEST, "linux.admin.rehearse:show",
         Option("--since", "TIME", "how long ago it begins: 12h, 2d", "2d"),
         Option("--readings", "FILE",
             'samples in place of this machine\'s, lines of {"at", "reading", "value"}'),
         Option("--answer", "WORD", "what a person answers each question", None, ("yes", "no")),
-        _JSON, code=1),
+        PORT, _DIR, _JSON, gives=("board",), code=1),
     Verb("rules", LOOK,
         "List the rules that people have taught an agent by talking, with who said what and when.",
         MANIFEST, "linux.admin.taught_rules:show", _JSON, code=1),

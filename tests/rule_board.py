@@ -4,7 +4,9 @@ its files are real; its clock, its pins and what its tools reach are the test's.
 The board reads the folder $WORLD: ``clock`` has [ms since it was switched on, seconds since 1970 or
 0], ``end`` the ms at which its power goes, or at which its input ends; ``inputs`` [[ms, line], ...]
 of what is typed; ``pin-4`` an expression of ``now`` in ms, the level of a pin; ``soil`` an
-expression of ``now`` in seconds since 1970.  Tools write to ``acted``.
+expression of ``now`` in seconds since 1970.  Tools write to ``acted``.  ``rests``: between which
+moments of each period nothing happens at pins, so that the board does not look each 20 ms.
+``heap`` gets the bytes in use, once an hour.
 """
 
 import json
@@ -13,18 +15,28 @@ import signal
 import subprocess
 from pathlib import Path
 
-from agents import board
+from agents import BOOT, board
 from rules_world import ALLOW, EPOCH_S, project
 
+from clawlite.host.boards import boards
 from clawlite.host.compiler import compiler
+from clawlite.host.manifest import manifest
+from clawlite.host.projects import new
+from clawlite.linux.audit import files
+from clawlite.linux.audit.chain import verify
+from clawlite.linux.rules.board_samples import read_samples
 
 TIME = """
 import json, os
 from utime import gmtime, mktime, localtime
 _FOLDER = os.getenv("WORLD")
 with open(_FOLDER + "/clock") as file:
-    begun, wall_s = json.load(file)
+    begun, wall_s, world_ms = json.load(file)
 passed = 0
+def in_the_world():
+    return world_ms + passed
+def keep():
+    pass
 def ticks_ms():
     return begun + passed & (1 << 30) - 1
 def now_ms():
@@ -41,7 +53,7 @@ def time():
     return wall_s + passed // 1000 if wall_s else 1609459200 + passed // 1000
 """
 SELECT = """
-import json, os
+import gc, json, os
 import time
 from uselect import POLLIN, POLLOUT
 _FOLDER = os.getenv("WORLD")
@@ -49,7 +61,21 @@ with open(_FOLDER + "/inputs") as file:
     INPUTS = json.load(file)
 with open(_FOLDER + "/end") as file:
     END, DIES = json.load(file)
+with open(_FOLDER + "/rests") as file:
+    EVERY, FIRST, LAST = json.load(file)
+_LOOKS = 20  # ms between two looks at pins
+_HOUR = 3600000
+noted = 0  # the hour of the world in which the heap was noted last
 typed = 0
+def note_heap():
+    # once an hour: how many bytes of the heap are in use
+    global noted
+    hour = time.in_the_world() // _HOUR
+    if hour != noted:
+        noted = hour
+        gc.collect()
+        with open(_FOLDER + "/heap", "a") as file:
+            file.write("%d\\n" % gc.mem_alloc())
 class poll:
     def register(self, stream, mask):
         self.stream = stream
@@ -61,6 +87,12 @@ class poll:
             typed -= 1
             return [(self.stream, POLLIN)]
         now = time.now_ms()
+        if EVERY is not None:
+            note_heap()
+            time.keep()
+        phase = EVERY and time.in_the_world() % EVERY
+        if EVERY and 0 <= timeout <= _LOOKS and FIRST <= phase < LAST:
+            timeout = LAST - phase
         until = INPUTS[0][0] if INPUTS else END
         left = until - now
         if timeout < 0 or timeout >= left:
@@ -134,17 +166,22 @@ class RuleBoard:
     ms, wall_s   the present: since it was switched on, and since 1970 (0: its clock is not set)
     """
 
+    modules = {"time": TIME, "select": SELECT, "machine": MACHINE}
+    boot, is_inside = BOOT, False  # as agents.board has it
+
     def __init__(self, folder: Path, rules: str, policy=None, heap: str = "160k", **more):
         self.flash, self.world = folder / "flash", folder / "world"
         for path in (self.world, folder / "home", folder / "stand-ins"):
             path.mkdir(parents=True)
-        for name, text in (("time", TIME), ("select", SELECT), ("machine", MACHINE)):
+        for name, text in self.modules.items():
             (folder / "stand-ins" / f"{name}.py").write_text(text)
         self._folder, self._heap = folder, heap
         self.build(rules, policy, **more)
         self.ms, self.wall_s, self.told, self.logged = 0, EPOCH_S, "", []
+        self.passed_s = 0  # of the world, whether the board is on or not
         self.write("soil", "20")
         self.write("pin-4", "0")
+        self.write("rests", "[null, 0, 0]")
 
     def build(self, rules: str, policy=None, **more):
         """Put an image on the board."""
@@ -164,7 +201,7 @@ class RuleBoard:
         """
         end_ms = seconds * 1000
         typed = sorted(inputs)
-        self.write("clock", json.dumps([0, self.wall_s]))
+        self.write("clock", json.dumps([0, self.wall_s, self.passed_s * 1000]))
         self.write("inputs", json.dumps([[int(at * 1000), text] for at, text in typed]))
         self.write("end", json.dumps([end_ms, dies]))
         words, path = board(
@@ -172,6 +209,8 @@ class RuleBoard:
             *(line or ()),
             options=("-X", "heapsize=" + self._heap),
             stand_ins=[self._folder / "stand-ins"],
+            start=self.boot,
+            inside=self.is_inside,
         )
         done = subprocess.run(
             words,
@@ -184,6 +223,7 @@ class RuleBoard:
         assert done.returncode == (-signal.SIGKILL if dies else 0), done
         assert done.stderr == "", done.stderr
         self.told += done.stdout
+        self.passed_s += seconds + off_s
         if self.wall_s:
             self.wall_s += seconds + off_s
         for name in ("log.jsonl.1", "log.jsonl"):
@@ -202,3 +242,96 @@ class RuleBoard:
 
     def events(self, name: str) -> list:
         return [event for event in self.logged if event["event"] == name]
+
+
+BOT = """    - inline:
+        name: "bot"
+        type: "telegram"
+        transport: "polling"
+        auth: { secret_ref: "BOT" }
+        access_control: { mode: "role-based", roles: [ { id: "9001", role: "admin" } ] }
+"""
+VIA_GATEWAY = """
+[gateway]
+roles = ["user", "admin"]
+
+[telegram]
+via = "gateway"
+"""
+# what the tools of templates switch on, again within _APART_MS by the same call
+OUTPUTS = {"sound-alarm": "beeper", "ring": "bell", "open-door": "opener", "heat": "heater"}
+_APART_MS = 1000
+ALIVE = """
+import sys
+from inside_board import outlive
+outlive()
+from main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+class TemplateBoard(RuleBoard):
+    """A board that runs a template, with an audit, an admin behind its gateway, and the heap of a
+    Pico: words of 64 bits take twice the room.  Its devices are the template's simulated ones, and
+    what they measure outlives its resets.
+    """
+
+    modules = {"time": TIME, "select": SELECT}
+    boot, is_inside = ALIVE, True
+
+    def __init__(self, folder: Path, name: str, has_gateway: bool = True):
+        self.has_gateway = has_gateway
+        super().__init__(folder, name, heap=str(2 * boards.profile("pico").heap_bytes))
+
+    def build(self, name: str, policy=None):
+        self.name = name
+        new.new(str(self.flash), name, offline=True)
+        for file, before, more in (
+            ("policy.yaml", "  rules:\n", "  audit: { destination: file }\n"),
+            ("claw.yaml", "\n  tools:\n", BOT),
+        ):
+            path = self.flash / file
+            text = path.read_text()
+            assert text.count(before) == 1
+            if more != BOT or self.has_gateway:
+                path.write_text(text.replace(before, more + before))
+        if not self.has_gateway:  # for a rehearsal of all
+            path = self.flash / "reflex.toml"
+            path.write_text(path.read_text().replace('keep = "2d"', 'keep = "14d"'))
+        with open(self.flash / "clawlite.toml", "a") as file:
+            file.write(VIA_GATEWAY if self.has_gateway else "")
+        self.image = compiler.build(manifest.load(self.flash)).data
+        (self.flash / "claw.cbor").write_bytes(self.image)
+
+    def live(self, seconds: int, off_s: int):
+        """As template_weeks.py has it."""
+        self.run(seconds, dies=True, off_s=off_s)
+
+    def now_s(self) -> int:
+        return self.wall_s
+
+    def acts(self, tool: str) -> list:
+        pin, found, before_ms = OUTPUTS.get(tool), [], 0
+        for line in (self.world / "switched").read_text().splitlines():
+            at_ms, what = int(line.split()[0]), line.split()[1]
+            if what == pin and at_ms - before_ms > _APART_MS:
+                found.append(EPOCH_S + at_ms // 1000)
+            before_ms = 0 if what == "reset" else at_ms if what == pin else before_ms
+        return found
+
+    def audit_folder(self) -> str:
+        return str(self.flash / "audit-flash")
+
+    def chain(self) -> list:
+        lines, head, _ = files.read(self.audit_folder())
+        lines = list(lines)
+        assert verify(lines, head, "flash")["problems"] == []
+        return [json.loads(line) for line in lines]
+
+    def list_samples(self, reading: str) -> list:
+        samples, _ = read_samples(str(self.flash / "readings"))
+        return [(at_s, value) for at_s, name, value in samples if name == reading]
+
+    def heap(self) -> list:
+        """Return the bytes of the heap in use, once an hour."""
+        return [int(line) for line in (self.world / "heap").read_text().split()]

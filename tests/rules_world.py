@@ -148,7 +148,7 @@ class World:
             self.rules._lock.release()
             self.rules.samples.close()
         self.held, self.looked = [], []
-        self.agent = Agent(Setup(image_of(self.data, "test")), self.ms)
+        self.agent = Agent(self.make_setup(image_of(self.data, "test")), self.ms)
         self.agent.setup.codecs = (loads, dumps)
         rows = self.agent.image.section(CONFIRMS)
         self.bank = SimulatedPins(self.agent.image.section(PINS_SECTION) or [], lambda: self.ms)
@@ -176,6 +176,9 @@ class World:
         self.commands = commands_of(self.rules, make_rehearsal(self.rules))
         self.agent.start(self.ms)
         self.poll()
+
+    def make_setup(self, image) -> Setup:
+        return Setup(image)
 
     def rebuild(self, rules: str, policy=None, **more):
         """Build the agent anew, and begin a process with it."""

@@ -49,6 +49,51 @@ def count_time():
     print("passed", time.passed, "counted", device.now_ms())
 
 
+def outlive():
+    """Let what simulated devices measure go on while the board is off: the world's clock is
+    ``time.in_the_world``, and ``time.keep`` puts its quantities into a file.  Which outputs are
+    switched on, and when, is in another.
+    """
+    import json
+    import os
+
+    from clawlite.core.buses.simulator import World
+    from clawlite.core.image.pins import SimulatedPins
+
+    path = os.getenv("WORLD")
+    begin, write = World.__init__, SimulatedPins.write
+
+    def note(text):
+        with open(path + "/switched", "a") as file:
+            file.write("%d %s\n" % (time.in_the_world(), text))
+
+    def go_on(self, rows, drives, clock, *more):
+        begin(self, rows, drives, time.in_the_world, *more)
+        self._began = 0
+        try:
+            with open(path + "/levels") as file:
+                self._at, self._levels = json.load(file)
+        except OSError:
+            pass
+        kept = [self._at]
+
+        def keep():
+            if self._at != kept[0]:
+                kept[0] = self._at
+                with open(path + "/levels", "w") as file:
+                    json.dump([self._at, self._levels], file)
+
+        time.keep = keep
+
+    def switch(self, name, value):
+        if value:
+            note(name)
+        write(self, name, value)
+
+    note("reset")
+    World.__init__, SimulatedPins.write = go_on, switch
+
+
 def say_why_a_secret_is_none():
     """Print why a board whose files lie in the folder sys.argv[1] has no secret "key"."""
     from boardsecrets import secret

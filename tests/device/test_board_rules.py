@@ -4,9 +4,10 @@ what must survive is in its flash.
 
 import json
 import random
+import shutil
 
 import pytest
-from agents import INITIALIZE
+from agents import INITIALIZE, clawlite
 from rule_board import RuleBoard
 from rules_world import ASK, EPOCH_S, READING, RULE
 
@@ -246,3 +247,34 @@ def test_damaged_files_are_told_and_rules_go_on(ruled, name, data):
     said = board.run(310)
     assert "was damaged and is dropped: " + name in said
     assert [what for _, what in board.acted].count("begin") == 2
+
+
+def test_samples_and_edges_of_a_board_are_played_on_a_computer(ruled, tmp_path):
+    """``clawlite rehearse`` of a board, here of the folder that its flash is."""
+    board = ruled(
+        READING.replace("60s", "10m")
+        + 'keep = "2d"\n'
+        + RULE
+        + 'on = "soil"\nbelow = 2\nagain_above = 3\n'
+        + RULE.replace('"r"', '"d"')
+        + 'pin = "door"\nedge = "rise"\n',
+        LOGGED,
+    )
+    board.write("soil", "now // 600 % 6")
+    board.write("pin-4", "now // 1800000 % 2")
+    board.write("rests", "[600000, 200, 599900]")
+    board.run(6 * 3600 - 900)
+    happened = [(one["rule"], one["timestamp"]) for one in board.events("rule.run")]
+    assert len(happened) > 10
+    state = tmp_path / "copy/state"
+    shutil.copytree(board.flash / "readings", state / "readings")
+    words = ["rehearse", "--dir", str(tmp_path / "copy"), "--since", "6h", "--json"]
+    said = clawlite(*words, str(board.flash / "claw.cbor"), cwd=tmp_path)
+    assert said.returncode == 0, said
+    found = json.loads(said.stdout)
+    assert found["samples"] >= 32 and found["not_played"] == []
+    runs = [(run["rule"], run["at"]) for run in found["runs"] if run["status"] == "ok"]
+    assert [name for name, _ in runs] == [name for name, _ in happened[: len(runs)]]
+    assert len(runs) >= len(happened) - 1
+    said = clawlite(*words, "--readings", "x", str(board.flash / "claw.cbor"), cwd=tmp_path)
+    assert said.returncode == 2 and "name one of the two" in said.stderr

@@ -113,7 +113,7 @@ class Runs:
             self.keep_edge(pin, level, times)
 
     def keep_edge(self, pin: str, level: int, times):
-        """Keep that *pin* has a new level, for a rehearsal: a board does not."""
+        """Keep that *pin* has a new level, for a rehearsal."""
 
     def _read(self, number: int):
         record = self.section[table.READINGS][number]

@@ -1,8 +1,9 @@
-"""What a board has on record, on this computer: its audit and its log (``clawlite audit --port
-PORT``, ``clawlite trace --port PORT``).
+"""What a board has on record, on this computer: its audit, its log, and the samples of its readings
+(``clawlite audit --port PORT``, ``clawlite trace --port PORT``, ``clawlite rehearse --port PORT``).
 
     /state/audit-AGENT/   the files of its audit (docs/audit.md)
     /state/log.jsonl      its log, where a policy demands one
+    /state/readings/      the samples of its readings, a file for each day (docs/rules.md)
 
 They come the way of a flash, out of the raw REPL, in which nothing of an agent runs: the board is
 reset before and after."""
@@ -16,6 +17,7 @@ from clawlite.host.base.without_links import Below
 from clawlite.host.flash import flash
 
 STATE, AUDIT, HEAD = "/state", "audit-", "audit.head"
+_READINGS = "readings"
 _LOGS = ("log.jsonl", "log.jsonl.1")
 
 
@@ -35,11 +37,12 @@ class Records:
     def __exit__(self, *_):
         self._open.close()
 
-    def fetch(self, agent: str = None) -> tuple:
+    def fetch(self, agent: str = None, has_samples: bool = False) -> tuple:
         """Return (a folder with the files of *agent*'s audit, as a Pi has them, and with the
         board's log; the agent's name).
 
-        agent  None: the only one that has an audit there.  Raises ``ClawError``.
+        agent        None: the only one that has an audit there.  Raises ``ClawError``.
+        has_samples  also the samples of readings, in the folder "readings" of that folder
         """
         self._board = board = self._open.enter_context(flash.target(*self._named))
         folder = self._open.enter_context(tempfile.TemporaryDirectory())
@@ -65,6 +68,11 @@ class Records:
                 _copy(board, f"{self._path}/{name}", os.path.join(folder, name))
         for name in set(names) & set(_LOGS):
             _copy(board, f"{STATE}/{name}", os.path.join(folder, name))
+        if has_samples and _READINGS in names:
+            os.mkdir(os.path.join(folder, _READINGS))
+            for name in board.names(f"{STATE}/{_READINGS}"):
+                path = f"{_READINGS}/{name}"
+                _copy(board, f"{STATE}/{path}", os.path.join(folder, path))
         return folder, agent
 
     def forget(self, head: bytes) -> None:

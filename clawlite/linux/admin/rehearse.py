@@ -11,6 +11,7 @@ from clawlite.core.base.instant import from_iso8601
 from clawlite.core.rules import table
 from clawlite.linux.admin.commands import BadUsage
 from clawlite.linux.admin.trace import mending, open_image_of
+from clawlite.linux.audit.files import read as read_audit
 from clawlite.linux.files import files
 from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import document, loads
@@ -21,15 +22,15 @@ _UNITS = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
 _ANSWERS = {"approved": True, "denied": False}
 
 
-def show(manifest, since: str, readings, answer, as_json: bool) -> int:
+def show(manifest, since: str, readings, answer, as_json: bool, board) -> int:
     """Show what the rules would have done; return the exit code.  Raises ``ClawError``.
 
     since     how long ago it begins, "2d"
     readings  a file of samples, edges and answers, or None: those of this machine
     answer    "yes" or "no" to each question; None: as it is on record
+    board     what fetches the records of a board (host/board_console/board_records.py), or None
     """
     from clawlite.linux.rules.rehearsal import Rehearsal, describe, lines_of
-    from clawlite.linux.rules.samples import Samples
 
     long_s = seconds_of(since)
     image = open_image_of(manifest)
@@ -39,25 +40,29 @@ def show(manifest, since: str, readings, answer, as_json: bool) -> int:
             "this agent has no rules that begin by themselves",
             "give a [[rule]] of its reflex file at, every, cron or on, and build it",
         )
-    folder = files.state_folder(image.agent.name)
-    to_s = int(time.time())
-    samples, edges, answers = [], [], []
+    if readings and board:
+        raise BadUsage("--readings names a file, --port a board", "name one of the two")
     if readings:
-        samples, edges, answers = read_record(readings)
+        folder, record = files.state_folder(image.agent.name), read_record(readings)
+    elif board:
+        folder = board.fetch(image.agent.name, True)[0]
+        record = read_board(folder)
+    else:
+        folder = files.state_folder(image.agent.name)
+        record = read_here(folder, int(time.time()) - long_s)
+    samples, edges, answers = record
+    to_s = int(time.time())
+    if readings or board:
         ends = [rows[-1][0] for rows in (samples, answers) if rows]
         ends += [at_ms // 1000 for at_ms, _, _ in edges[-1:]]
         to_s = max(ends) + 1 if ends else to_s
-    else:
-        kept = Samples(folder, {})
-        if kept.exists():
-            samples, edges = kept.since(to_s - long_s), kept.spread_edges(to_s - long_s)
-        kept.close()
     from_s = to_s - long_s
     samples = [sample for sample in samples if sample[0] >= from_s]
     edges = [edge for edge in edges if edge[0] >= from_s * 1000]
     answers = sorted(answers + _recorded_answers(folder, from_s))
     is_yes = None if answer is None else answer == "yes"
-    played = Rehearsal(image, samples, from_s, to_s, answers, is_yes, edges)
+    lasted = list_calls(folder, from_s)
+    played = Rehearsal(image, samples, from_s, to_s, answers, is_yes, edges, None, lasted)
     played.play()
     known = {pin for _, pin, _ in edges}
     pins = [
@@ -79,6 +84,32 @@ def seconds_of(since: str) -> int:
     if not found:
         raise BadUsage("--since: expected a time such as 12h or 2d, got %s" % since, "--since 2d")
     return int(found[1]) * _UNITS[found[2]]
+
+
+def read_here(folder: str, from_s: int) -> tuple:
+    """Return what ``read_record`` does, of the agent whose state is in *folder*; its answers are in
+    its log.
+    """
+    from clawlite.linux.rules.samples import Samples
+
+    kept = Samples(folder, {})
+    found = (kept.since(from_s), kept.spread_edges(from_s), []) if kept.exists() else ([], [], [])
+    kept.close()
+    return found
+
+
+def read_board(folder: str) -> tuple:
+    """Return what ``read_record`` does, of what has come from a board into *folder*."""
+    from clawlite.linux.rules.board_samples import read_samples
+    from clawlite.linux.rules.samples import spread
+
+    samples, edges = read_samples(os.path.join(folder, "readings"))
+    if not samples and not edges:
+        raise ClawError(
+            "the board has no samples on record",
+            "a [[reading]] of its reflex file is measured and kept",
+        )
+    return samples, spread(edges), []
 
 
 def read_record(path: str) -> tuple:
@@ -131,20 +162,46 @@ def _row(line):
 def _recorded_answers(folder: str, from_s: int) -> list:
     """Return [(at_s, tool, is approved), ...] of the log of the agent in *folder*."""
     found = []
+    for event in _events(folder, b'"tool.approval"'):
+        ms = from_iso8601(event.get("timestamp") or "")
+        if ms is not None and ms // 1000 >= from_s and event.get("answer") in _ANSWERS:
+            found.append((ms // 1000, event.get("tool"), _ANSWERS[event["answer"]]))
+    return found
+
+
+def list_calls(folder: str, from_s: int) -> list:
+    """Return [(begun_s, tool, ms), ...] of the calls of rules in the log in *folder*, and where it
+    has none, in its audit; the earliest first.
+    """
+    calls = _events(folder, b'"tool.call"') or [
+        event for event in map(_decode, read_audit(folder)[0]) if event
+    ]
+    found = set()
+    for event in calls:
+        at = event.get("timestamp") or event.get("time")
+        at_ms, ms = from_iso8601(at if isinstance(at, str) else ""), event.get("duration_ms")
+        if at_ms is not None and isinstance(ms, int) and str(event.get("caller"))[:5] == "rule/":
+            found.add(((at_ms - ms) // 1000, event.get("tool"), ms))
+    return sorted(one for one in found if one[0] >= from_s)
+
+
+def _events(folder: str, mark: bytes) -> list:
+    """Return the events of the log in *folder* whose lines have *mark*."""
+    found = []
     for name in ("log.jsonl.1", "log.jsonl"):
         try:
             with open(os.path.join(folder, name), "rb", opener=open_regular) as file:
                 lines = file.read().split(b"\n")
         except OSError:
             continue
-        for line in lines:
-            if b'"tool.approval"' not in line:
-                continue
-            try:
-                event = loads(line)
-            except ClawError:
-                continue
-            ms = from_iso8601(event.get("timestamp") or "")
-            if ms is not None and ms // 1000 >= from_s and event.get("answer") in _ANSWERS:
-                found.append((ms // 1000, event.get("tool"), _ANSWERS[event["answer"]]))
+        found += [event for event in (_decode(line) for line in lines if mark in line) if event]
     return found
+
+
+def _decode(line: bytes):
+    """Return the object of a *line*, None for a damaged one."""
+    try:
+        event = loads(line)
+    except ClawError:
+        return None
+    return event if isinstance(event, dict) else None

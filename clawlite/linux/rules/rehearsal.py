@@ -20,6 +20,7 @@ from clawlite.linux.rules.rules import Rules
 
 NOT_RUN = "(not run: this is a rehearsal)"
 _FRESH_S = 90  # a sample holds for two periods of its reading, and at least for so long
+_NEAR_S = 15
 MAX_STEPS = 5000000
 HERE_S = 86400  # at the console
 MOST_LINES = 40
@@ -82,6 +83,15 @@ class _Player(Rules):
             wrong = ClawError("nothing on record", "play a time that has samples")
             self._sample(number, value, wrong if value is None else None)
 
+    def await_samples(self, next_ms):
+        """Let each reading be due when its next sample was taken; *next_ms*: function(number) ->
+        that time, or None when that is too late.
+        """
+        for number, reading in enumerate(self.engine.readings if self.engine else ()):
+            at_ms = None if reading.is_under_way else next_ms(number)
+            if at_ms is not None:
+                reading.due_ms = at_ms
+
 
 class Rehearsal:
     """One rehearsal.
@@ -93,6 +103,8 @@ class Rehearsal:
     answer   True or False: what a person answers at once, whatever is on record; or None
     edges    [(at_ms, pin, level), ...], the earliest first
     section  the readings and rules that are played (table.py), or None: those of the image
+    lasted   [(begun_s, tool, ms), ...] of calls, the earliest first: one that is played near such a
+             time takes so long, and others no time
     ``runs``: [{at, rule, tool, arguments, action, rule_id, status, values}, ...] afterwards;
     ``skipped``: {rule: {reason: count}}; ``said``: [(at_s, text), ...]
     """
@@ -107,6 +119,7 @@ class Rehearsal:
         answer=None,
         edges=(),
         section=None,
+        lasted=(),
     ):
         self._samples = {}
         for at_s, name, value in samples:
@@ -114,6 +127,7 @@ class Rehearsal:
         self._places = dict.fromkeys(self._samples, 0)
         self._from_s, self._to_s = from_s, to_s
         self._answers, self._answer = list(answers), answer
+        self._lasted, self._running = list(lasted), []  # _running: [(until ms, task, tool), ...]
         self._ms, self._spent = 1000, {}
         self.runs, self.skipped, self.said, self._calls = [], {}, [], {}
         self._agent = Agent(Setup(image), self._ms)
@@ -134,14 +148,19 @@ class Rehearsal:
             self._rules.poll()
             self._settle()
             self._rules.end_reads()
+            self._rules.await_samples(self._next_ms)
             due = [self._rules.deadline(), agent.deadline(), self._pins.next_ms()]
             due = [at for at in due if at is not None]
+            due += [until_ms for until_ms, _, _ in self._running]
             due += [at for at in (self._answer_ms(task) for task in agent.waiting) if at]
             self._ms = max(self._ms + 1, min([*due, end_ms]))
             if self._ms >= end_ms:
                 return
             self._pins.step()
             agent.tick(self._ms)
+            for one in [one for one in self._running if one[0] <= self._ms]:
+                self._running.remove(one)
+                self._end_call(one[1], one[2])
             for task in list(agent.waiting):
                 self._answer_question(task)
             self._settle()
@@ -161,10 +180,22 @@ class Rehearsal:
         while place + 1 < len(kept) and kept[place + 1][0] <= now_s:
             place += 1
         self._places[name] = place
-        fresh_s = max(_FRESH_S, 2 * record[table.EVERY_MS] // 1000)
-        if not kept or not now_s - fresh_s <= kept[place][0] <= now_s:
+        if not kept or not now_s - _fresh_s(record) <= kept[place][0] <= now_s:
             return None
         return kept[place][1]
+
+    def _next_ms(self, number: int):
+        """Return when the next sample of a reading was taken, None when the last one does not hold
+        until then.
+        """
+        record, now_s = self._records[number], self._now_s()
+        name = record[table.NAME]
+        kept, place = self._samples.get(name, ()), self._places.get(name, 0)
+        while place < len(kept) and kept[place][0] <= now_s:
+            place += 1
+        if place == len(kept) or kept[place][0] - now_s > _fresh_s(record):
+            return None
+        return 1000 + (kept[place][0] - self._from_s) * 1000
 
     # -- people
 
@@ -206,7 +237,13 @@ class Rehearsal:
     def _carry_out(self, kind: int, *rest):
         agent = self._agent
         if kind == E.RUN:
-            agent.done(rest[0], (True, NOT_RUN), self._ms)
+            lasted_ms = self._find_lasted(rest[1].name)
+            if lasted_ms:
+                self._running.append((self._ms + lasted_ms, rest[0], rest[1]))
+            else:
+                self._end_call(rest[0], rest[1])
+        elif kind == E.CANCEL:
+            self._running = [one for one in self._running if one[1] != rest[0]]
         elif kind == E.RESOLVE:
             agent.done(rest[0], (True, rest[1]), self._ms)
         elif kind == E.STORE:
@@ -217,6 +254,21 @@ class Rehearsal:
             self.said.append((self._now_s(), rest[0]))
         elif kind == E.LOG:
             self._note(rest[0])
+
+    def _find_lasted(self, tool: str) -> int:
+        """Return how many ms a call of *tool* took that began about now, 0 when none did."""
+        for one in self._lasted:
+            if one[1] == tool and abs(one[0] - self._now_s()) <= _NEAR_S:
+                self._lasted.remove(one)
+                return one[2]
+        return 0
+
+    def _end_call(self, task: int, tool):
+        output, tool.output = tool.output, None  # what is said here has no shape
+        try:
+            self._agent.done(task, (True, NOT_RUN), self._ms)
+        finally:
+            tool.output = output
 
     def _store(self, entries: list):
         if not entries:
@@ -248,6 +300,11 @@ class Rehearsal:
         elif what in ("rule.skipped", "rule.missed", "rule.off"):
             reasons = self.skipped.setdefault(event["rule"], {})
             reasons[event["reason"]] = reasons.get(event["reason"], 0) + 1
+
+
+def _fresh_s(record: list) -> int:
+    """Return how long a sample of a reading holds."""
+    return max(_FRESH_S, 2 * record[table.EVERY_MS] // 1000)
 
 
 def lines_of(played, from_s: int, to_s: int, samples: int, pins: list) -> list:

@@ -71,14 +71,7 @@ class Samples:
         """Return [(at_ms, pin, level), ...] from *from_s* on; those of one second lie in it, one
         after the other.
         """
-        rows = self.edges_since(from_s)
-        counts, places, spread = {}, {}, []
-        for at_s, _, _ in rows:
-            counts[at_s] = counts.get(at_s, 0) + 1
-        for at_s, pin, level in rows:
-            place = places[at_s] = places.get(at_s, -1) + 1
-            spread.append((at_s * 1000 + place * 1000 // counts[at_s], pin, level))
-        return sorted(spread, key=lambda edge: edge[0])
+        return spread(self.edges_since(from_s))
 
     def exists(self) -> bool:
         """Return whether an earlier process has kept samples."""
@@ -193,3 +186,16 @@ class Samples:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+
+def spread(rows: list) -> list:
+    """Return [(at_ms, pin, level), ...] of [(at_s, pin, level), ...]: those of one second lie in
+    it, one after the other.
+    """
+    counts, places, found = {}, {}, []
+    for at_s, _, _ in rows:
+        counts[at_s] = counts.get(at_s, 0) + 1
+    for at_s, pin, level in rows:
+        place = places[at_s] = places.get(at_s, -1) + 1
+        found.append((at_s * 1000 + place * 1000 // counts[at_s], pin, level))
+    return sorted(found, key=lambda edge: edge[0])

@@ -20,6 +20,7 @@ from unload import drop
 _SAVE_MS = const(600000)
 _AGAIN_MS = const(60000)
 _PINS_MS = const(20)
+_HOUR_S, _MOST_EDGES = const(3600), const(120)
 _LEVEL = const(1)  # of a pin that is looked at
 _SETTLES = const(2)
 
@@ -36,6 +37,7 @@ class BoardRules(Runs):
         self.marks = {}  # of what is in flash (rulestate.py)
         self.samples = None  # ``samplefiles.Waiting``, once something is to be kept
         self._pins = []  # [name, level, whether it settles]
+        self._edges = [0, 0]  # an hour since 1970, and how many edges were in it
         self._due_ms = self._save_ms = 0
         self._is_told = False  # that flash fails
         self._is_new = True
@@ -95,7 +97,7 @@ class BoardRules(Runs):
 
         state, damaged = load(self.path, self.marks)
         del load
-        self.engine = Engine(self.section, state, self.times())
+        self.engine = Engine(self.section, state, self.times(), True)
         self._pins = [[name, None, False] for name in self.engine.pins]
         if damaged:
             self.tell(
@@ -116,6 +118,16 @@ class BoardRules(Runs):
                 pin[_LEVEL] = level
                 pin[_SETTLES] = self.engine.see_level(pin[0], level, self.times())
                 self._due_ms = 0
+        for name, level in self.engine.take_edges():
+            self._keep_edge(name, level, self.times().wall_s)
+
+    def _keep_edge(self, name: str, level: int, wall_s: int):
+        """Keep, for a rehearsal, that a pin has a new level; at most _MOST_EDGES in an hour."""
+        if wall_s // _HOUR_S != self._edges[0]:
+            self._edges = [wall_s // _HOUR_S, 0]
+        self._edges[1] += 1
+        if self.engine.is_set and self._edges[1] <= _MOST_EDGES:
+            self.keep_sample("=" + name, wall_s, level)
 
     # -- what the runs need (core/rules/runs.py)
 

@@ -7,7 +7,8 @@
    copies a block of 4 KiB.  What a power cut takes is the last of them.
 2. All readings are kept for as long as the one that is kept longest.  Then a day becomes hours, of
    the readings that have ``keep_hourly`` (samplehours.py).
-3. Where less than _FREE bytes of flash are free, the oldest days go first.
+3. The levels of pins that rules begin with stand among them, as the samples of "=NAME".
+4. Where less than _FREE bytes of flash are free, the oldest days go first.
 """
 
 import os
@@ -20,6 +21,7 @@ _WRITE_S = const(600)
 _MOST = const(1024)  # characters that wait
 _FREE = const(65536)
 _DAY = const(86400)
+_EDGES_S = const(172800)  # how long edges of pins are kept where there are no readings
 _SIZE, _BLOCKS = const(0), const(3)  # of statvfs: bytes of a block, and how many are free
 
 
@@ -33,9 +35,10 @@ class Waiting:
     def __init__(self, path: str, section: list):
         self.path, self._texts = path, {}  # (name, day) -> [first time, text]
         self.count, self._write_s = 0, None
-        self.keep_s = max([row[table.KEEP_S] for row in section[table.READINGS]])
-        self.hourly_s = max([row[table.HOURLY_S] for row in section[table.READINGS]])
-        self.hourly = [r[table.NAME] for r in section[table.READINGS] if r[table.HOURLY_S]]
+        readings = section[table.READINGS]
+        self.keep_s = max([row[table.KEEP_S] for row in readings] or [_EDGES_S])
+        self.hourly_s = max([row[table.HOURLY_S] for row in readings] or [0])
+        self.hourly = [row[table.NAME] for row in readings if row[table.HOURLY_S]]
 
     def add(self, name: str, at_s: int, value):
         """Take a sample."""
