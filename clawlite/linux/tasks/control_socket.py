@@ -8,7 +8,9 @@ for people who have logged in there.
 3. The first line says who is there, and the other end has seen to that:
    {"person": NAME, "role": ROLE, "login_ms": monotonic ms of this machine}.  What follows is CKP, a
    JSON document a line, with the rights of that role (operator_line.py).
-4. At most ``MAX_SESSIONS`` at once, those that have not said yet who they are among them.
+4. At most ``MAX_SESSIONS`` at once, those that have not said yet who they are among them.  Of them,
+   who is no admin has at most ``OF_ONE``, and all who are none leave ``FOR_ADMINS``: nobody who may
+   only look keeps out those who stop the agent.
 """
 
 import os
@@ -17,6 +19,7 @@ import struct
 
 from clawlite.core.base.errors import ClawError, InvalidRequest
 from clawlite.core.net.people import ROLES, is_name
+from clawlite.core.policy.access import ADMIN
 from clawlite.core.protocol import rpc
 from clawlite.linux.files.files import mend, state_folder
 from clawlite.linux.files.process_lock import ProcessLock
@@ -26,6 +29,7 @@ from clawlite.linux.tasks.operator_line import OperatorLine, Person
 
 NAME = "control.sock"
 MAX_SESSIONS = 32
+FOR_ADMINS, OF_ONE = 8, 12
 _LOCK = "control"  # folder of its lock
 _AGAIN_MS = 5000  # between attempts to take over, and looks whether the socket is still there
 _GREET_MS = 10000  # within which who connects says who is there
@@ -47,7 +51,7 @@ class ControlSocket(Part):
         self._inode = None  # of the socket while it is this process's
         self._is_draining, self._told = False, ""
         self._try_ms = now_ms()
-        self._count = 0  # of sessions
+        self._lines: list = []  # the sessions
 
     def deadline(self):
         return self._try_ms
@@ -119,18 +123,34 @@ class ControlSocket(Part):
             connection.close()
         elif self._is_draining:
             _refuse(connection, InvalidRequest("the agent is ending", "connect to the next one"))
-        elif self._count >= MAX_SESSIONS:
+        elif len(self._lines) >= MAX_SESSIONS:
             error = InvalidRequest(
                 "expected at most %d sessions, and so many are open" % MAX_SESSIONS,
                 "end one of them",
             )
             _refuse(connection, error)
         else:
-            self._count += 1
-            self._parts.add_part(_Line(self._parts, connection, self._leave))
+            line = _Line(self._parts, connection, self._admit, self._lines.remove)
+            self._lines.append(self._parts.add_part(line))
 
-    def _leave(self, line):
-        self._count -= 1
+    def _admit(self, person: Person):
+        """Raise ``InvalidRequest`` where *person* would take what is kept for others."""
+        if person.role == ADMIN:
+            return
+        others = [line.person for line in self._lines if line.person]
+        others = [one for one in others if one.role < ADMIN]
+        if sum(one.name == person.name for one in others) >= OF_ONE:
+            raise InvalidRequest(
+                "expected at most %d sessions of one person, and %s has so many"
+                % (OF_ONE, person.name),
+                "end one of them",
+            )
+        if len(others) >= MAX_SESSIONS - FOR_ADMINS:
+            raise InvalidRequest(
+                "expected at most %d sessions, and the other %d are for admins"
+                % (MAX_SESSIONS - FOR_ADMINS, FOR_ADMINS),
+                "end one of them",
+            )
 
 
 class _Door(Part):
@@ -156,9 +176,14 @@ class _Door(Part):
 
 
 class _Line(OperatorLine):
-    """A connection, whose first line says who is there."""
+    """A connection, whose first line says who is there: *person*, None until then.
 
-    def __init__(self, parts, connection: socket.socket, on_end):
+    admit  function(person), which raises ``InvalidRequest`` where there is no room for them
+    """
+
+    def __init__(self, parts, connection: socket.socket, admit, on_end):
+        self.person: Person | None = None
+        self._admit = admit
         self._connection, self._greet_ms = connection, now_ms() + _GREET_MS
         super().__init__(parts, connection.fileno(), connection.fileno(), None, on_end)
 
@@ -177,7 +202,10 @@ class _Line(OperatorLine):
             super()._record(payload)
             return
         try:
-            self.open(_person_of(loads(payload)))
+            person = _person_of(loads(payload))
+            self._admit(person)
+            self.person = person
+            self.open(person)
         except ClawError as e:
             self.refuse(e)
 

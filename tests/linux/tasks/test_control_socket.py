@@ -11,7 +11,7 @@ from control_sockets import Line, connect
 
 from clawlite.host.build.build import build_beside
 from clawlite.host.projects import new
-from clawlite.linux.tasks.control_socket import MAX_SESSIONS, NAME
+from clawlite.linux.tasks.control_socket import FOR_ADMINS, MAX_SESSIONS, NAME, OF_ONE
 
 
 @pytest.fixture
@@ -126,7 +126,8 @@ def test_another_user_is_hung_up_on(greenhouse, folder, tmp_path):
 
 def test_sessions_have_a_bound_and_their_ends_make_room(greenhouse, folder):
     with greenhouse("run", "--socket"):
-        lines = [Line(folder, "p%d" % n, "user").initialize() for n in range(MAX_SESSIONS)]
+        roles = ["user"] * (MAX_SESSIONS - FOR_ADMINS) + ["admin"] * FOR_ADMINS
+        lines = [Line(folder, "p%d" % n, role).initialize() for n, role in enumerate(roles)]
         over = connect(folder)
         assert b"at most 32 sessions" in over.recv(4096)
         over.close()
@@ -136,13 +137,31 @@ def test_sessions_have_a_bound_and_their_ends_make_room(greenhouse, folder):
 
         def has_room():
             try:
-                Line(folder, "late", "user").initialize().close()
+                Line(folder, "late", "admin").initialize().close()
             except (AssertionError, OSError):
                 return False
             return True
 
         eventually(has_room)
         for line in lines:
+            line.close()
+
+
+def test_nobody_who_may_only_look_takes_all_sessions(greenhouse, folder):
+    with greenhouse("run", "--socket"):
+        lines = [Line(folder, "vic", "viewer").initialize() for _ in range(OF_ONE)]
+        over = Line(folder, "vic", "viewer")
+        assert "sessions of one person" in over.read()["error"]["message"]
+        assert over.read() is None
+        over.close()
+        lines += [Line(folder, "bea", "user").initialize() for _ in range(OF_ONE)]
+        assert len(lines) == MAX_SESSIONS - FOR_ADMINS
+        over = Line(folder, "cat", "user")
+        assert "are for admins" in over.read()["error"]["message"]
+        over.close()
+        lines += [Line(folder, "ada", "admin").initialize() for _ in range(FOR_ADMINS)]
+        for line in lines:
+            assert line.ask("claw.status")["result"]["state"] == "READY"
             line.close()
 
 
