@@ -82,6 +82,7 @@ class Shell(Parts):
         # after a signal: when a drain that an operator began must be over
         self._leave_ms = None
         self._second, self._stamp = 0, ""
+        self._told: list = []  # lines of operators with something to send
         if not operator:
             self.startup.start()  # at a console, a person sees at once what fails, and can fix it
 
@@ -161,11 +162,14 @@ class Shell(Parts):
     def step(self):
         """Wait for the next event, and handle it."""
         self.startup.flush()  # records are written before results are sent
+        told, self._told = self._told, []
+        for line in told:
+            line.flush()
         if self.ending and not self.operator and self.code is None and not self._drains():
             self.code = self.ending
         due = self.deadline()
         data = self.wire.wait(
-            0 if self.agent.effects else None if due is None else max(0, due - now_ms())
+            0 if self.agent.effects or told else None if due is None else max(0, due - now_ms())
         )
         self.screen.heed()
         if self._package and not self.ending and self._package.is_replaced(now_ms()):
@@ -426,6 +430,7 @@ class Shell(Parts):
 
     def _send_to(self, effect: tuple):
         effect[E.LINE].write(self._encode(effect[E.MESSAGE]))
+        self._told.append(effect[E.LINE])
 
     def _encode(self, message) -> bytes:
         if self.audit:

@@ -61,6 +61,9 @@ class FolderLine(Part):
         self._waiting.append(data)
         self._look_ms = now_ms()
 
+    def flush(self):
+        """``poll`` writes what waits: in this step, as ``deadline`` says."""
+
     def deadline(self):
         beat_ms = self._session.deadline()
         return self._look_ms if beat_ms is None else min(self._look_ms, beat_ms)

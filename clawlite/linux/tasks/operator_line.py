@@ -155,6 +155,7 @@ class OperatorLine(Part):
         self._wire, self._framer = Wire(fd_in, fd_out), Framer(MAX_LINE, True)
         self._session: RoleSession | None = None
         self._due_ms: int | None = None  # when what waits to be written is tried again
+        self._is_over = False
         if person is not None:
             self.open(person)
 
@@ -179,9 +180,15 @@ class OperatorLine(Part):
         self._parts.agent.effects.append((SEND_TO, message, self))
 
     def write(self, data: bytes):
-        """Queue a record."""
+        """Queue a record; ``flush`` sends it."""
         self._wire.write(self._framer.send(data))
         self._due_ms = now_ms()
+
+    def flush(self):
+        """Send what waits, as far as it is taken now."""
+        if not self._is_over:
+            self._wire.flush(0)
+            self._due_ms = now_ms() + _AGAIN_MS if self._wire.waits else None
 
     def fileno(self) -> int:
         return self._fd
@@ -193,7 +200,7 @@ class OperatorLine(Part):
 
     def poll(self):
         """Send what waits, and take the records that have come."""
-        self._flush()
+        self.flush()
         data = self._wire.ready() if self._wire.waits < FULL else b""
         if data:
             self._framer.feed(data)
@@ -213,17 +220,14 @@ class OperatorLine(Part):
         if is_over or self._wire.at_end and self._due_ms is None:
             self._parts.remove_part(self)
 
-    def _flush(self):
-        self._wire.flush(0)
-        self._due_ms = now_ms() + _AGAIN_MS if self._wire.waits else None
-
     def _record(self, payload: bytes):
         if self._session:
             self._session.record(payload, now_ms())
 
     def close(self):
         """Leave; the calls of this operator go on, and their answers are dropped."""
-        self._wire.flush(0)
+        self.flush()
+        self._is_over = True
         if self._session:
             self._session.close()
         self._on_end(self)
