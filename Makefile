@@ -20,7 +20,7 @@ STUBS   := build/stubs
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
 .PHONY: help venv lock run test test-quick lint types format test-core test-main run-main words32 \
-	stubs apis board-profile commands pictures programs mosquitto redis nats bubblewrap arm32 schemas mcp runner vendors local browser test-fresh test-ext compiler \
+	stubs apis board-profile commands pictures page-pictures programs mosquitto redis nats bubblewrap arm32 schemas mcp runner vendors local browser test-fresh test-ext compiler \
 	accel report soak kernels bench bench-peers bench-swarm bench-gate \
 	clean
 
@@ -219,6 +219,9 @@ commands: $(STAMP)      ## write docs/commands.md, from the table of the command
 
 pictures: $(STAMP)      ## make the pictures of docs/images from real runs
 	@CLAWLITE_NO_EXT=1 $(BIN)/python tests/pictures.py
+
+page-pictures: $(STAMP) ## make those of the page and of a report, in a browser, from a real run
+	@PYTHONPATH=.:tests $(BIN)/python tests/page_images.py
 
 board-profile: $(STAMP) ## count what the transcripts run on a board (groups.json)
 	@PYTHONPATH=tests $(BIN)/python tests/board_profile.py

@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from suites import compiled, mcp, memory, page, provider, sandbox, triggers
+from suites import compiled, mcp, memory, page, page_browser, provider, sandbox, triggers
 from targets import NO_RECORD, JudgedBench, verdict_lines, verdicts, without_record
 
 from clawlite.core.base.errors import ClawError
@@ -28,7 +28,7 @@ FUNCTIONS = {
     "triggers": [triggers.triggers],
     "sandbox": [sandbox.sandbox],
     "mcp": [mcp.mcp, mcp.ready, mcp.compiles],
-    "page": [page.page, page.weight],
+    "page": [page.page, page.weight, page_browser.paint, page_browser.shown],
 }
 ELSEWHERE = ("peers", "swarm")  # suites that need more: make bench-peers, make bench-swarm
 RECORD = Path(bench.__file__).with_name("recorded.json")

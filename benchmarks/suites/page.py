@@ -24,13 +24,13 @@ VIEWERS = (1, 20)
 class Socket:
     """A client of WebSocket (RFC 6455), as far as a benchmark needs one."""
 
-    def __init__(self, port: int, token: str, tls=None):
+    def __init__(self, port: int, token: str, tls=None, name: str = NAME):
         line = socket.create_connection(("127.0.0.1", port), 30)
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._line = tls.wrap_socket(line, server_hostname="localhost") if tls else line
         key = base64.b64encode(os.urandom(16)).decode()
         self._line.sendall(
-            f"GET /ckp/{NAME} HTTP/1.1\r\nHost: localhost:{port}\r\nUpgrade: websocket\r\n"
+            f"GET /ckp/{name} HTTP/1.1\r\nHost: localhost:{port}\r\nUpgrade: websocket\r\n"
             f"Connection: Upgrade\r\nSec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n"
             f"Authorization: Bearer {token}\r\n\r\n".encode()
         )
@@ -49,13 +49,17 @@ class Socket:
 
     def ask(self, data: bytes) -> bytes:
         """Send a text frame; return the payload of the next one."""
-        mask, size = b"\0\0\0\0", len(data)
-        head = bytes([0x81, 0x80 | size]) if size < 126 else b"\x81\xfe" + struct.pack(">H", size)
-        self._line.sendall(head + mask + data)
+        self.send(data)
         while True:
             found = self._frame()
             if found is not None:
                 return found
+
+    def send(self, data: bytes):
+        """Send a text frame."""
+        mask, size = b"\0\0\0\0", len(data)
+        head = bytes([0x81, 0x80 | size]) if size < 126 else b"\x81\xfe" + struct.pack(">H", size)
+        self._line.sendall(head + mask + data)
 
     def _frame(self):
         """Return the payload of the first whole frame, None of one that is no text."""
@@ -79,8 +83,8 @@ class Socket:
 class Page:
     """A process with the page, and the token of an admin."""
 
-    def __init__(self, bench, *options: str):
-        self.token, folder = "ada:" + "0" * 43, os.path.join(bench.folder, "state", NAME)
+    def __init__(self, bench, *options: str, name: str = NAME):
+        self.token, folder = "ada:" + "0" * 43, os.path.join(bench.folder, "state", name)
         os.makedirs(folder, 0o700, exist_ok=True)
         known = people.Person("ada", "admin", people.digest_of(b"0" * 43), 0)
         with open(os.path.join(folder, people.FILE), "wb") as file:
@@ -175,13 +179,18 @@ def _serve(bench, *options: str) -> Peer:
 
 
 def _client(bench, door: Page, tls=None) -> Socket:
-    path = os.path.join(bench.folder, "state", NAME, "control.sock")
-    until = time.monotonic() + 30
-    while not os.path.exists(path) and time.monotonic() < until:
-        time.sleep(0.01)
+    await_socket(bench, NAME)
     client = Socket(door.port, door.token, tls)
     client.ask(agent.opening().split(b"\n")[0])
     return client
+
+
+def await_socket(bench, name: str):
+    """Wait until the agent *name* has its control socket."""
+    path = os.path.join(bench.folder, "state", name, "control.sock")
+    until = time.monotonic() + 30
+    while not os.path.exists(path) and time.monotonic() < until:
+        time.sleep(0.01)
 
 
 def _resident(pid: int) -> float:

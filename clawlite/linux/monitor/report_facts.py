@@ -21,7 +21,8 @@ class Facts:
     """All of one report.
 
     image   of the agent, open
-    from_s  seconds since 1970 at which it begins; to_s: at which it ends
+    from_s  seconds since 1970 at which it begins: where the first thing is on record, or as asked;
+            to_s: at which it ends
     events  [(seconds since 1970, event)] in that time, the earliest first
     turns, calls, approvals, runs  those of them that are such
     samples {reading: [(seconds since 1970, number)]}
@@ -30,7 +31,7 @@ class Facts:
     """
 
     def __init__(self, image, from_s: int, to_s: int):
-        self.image, self.from_s, self.to_s = image, from_s, to_s
+        self.image, self.to_s = image, to_s
         name = image.agent.name
         timed = [(_second(event), event) for event in read_events(name)]
         self.events = [
@@ -39,6 +40,10 @@ class Facts:
         self.turns, self.calls = self._of("turn.ended"), self._of("tool.call", "status")
         self.approvals, self.runs = self._of("tool.approval"), self._of("rule.run")
         self.samples = _read_samples(name, from_s, to_s)
+        firsts = [at_s for at_s, _ in self.events[:1]]
+        firsts += [points[0][0] for points in self.samples.values()]
+        # nothing is known of the time before: a chart begins where something is
+        self.from_s = max(from_s, min(firsts) - _MINUTE_S) if firsts else from_s
         last_minute = [at_s for at_s, _ in self.calls if at_s > time.time() - _MINUTE_S]
         self.limits = limits_of(image, lambda: meter_of(image, now_ms), len(last_minute))
         self.audit = _look_at_audit(image)
