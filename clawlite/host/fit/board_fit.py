@@ -37,6 +37,7 @@ _INSTEAD = {
     "telegram": 'let its gateway speak to Telegram: [telegram] via = "gateway", and [gateway]',
     "webhook": 'let its gateway listen: [webhook] via = "gateway", and [gateway]',
     "mqtt": 'let its gateway speak to the broker: [mqtt] via = "gateway", and [gateway]',
+    "page": "remove [page]: with [gateway], the page of its gateway shows a board",
     "relayed": "remove via",
     "mcp": 'let a gateway call it: mode = "mediated" under [mcp.NAME], and [gateway]',
 }

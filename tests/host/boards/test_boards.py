@@ -735,6 +735,13 @@ def test_a_gateway_stands_in_for_a_network(tmp_path, endpoint):
     )
 
 
+def test_a_board_is_on_the_page_of_its_gateway(tmp_path):
+    project(tmp_path)
+    toml = (tmp_path / "clawlite.toml").read_text()
+    (tmp_path / "clawlite.toml").write_text(toml + "[page]\n")
+    assert "remove [page]: with [gateway], the page of its" in refused(tmp_path, "pico")[0]
+
+
 def test_an_ability_that_a_board_lacks(tmp_path):
     mine = (ROOT / "boards/pico.toml").read_text().replace('"pico"', '"mine"')
     mine = mine.replace("unchecked = [", 'abilities = ["replay"]\nunchecked = [', 1)
