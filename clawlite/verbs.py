@@ -360,7 +360,7 @@ TABLE = (
         'of {"say": TEXT, "want": [[TOOL, {ARGUMENTS}]]}: [] for none, null for nothing with side '
         "effects unasked; else it is try.jsonl beside the agent.",
         "[FILE]", "linux.local.trial:show",
-        Option("--agent", "MANIFEST", "of this agent, built before; else the one here",
+        Option("--agent", "MANIFEST", "of this agent; else the one here",
             dest="manifest"),
         _JSON, code=1),
     Verb("doctor", LOOK,

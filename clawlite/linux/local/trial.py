@@ -5,6 +5,9 @@ Nothing runs: the sentences are played against the tools and examples of the ima
 
 import json
 import os
+import subprocess
+import sys
+import tempfile
 import time
 
 from clawlite.core.base.errors import ClawError
@@ -12,12 +15,14 @@ from clawlite.core.image.features import LOCAL_API
 from clawlite.core.image.image import WIRE
 from clawlite.linux.local.engine import Engine
 from clawlite.linux.local.examples import NONE
-from clawlite.linux.local.understanding import ACT, ASK, Understanding
+from clawlite.linux.local.places import LocalError
+from clawlite.linux.local.understanding import ACT, ASK, NOTHING, Proposal, Understanding
 
 DEFAULT = "try.jsonl"  # beside the agent
 ENOUGH = 4  # examples of a tool
 TWINS = 0.75  # so near are the examples of two tools that they are hard to tell apart
 _API, _PREFIX = 1, 21  # of a row of PROVIDERS
+_PATIENT_MS = 60000  # nobody waits for one of these answers
 RIGHT, ASKED, WRONG, ABSTAINED = "right", "asked", "wrong", "abstained"
 
 
@@ -80,9 +85,10 @@ class Trial:
     """
 
     def __init__(self, setup: dict):
+        self._has_answered = False
         self._reads = {tool["name"] for tool in setup["tools"] if tool["reads"]}
         self._known = Understanding(
-            setup["tools"], setup["examples"], lambda: Engine(setup["timeout_ms"])
+            setup["tools"], setup["examples"], lambda: Engine(max(setup["timeout_ms"], _PATIENT_MS))
         )
 
     def close(self):
@@ -97,7 +103,7 @@ class Trial:
         rows = []
         for one in sentences:
             begun = time.monotonic()
-            found = self._known.propose(one["say"])
+            found = self._propose(one["say"])
             ms = round((time.monotonic() - begun) * 1000)
             row = {
                 "say": one["say"],
@@ -111,6 +117,18 @@ class Trial:
             }
             rows.append(dict(row, verdict=self.judge(row)))
         return rows
+
+    def _propose(self, said: str) -> Proposal:
+        """Return what *said* asks for; an engine that fails is none of that sentence's answers."""
+        try:
+            return self._known.propose(said)
+        except LocalError as e:
+            self._known.close()
+            if not self._has_answered:
+                raise
+            return Proposal(NOTHING, text=e.message)
+        finally:
+            self._has_answered = True
 
     def judge(self, row: dict) -> str:
         """Return RIGHT, ASKED (a question that names the right call), WRONG or ABSTAINED."""
@@ -187,19 +205,37 @@ def summary(rows: list, unmeant: int) -> dict:
 _VERDICTS = (RIGHT, ASKED, WRONG, ABSTAINED)
 
 
-def show(file, manifest, as_json: bool) -> int:
-    """Print what became of the sentences; return the exit code.  Raises ``ClawError``."""
+def _open_image(name: str):
+    """Return the image that *name* means: itself, or what its manifest is compiled to now, in a
+    folder that is gone then.  Raises ``ClawError``.
+    """
     from clawlite.linux.files import files
 
-    folder = (
-        "" if not manifest else manifest if os.path.isdir(manifest) else os.path.dirname(manifest)
-    )
-    name = manifest or "."
     if os.path.isdir(name):
-        name = os.path.join(name, "claw.cbor")
-    elif not name.endswith(".cbor"):
-        name = os.path.join(os.path.dirname(name), "claw.cbor")
-    setup = setup_of(files.open_image(name))
+        made = [os.path.join(name, one) for one in _MANIFESTS]
+        found = [one for one in made if os.path.isfile(one)]
+        name = found[0] if found else os.path.join(name, "claw.cbor")
+    if name.endswith(".cbor") or files.is_image(name):
+        return files.open_image(name)
+    with tempfile.TemporaryDirectory() as folder:
+        image = os.path.join(folder, "claw.cbor")
+        build = [sys.executable, "-m", "clawlite", "build", name, "-o", image]
+        done = subprocess.run(build, capture_output=True, text=True)
+        if done.returncode:
+            raise ClawError(
+                "%s cannot be built: %s" % (name, done.stderr.strip()[-600:]), "clawlite check"
+            )
+        return files.open_image(image)
+
+
+_MANIFESTS = ("claw.yaml", "claw.yml", "claw.json")
+
+
+def show(file, manifest, as_json: bool) -> int:
+    """Print what became of the sentences; return the exit code.  Raises ``ClawError``."""
+    folder = manifest or "."
+    folder = folder if os.path.isdir(folder) else os.path.dirname(folder)
+    setup = setup_of(_open_image(manifest or "."))
     sentences = read_sentences(file or os.path.join(folder, DEFAULT))
     trial = Trial(setup)
     try:

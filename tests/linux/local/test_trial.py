@@ -25,7 +25,6 @@ def test_sentences_are_played_and_nothing_runs(tmp_path):
         '{"say": "tell me a joke", "want": []}\n'
     )
     env = environment(tmp_path)
-    assert subprocess.run(CLAWLITE + ["build", str(made)], capture_output=True).returncode == 0
     done = subprocess.run(
         CLAWLITE + ["local", "try", str(file), "--agent", str(made), "--json"],
         capture_output=True,
