@@ -32,6 +32,7 @@ venv: $(STAMP)          ## set up .venv, with everything that running and testin
 # What others wrote comes from locks: one version of each package, with the hashes of its files
 # (requirements/; `make lock` refreshes them, tests/test_requirements.py looks at them).
 HAS_PYTHON = @test -n "$(PYTHON)" || { echo "No Python >= 3.11 on PATH. Install one, or: make PYTHON=/path/to/python3" >&2; exit 1; }
+LOCKED := install --quiet --disable-pip-version-check --require-hashes -r
 INSTALL := CLAWLITE_NO_EXT=1 $(PYTHON) requirements/install.py
 $(STAMP): requirements/test.txt requirements/sim.txt
 	$(HAS_PYTHON)

@@ -1,5 +1,6 @@
 """``make run``: what a newcomer sees, on a real terminal and on a pipe; .venv is this run's own."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -132,3 +133,12 @@ def test_a_step_shows_packages_a_line_while_it_is_silent_and_its_failure(tmp_pat
     thread.join()
     assert done == [3] and "ERROR: no such wheel" in capfd.readouterr().err
     assert said.startswith("  packages\n") and "  tomli-w\n" in said
+
+
+def test_each_name_that_the_makefile_uses_is_set():
+    """A name that is not set is empty, and make says nothing."""
+    text = (ROOT / "Makefile").read_text()
+    used = set(re.findall(r"\$\(([A-Z][A-Z0-9_]*)\)", text))
+    made = set(re.findall(r"^(?:[a-z -]+: )?([A-Z][A-Z0-9_]*)\s*[:?]?=", text, re.M))
+    given = {"MAKE", "CURDIR", "ENDPOINT", "MODEL", "FRESH_ON", "VARIANTS"}  # by make, or a person
+    assert used - made - given == set()
