@@ -425,6 +425,28 @@ ROWS = [
         [(merged(tool(), HERE), PIN % "output", DRIVES)],
     ),
     (
+        'declare it in clawlite.toml under [[buses]] with kind = "{}"',
+        (tool(), "", DRIVES.replace('write("pump", 1)', 'i2c("pump").scan()')),
+        [
+            (
+                merged(tool(), HERE),
+                '[[buses]]\nname = "pump"\nkind = "i2c"\naddresses = [9]\n',
+                DRIVES.replace('write("pump", 1)', 'i2c("pump").scan()'),
+            )
+        ],
+    ),
+    (
+        'give it kind = "pwm" and {} in clawlite.toml, under [[pins]]',
+        (tool(), PIN % "pwm", DRIVES.replace('write("pump", 1)', 'tone("pump").play(440)')),
+        [
+            (
+                merged(tool(), HERE),
+                PIN % "pwm" + "frequency_hz = [100, 4000]\n",
+                DRIVES.replace('write("pump", 1)', 'tone("pump").play(440)'),
+            )
+        ],
+    ),
+    (
         'kind = "output" or "pwm" in clawlite.toml can',
         (tool(), PIN % "input", DRIVES),
         [(merged(tool(), HERE), PIN % kind, DRIVES) for kind in ("output", "pwm")],
