@@ -97,7 +97,9 @@ def test_commands_and_questions_at_the_console(ruled):
     assert "water(seconds=3)  (waits for a person)" in said and "soil                 20, " in said
     assert "rule/r asked for it" in said and "2027-01-15T08:05:33+00:00 ok" in said
     assert board.acted[0] == (EPOCH_S + 330, "begin")
-    said = board.run(700, [(310, "n"), (320, "/rules off r"), (330, "/rules why r")])
+    lines = [(310, "n"), (320, "/rules off r"), (330, "/rules why r"), (340, "/rehearse r")]
+    said = board.run(700, lines)
+    assert "clawlite rehearse --port PORT plays the rules of a board on a computer" in said
     assert "It does not run: a person switched it off. /rules on r" in said
     assert len(board.acted) == 2
     assert "(off)" in board.run(700, [(10, "/rules")]) and len(board.acted) == 2  # it lasts

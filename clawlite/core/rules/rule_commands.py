@@ -45,7 +45,7 @@ class RuleCommands:
         if words[0] not in ("/rules", "/readings", "/rehearse"):
             return None
         if words[0] == "/rehearse" and self._rehearses is None:
-            return ["clawlite rehearse --readings FILE plays rules on a computer."]
+            return ["clawlite rehearse --port PORT plays the rules of a board on a computer."]
         if self._rules.engine is None:
             return [
                 "The rules of this agent run in %s."

@@ -175,7 +175,7 @@ class BoardRules(Runs):
     # -- people and operators
 
     def _command(self, words: list, is_admin: bool = True):
-        if words[0] not in ("/help", "/rules", "/readings"):
+        if words[0] not in ("/help", "/rules", "/readings", "/rehearse"):
             return None
         return self.load_commands().command(words, is_admin)
 
