@@ -45,6 +45,7 @@ MOST_TEXT = 500
 YEAR_MS = 31622400000
 _OWN = ("add-rule", "forget-rule", "list-rules", "remind")
 _NAME = "abcdefghijklmnopqrstuvwxyz0123456789-"
+_FORM = "say it in other words; /teach shows how a rule is written"
 
 
 class World:
@@ -113,7 +114,7 @@ def kinds_of(kind: str) -> tuple:
     return (kind,) + _OF_TRIGGER[kind]
 
 
-def _refuse(message: str, hint: str = ""):
+def _refuse(message: str, hint: str = _FORM):
     raise InvalidParams("the rule: " + message, hint)
 
 

@@ -51,7 +51,9 @@ def make_draft(rules, row: dict, by: str, said: str) -> Draft:
     world = draft.World(image, rules.own_section, taught.limits, taken, values)
     record = draft.compile_row(row, world)
     if len(canonical(row)) > MOST_ROW:
-        raise InvalidParams("the rule: it has more than %d characters" % MOST_ROW)
+        raise InvalidParams(
+            "the rule: it has more than %d characters" % MOST_ROW, "say it more shortly"
+        )
     entry = {
         "name": row["name"],
         "row": {key: row[key] for key in row if key != "name"},
