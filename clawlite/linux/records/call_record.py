@@ -143,7 +143,6 @@ def explain(image, number: int, event: dict) -> dict:
                     "condition": condition(rule) or None,
                     "matched": matched,
                     "decides": matched,
-                    "reason": rule[RULE_REASON],
                     "why": None if matched else why_not(image, event, rule),
                 }
             )
@@ -224,6 +223,8 @@ def describe(image, number: int, event: dict) -> dict:
     """
     try:
         found = explain(image, number, event)
+        for rule in found["rules"]:
+            rule["reason"] = image.rule(rule["number"])[RULE_REASON]
         found["lines"] = trace_text(image, event).split("\n")[1:]
         found["gates"] = gates_of(image, event)
     except ClawError as e:
