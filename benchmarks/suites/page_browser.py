@@ -49,9 +49,9 @@ def paint(bench):
     files = [TESTS.parent / "clawlite/host/page/static" / name for name in _static(names)]
     size = sum(len(gzip.compress(path.read_bytes())) for path in files)
     note = "files of the page that Home loads, each by gzip"
-    yield bench.row("page", "bytes of Home, compressed", "bytes", [size], note=note)
+    yield bench.row("page", "bytes of Home, compressed", "B", [size], note=note)
     note = "with the document, and a WebSocket to one agent"
-    yield bench.row("page", "requests of Home", "requests", [len(names) + 2], note=note)
+    yield bench.row("page", "requests of Home", "count", [len(names) + 2], note=note)
 
 
 def _static(names: list) -> list:
