@@ -140,5 +140,13 @@ def test_each_name_that_the_makefile_uses_is_set():
     text = (ROOT / "Makefile").read_text()
     used = set(re.findall(r"\$\(([A-Z][A-Z0-9_]*)\)", text))
     made = set(re.findall(r"^(?:[a-z -]+: )?([A-Z][A-Z0-9_]*)\s*[:?]?=", text, re.M))
-    given = {"MAKE", "CURDIR", "ENDPOINT", "MODEL", "FRESH_ON", "VARIANTS", "OUT"}  # by make, or a person
+    given = {
+        "MAKE",
+        "CURDIR",
+        "ENDPOINT",
+        "MODEL",
+        "FRESH_ON",
+        "VARIANTS",
+        "OUT",
+    }  # by make, or a person
     assert used - made - given == set()
