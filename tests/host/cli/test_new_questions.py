@@ -17,6 +17,7 @@ NO_OPTIONS = {
     "endpoint": None,
     "model": None,
     "offline": False,
+    "local": False,
     "board": None,
     "as_json": False,
 }
@@ -67,7 +68,9 @@ def test_a_board_that_is_attached_comes_first(answer, monkeypatch):
     assert shown.index("1  pico ") < shown.index("3  here") and "on the pico: " in shown
 
 
-@pytest.mark.parametrize("option", [{"template": "blink"}, {"offline": True}, {"board": "pico"}])
+@pytest.mark.parametrize(
+    "option", [{"template": "blink"}, {"offline": True}, {"local": True}, {"board": "pico"}]
+)
 def test_an_option_asks_nothing(answer, option):
     assert "?" not in answer(**option)[1]
 
