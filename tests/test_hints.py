@@ -96,6 +96,7 @@ EXCEPTIONS = {
         "clawlite/scan/checks.py": "check*2",
     },
     GATE: {
+        "firmware-host/micropython/rules/boardcron.py": "CronRules._work",
         "clawlite/core/policy/approval.py": "denied",
         "clawlite/core/protocol/console.py": "Console.interrupt",
         "clawlite/core/turns/gates.py": "_denied _resolve refuse_observer",
@@ -141,6 +142,8 @@ EXCEPTIONS = {
         "firmware-host/micropython/runtime/parts.py": "parts",
     },
     CAUGHT: {
+        "clawlite/linux/local/link.py": "LocalLink._take",
+        "clawlite/linux/rules/lessons.py": "_run_alone",
         "clawlite/core/line/line.py": "Line.send",
         "clawlite/core/mcp/mcp_client.py": (
             "MCPClient._count MCPClient._decoded*2 MCPClient._page*2 MCPClient._prepare*2 "

@@ -67,6 +67,7 @@ FILES = {
     ("runtime/device.py", "self.handlers"): "the same for the flag of Ctrl-C",
     ("runtime/device.py", "self.stdio"): "the same for the prompt that Enter has ended",
     ("io/settime.py", "device.clock"): _DEVICE,
+    ("line/uplink.py", "device"): _DEVICE,
     ("line/line.py", "self._receiver"): "one line, in three files for boards",
     ("line/line.py", "self._sender"): "the same",
     ("providers/refusal.py", "provider"): "one provider, in a file that a board drops",

@@ -15,7 +15,7 @@ WIDEST = 200  # characters of a line that are shown
 SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def find_place(problem: Problem) -> tuple:
+def find_place(problem) -> tuple:
     """Return (line of the file without its end, column >= 1, length) of *problem*: its found value,
     else its last key, else all that stands in the line.  ("", 1, 0) when the file cannot be read.
     """
@@ -67,8 +67,7 @@ def make_sarif(problems, warnings, version: str) -> dict:
     """
     results = [_result("error", "problem", one.text_without_place(), one) for one in problems]
     for one in warnings:
-        place = Problem((), "", one["file"], one["line"])
-        results.append(_result("warning", "warning", one["message"], place))
+        results.append(_result("warning", "warning", one["message"], _Place(**one)))
     rules = [
         {"id": "problem", "shortDescription": {"text": "clawlite build refuses this"}},
         {"id": "warning", "shortDescription": {"text": "this is most likely not meant"}},
@@ -83,7 +82,16 @@ def make_sarif(problems, warnings, version: str) -> dict:
     }
 
 
-def _result(level: str, rule: str, message: str, problem: Problem) -> dict:
+class _Place:
+    """Where a warning stands; its column is that of what its line begins with."""
+
+    path, found = (), ""
+
+    def __init__(self, file: str, line: int, message: str):
+        self.file, self.line, self.message = file, line, message
+
+
+def _result(level: str, rule: str, message: str, problem) -> dict:
     found: dict = {"ruleId": rule, "level": level, "message": {"text": message}}
     if problem.file:
         place: dict = {"artifactLocation": {"uri": problem.file.replace("\\", "/")}}

@@ -165,7 +165,10 @@ def _state_of(channel) -> dict:
         is_known = isinstance(last, int) and last >= 0
         state = {"wall_s": last, "rules": {channel.name: {"done_s": last}}} if is_known else {}
     if drop_damaged(state):
-        channel.trouble("a part of the state of its schedule was damaged and is dropped")
+        channel.trouble(
+            "a part of the state of its schedule was damaged and is dropped",
+            "look at what it did last, clawlite trace; it goes on from now",
+        )
     data["schedule"] = state
     return state
 

@@ -51,7 +51,10 @@ class LocalProvider:
         mind.py.  Raises ``ProviderError``.
         """
         if history.is_nested or most is not None:
-            raise ProviderError("%s calls tools, and writes no text" % self.name)
+            raise ProviderError(
+                "%s calls tools, and writes no text" % self.name,
+                "declare a second provider for what writes texts",
+            )
         last = history.turn[-1]
         if last.role == "tool":
             return Reply(self._tell(history.turn), [])
