@@ -543,6 +543,7 @@ def test_every_part_of_the_code_has_its_sizes():
         "anthropic",
         "audit",
         "buses",
+        "cron",
         "gateway",
         "guard",
         "injection",
