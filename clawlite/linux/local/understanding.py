@@ -158,7 +158,7 @@ class Understanding:
             return Proposal(NOTHING)
         names = list(self.tools)
         if len(names) > MAX_TOOLS:
-            names = sorted(tool for _, tool in scores if tool in self.tools)[:MAX_TOOLS]
+            names = sorted([tool for _, tool in scores if tool in self.tools][:MAX_TOOLS])
         self._show(names)
         calls, sure = self._engine.complete(said)
         calls = [(name, given) for name, given in calls if name in self.tools]
