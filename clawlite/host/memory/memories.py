@@ -232,7 +232,14 @@ def _embedding(manifest, store, problem) -> None:
             hint="use type: semantic, or remove it",
             key=True,
         )
-    if provider.spec.protocol != "openai-compatible":
+    if provider.spec.endpoint in provider_order.ENDPOINTS:
+        problem(
+            ("embedding", "provider_ref"),
+            f"{provider.spec.endpoint} makes no embeddings for stores",
+            hint='name a provider with protocol "openai-compatible", or remove embedding: the '
+            "store is searched by words then",
+        )
+    elif provider.spec.protocol != "openai-compatible":
         problem(
             ("embedding", "provider_ref"),
             f"protocol {quoted(provider.spec.protocol)} makes no embeddings",

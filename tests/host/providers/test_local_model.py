@@ -46,6 +46,23 @@ def test_its_row_fits_the_grammar(tmp_path):
     assert found.valid, found
 
 
+@pytest.mark.parametrize("endpoint", ["builtin:local", "builtin:reflex"])
+def test_it_makes_no_embeddings_for_a_store(tmp_path, endpoint):
+    path = project(tmp_path / "a")
+    embedding = '{ provider_ref: "words", model: "needle-3", dimensions: 512 }'
+    store = '{ name: "facts", type: "semantic", embedding: %s }' % embedding
+    memory = '  memory:\n    inline:\n      name: "m"\n      stores:\n        - %s\n' % store
+    path.write_text(path.read_text().replace("builtin:local", endpoint) + memory)
+    with pytest.raises(ManifestErrors) as caught:
+        _built(tmp_path / "a")
+    line = 1 + path.read_text().splitlines().index("        - " + store)
+    assert [one.text() for one in caught.value.problems if "embedding" in one.path] == [
+        "%s:%d: spec.memory.inline.stores[0].embedding.provider_ref: %s makes no embeddings for "
+        'stores - name a provider with protocol "openai-compatible", or remove embedding: the '
+        "store is searched by words then" % (path, line, endpoint)
+    ]
+
+
 def test_a_tool_that_policy_denies_is_not_shown(tmp_path):
     project(tmp_path / "a", approve="deny")
     with pytest.raises(ManifestErrors, match="no tool that may be called is named"):
