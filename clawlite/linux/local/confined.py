@@ -151,13 +151,17 @@ def _leave_files(empty: int):
 def _load(library: int):
     needle = ctypes.CDLL("/proc/self/fd/%d" % library)
     os.close(library)
-    text = ctypes.c_char_p
-    needle.needle_load.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
-    needle.needle_init.argtypes = [text, text, text]
-    needle.needle_complete.argtypes = [text, ctypes.c_int, text, ctypes.c_int]
-    needle.needle_embed.argtypes = [text, ctypes.POINTER(ctypes.c_float), ctypes.c_int]
-    needle.needle_reset.restype = None
-    needle.needle_last_error.restype = text
+    text, number = ctypes.c_char_p, ctypes.c_int
+    functions: list = [
+        (needle.needle_load, number, [ctypes.c_void_p, ctypes.c_uint64]),
+        (needle.needle_init, number, [text, text, text]),
+        (needle.needle_complete, number, [text, number, text, number]),
+        (needle.needle_embed, number, [text, ctypes.POINTER(ctypes.c_float), number]),
+        (needle.needle_reset, None, []),
+        (needle.needle_last_error, text, []),
+    ]
+    for function, result, arguments in functions:
+        function.restype, function.argtypes = result, arguments
     return needle
 
 

@@ -93,7 +93,7 @@ class Vectors:
             for other in names[at + 1 :]:
                 near = sum(map(mul, sums[one], sums[other]))
                 found.append((one, other, near / (_length(sums[one]) * _length(sums[other]))))
-        return sorted(found, key=lambda row: -row[2])
+        return sorted(found, key=lambda row: -row[-1])
 
 
 def _length(row) -> float:

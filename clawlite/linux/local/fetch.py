@@ -127,7 +127,9 @@ def show(source, as_json: bool) -> int:
     """Fetch, and print where the files are; return the exit code.  Raises ``LocalError``."""
     import json
 
+    from clawlite.linux.io.printing import print_line
+
     folder = fetch(source or "")
     said = {"folder": folder, "model": places.MODEL, "version": places.VERSION}
-    print(json.dumps(said) if as_json else "The local model is in %s." % folder)
+    print_line(json.dumps(said) if as_json else "The local model is in %s." % folder)
     return 0

@@ -28,6 +28,7 @@ _PAIRS = (
     ("high fast full", "low slow empty"),
     ("true yes", "false no"),
 )  # fmt: skip
+_ON_OFF = 0  # number of its pair
 POLES = {}
 for _number, _pair in enumerate(_PAIRS):
     for _side, _line in enumerate(_pair):
@@ -120,9 +121,9 @@ class _Said:
         unit = quantities.unit_of(name, rule.get("description", ""))
         fits = [(one, one.as_unit(unit)) for one in self.numbers]
         fits = [(one, value) for one, value in fits if value is not None]
-        exact = [pair for pair in fits if pair[0].unit and unit] or fits
+        exact = [(one, value) for one, value in fits if one.unit and unit] or fits
         if len(exact) > 1:
-            meant = [pair for pair in exact if pair[1] == given]
+            meant = [(one, value) for one, value in exact if value == given]
             found.doubts.append("several numbers")
             exact = meant[:1]
         if not exact:
@@ -186,7 +187,8 @@ class _Said:
         )
 
     def _switch(self, given):
-        sides = {POLES[word][1] for word in self.words if word in POLES and POLES[word][0] == 0}
+        poles = [POLES[word] for word in self.words if word in POLES]
+        sides = {side for number, side in poles if number == _ON_OFF}
         return None if len(sides) != 1 else sides == {0}
 
     def _text(self, given, rule: dict, found):
@@ -233,8 +235,10 @@ def contradicts(tool: dict, text: str, arguments: dict, examples: list) -> bool:
     mine = {POLES[word] for line in own for word in words_of(line) if word in POLES}
     for word in words_of(text):
         pole = POLES.get(word)
-        if pole and pole not in mine and (pole[0], 1 - pole[1]) in mine:
-            return True
+        if pole and pole not in mine:
+            number, side = pole
+            if (number, 1 - side) in mine:
+                return True
     return False
 
 

@@ -34,7 +34,16 @@ _HUNDREDS = {"hundred": 100, "thousand": 1000}
 _WHOLE = {"fully", "completely", "ganz", "vollständig", "complètement", "completamente", "full",
           "all the way", "entirely", "totally"}  # fmt: skip
 
-# unit -> (dimension, factor to the dimension's first)
+
+class _Unit:
+    """A unit: factor times the first one of its dimension."""
+
+    __slots__ = ("dimension", "factor")
+
+    def __init__(self, dimension: str, factor: Fraction):
+        self.dimension, self.factor = dimension, factor
+
+
 _UNITS = {}
 for _dimension, _factor, _names in (
     ("time", Fraction(1, 1000), "ms millisecond milliseconds millis millisekunden"),
@@ -60,13 +69,26 @@ for _dimension, _factor, _names in (
     ("other", 1, "fahrenheit °f kelvin"),
 ):
     for _name in _names.split():
-        _UNITS[_name] = (_dimension, Fraction(_factor))
+        _UNITS[_name] = _Unit(_dimension, Fraction(_factor))
 _WORD = re.compile(
     r"(?P<number>(?:(?<![\w.,-])|(?<=[^\W\d_]))[-+−]?\d+(?:[.,]\d+)?(?![\d]))|(?P<word>°[cf]?|%|[^\W\d_]+(?:'[^\W\d_]+)?)"
     r"|(?P<other>\S)"
 )
 _MINUS = {"minus", "moins", "menos", "negative", "below"}
 _AND = {"and", "und", "et", "y"}
+
+
+class _Token:
+    """What stands between two blanks.
+
+    kind  "number", "word" or "other"
+    """
+
+    __slots__ = ("kind", "word", "start", "end")
+
+    def __init__(self, match):
+        self.kind, self.word = match.lastgroup, match.group()
+        self.start, self.end = match.span()
 
 
 class Quantity:
@@ -84,13 +106,15 @@ class Quantity:
         """Return the value in *unit*; None when it is of another kind."""
         if not self.unit or not unit:
             return self.value
-        (mine, mine_factor), (other, other_factor) = _UNITS[self.unit], _UNITS[unit]
-        return self.value * mine_factor / other_factor if mine == other else None
+        mine, other = _UNITS[self.unit], _UNITS[unit]
+        return (
+            self.value * mine.factor / other.factor if mine.dimension == other.dimension else None
+        )
 
 
 def find_quantities(text: str) -> list:
     """Return the ``Quantity`` of each number in *text*, in their order."""
-    tokens = [(m.lastgroup, m.group(), m.start(), m.end()) for m in _WORD.finditer(fold(text))]
+    tokens = [_Token(match) for match in _WORD.finditer(fold(text))]
     found, at = [], 0
     while at < len(tokens):
         value, after = _read(tokens, at)
@@ -98,28 +122,28 @@ def find_quantities(text: str) -> list:
             at += 1
             continue
         unit, end = _read_unit(tokens, after)
-        start = tokens[at][2]
+        start = tokens[at].start
         if found and unit and found[-1].unit and _joins(found[-1], unit, text, start):
             last = found[-1]  # an hour and 20 minutes
-            last.value += value * _UNITS[unit][1] / _UNITS[last.unit][1]
-            last.end = tokens[end - 1][3]
+            last.value += value * _UNITS[unit].factor / _UNITS[last.unit].factor
+            last.end = tokens[end - 1].end
         else:
-            found.append(Quantity(value, unit, start, tokens[end - 1][3]))
+            found.append(Quantity(value, unit, start, tokens[end - 1].end))
         at = end
     return found
 
 
 def _joins(last, unit: str, text: str, start: int) -> bool:
     between = fold(text)[last.end : start].strip(" ,")
-    same = _UNITS[last.unit][0] == _UNITS[unit][0] == "time"
-    return same and between in {"", *_AND} and _UNITS[unit][1] < _UNITS[last.unit][1]
+    same = _UNITS[last.unit].dimension == _UNITS[unit].dimension == "time"
+    return same and between in {"", *_AND} and _UNITS[unit].factor < _UNITS[last.unit].factor
 
 
 def _read(tokens: list, at: int) -> tuple:
     """Return (value, place after it) of the number at *at*, or (None, at)."""
-    kind, word, _, _ = tokens[at]
-    follows = tokens[at + 1][1] if at + 1 < len(tokens) else ""
-    if kind == "number":
+    word = tokens[at].word
+    follows = tokens[at + 1].word if at + 1 < len(tokens) else ""
+    if tokens[at].kind == "number":
         return Fraction(word.replace("−", "-").replace(",", ".")), at + 1
     if word in _MINUS and at + 1 < len(tokens):
         value, after = _read(tokens, at + 1)
@@ -143,34 +167,34 @@ def _read(tokens: list, at: int) -> tuple:
 def _read_part(tokens: list, at: int, part) -> tuple:
     """Return what *part* at *at* means: half an hour, or half of something, 50 percent."""
     after = at + 1
-    if after < len(tokens) and tokens[after][1] == "of":
+    if after < len(tokens) and tokens[after].word == "of":
         after += 1
-    if after < len(tokens) and tokens[after][1] in _ARTICLES:
+    if after < len(tokens) and tokens[after].word in _ARTICLES:
         after += 1
-    if after < len(tokens) and tokens[after][1] in _UNITS:
+    if after < len(tokens) and tokens[after].word in _UNITS:
         return part, after
     return part * 100, at + 1
 
 
 def _read_words(tokens: list, at: int) -> tuple:
-    word = tokens[at][1]
+    word = tokens[at].word
     if word not in _SMALL:
         return None, at
     value, after = _SMALL[word], at + 1
     if 20 <= value < 100 and after < len(tokens):
-        joined = after + (tokens[after][1] == "-")
-        if joined < len(tokens) and 0 < _SMALL.get(tokens[joined][1], 0) < 10:
-            value, after = value + _SMALL[tokens[joined][1]], joined + 1
-    if after < len(tokens) and tokens[after][1] in _HUNDREDS:
-        value, after = _read_rest(tokens, after, value * _HUNDREDS[tokens[after][1]])
+        joined = after + (tokens[after].word == "-")
+        if joined < len(tokens) and 0 < _SMALL.get(tokens[joined].word, 0) < 10:
+            value, after = value + _SMALL[tokens[joined].word], joined + 1
+    if after < len(tokens) and tokens[after].word in _HUNDREDS:
+        value, after = _read_rest(tokens, after, value * _HUNDREDS[tokens[after].word])
     return Fraction(value), after
 
 
 def _read_rest(tokens: list, at: int, value: int) -> tuple:
     """Return (value, place after it) of hundreds at *at* and what follows: and fifty."""
     after = at + 1
-    rest = after + (after < len(tokens) and tokens[after][1] in _AND)
-    if rest < len(tokens) and tokens[rest][1] in _SMALL:
+    rest = after + (after < len(tokens) and tokens[after].word in _AND)
+    if rest < len(tokens) and tokens[rest].word in _SMALL:
         more, end = _read_words(tokens, rest)
         if more is not None and more < 100:
             return value + int(more), end
@@ -180,14 +204,18 @@ def _read_rest(tokens: list, at: int, value: int) -> tuple:
 def _read_unit(tokens: list, at: int) -> tuple:
     """Return (unit, place after it) of what stands at *at*, or ("", at)."""
     if at < len(tokens):
-        word = tokens[at][1]
-        if word == "degrees" and at + 1 < len(tokens) and tokens[at + 1][1] in ("fahrenheit", "f"):
+        word = tokens[at].word
+        if (
+            word == "degrees"
+            and at + 1 < len(tokens)
+            and tokens[at + 1].word in ("fahrenheit", "f")
+        ):
             return "fahrenheit", at + 2
         if word in ("percent", "°", "degrees", "grad") and at + 1 < len(tokens):
-            more = tokens[at + 1][1] in ("c", "celsius")
+            more = tokens[at + 1].word in ("c", "celsius")
             return word, at + 1 + more
         if word in ("per", "pour", "por") and tokens[at + 1 : at + 2]:
-            if tokens[at + 1][1] in ("cent", "ciento"):
+            if tokens[at + 1].word in ("cent", "ciento"):
                 return "percent", at + 2
         if word in _UNITS:
             return word, at + 1
@@ -203,7 +231,7 @@ def unit_of(name: str, description: str) -> str:
         return "ms"
     found = [w for w in re.findall(r"[^\W\d_]+|%", fold(description)) if w in _UNITS and len(w) > 1]
     found += ["percent"] if "%" in description else []
-    kinds = {_UNITS[unit][0] for unit in found}
+    kinds = {_UNITS[unit].dimension for unit in found}
     return found[0] if len(kinds) == 1 else ""
 
 

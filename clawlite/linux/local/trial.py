@@ -13,6 +13,7 @@ import time
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.features import LOCAL_API
 from clawlite.core.image.image import WIRE
+from clawlite.linux.io.printing import print_line
 from clawlite.linux.local.engine import Engine
 from clawlite.linux.local.examples import NONE
 from clawlite.linux.local.places import LocalError
@@ -245,9 +246,9 @@ def show(file, manifest, as_json: bool) -> int:
     finally:
         trial.close()
     if as_json:
-        print(json.dumps({"summary": found, "hints": hints, "rows": rows}, ensure_ascii=False))
+        print(json.dumps({"summary": found, "hints": hints, "rows": rows}))
     else:
-        print("\n".join(text(rows, found, hints)))
+        print_line(*text(rows, found, hints))
     return 0
 
 

@@ -36,9 +36,10 @@ class Axes:
     def place(self, x: float, y: float) -> tuple:
         """Return where a value lies."""
         y = math.log10(max(y, 1)) if self._is_log else y
+        (first, last), (least, most) = self._x, self._y
         return (
-            _LEFT + (x - self._x[0]) / (self._x[1] - self._x[0]) * (WIDTH - _LEFT - _RIGHT),
-            HEIGHT - _BOTTOM - (y - self._y[0]) / (self._y[1] - self._y[0]) * _inner(),
+            _LEFT + (x - first) / (last - first) * (WIDTH - _LEFT - _RIGHT),
+            HEIGHT - _BOTTOM - (y - least) / (most - least) * _inner(),
         )
 
     def add_line(self, points: list):
@@ -82,7 +83,8 @@ class Axes:
         frame = ['<svg viewBox="0 0 %d %d" role="img">' % (WIDTH, HEIGHT)]
         frame.append("<title>%s</title>" % text(self._title))
         for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-            value = self._y[0] + share * (self._y[1] - self._y[0])
+            least, most = self._y
+            value = least + share * (most - least)
             down = HEIGHT - _BOTTOM - share * _inner()
             shown = self._show_y(10**value if self._is_log else value)
             frame.append(
@@ -91,7 +93,8 @@ class Axes:
                 % (_LEFT, WIDTH - _RIGHT, down, down, _LEFT - 6, down + 4, text(shown))
             )
         for share, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
-            value = self._x[0] + share * (self._x[1] - self._x[0])
+            first, last = self._x
+            value = first + share * (last - first)
             across = _LEFT + share * (WIDTH - _LEFT - _RIGHT)
             frame.append(
                 '<text x="%.1f" y="%d" text-anchor="%s">%s</text>'

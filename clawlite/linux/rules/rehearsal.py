@@ -21,6 +21,9 @@ from clawlite.linux.rules.rules import Rules
 NOT_RUN = "(not run: this is a rehearsal)"
 _FRESH_S = 90  # a sample holds for two periods of its reading, and at least for so long
 _NEAR_S = 15
+_AT_S, _VALUE = 0, 1  # of a sample; an answer has _AT_S, too
+_YES = 2  # of an answer
+_UNTIL, _TASK = 0, 1  # of a call that runs
 MAX_STEPS = 5000000
 HERE_S = 86400  # at the console
 MOST_LINES = 40
@@ -158,9 +161,10 @@ class Rehearsal:
                 return
             self._pins.step()
             agent.tick(self._ms)
-            for one in [one for one in self._running if one[0] <= self._ms]:
+            for one in [one for one in self._running if one[_UNTIL] <= self._ms]:
                 self._running.remove(one)
-                self._end_call(one[1], one[2])
+                _, task, tool = one
+                self._end_call(task, tool)
             for task in list(agent.waiting):
                 self._answer_question(task)
             self._settle()
@@ -177,12 +181,12 @@ class Rehearsal:
         record = self._records[number]
         name, now_s = record[table.NAME], self._now_s()
         kept, place = self._samples.get(name, ()), self._places.get(name, 0)
-        while place + 1 < len(kept) and kept[place + 1][0] <= now_s:
+        while place + 1 < len(kept) and kept[place + 1][_AT_S] <= now_s:
             place += 1
         self._places[name] = place
-        if not kept or not now_s - _fresh_s(record) <= kept[place][0] <= now_s:
+        if not kept or not now_s - _fresh_s(record) <= kept[place][_AT_S] <= now_s:
             return None
-        return kept[place][1]
+        return kept[place][_VALUE]
 
     def _next_ms(self, number: int):
         """Return when the next sample of a reading was taken, None when the last one does not hold
@@ -191,11 +195,11 @@ class Rehearsal:
         record, now_s = self._records[number], self._now_s()
         name = record[table.NAME]
         kept, place = self._samples.get(name, ()), self._places.get(name, 0)
-        while place < len(kept) and kept[place][0] <= now_s:
+        while place < len(kept) and kept[place][_AT_S] <= now_s:
             place += 1
-        if place == len(kept) or kept[place][0] - now_s > _fresh_s(record):
+        if place == len(kept) or kept[place][_AT_S] - now_s > _fresh_s(record):
             return None
-        return 1000 + (kept[place][0] - self._from_s) * 1000
+        return 1000 + (kept[place][_AT_S] - self._from_s) * 1000
 
     # -- people
 
@@ -203,8 +207,9 @@ class Rehearsal:
         """Return the recorded answer to the question of *task*, or None."""
         since_s = self._from_s + (task.approval.since_ms - 1000) // 1000
         for answer in self._answers:
-            if answer[1] == task.approval.tool.name and (
-                since_s <= answer[0] <= since_s + task.approval.timeout_s
+            at_s, tool, _ = answer
+            if tool == task.approval.tool.name and (
+                since_s <= at_s <= since_s + task.approval.timeout_s
             ):
                 return answer
         return None
@@ -213,7 +218,7 @@ class Rehearsal:
         if self._answer is not None:
             return self._ms
         found = self._find_recorded(task)
-        return found and 1000 + (found[0] - self._from_s) * 1000
+        return found and 1000 + (found[_AT_S] - self._from_s) * 1000
 
     def _answer_question(self, task):
         if task.approval is None:
@@ -222,9 +227,9 @@ class Rehearsal:
             self._agent.answer(task, self._answer, "", self._ms)
             return
         found = self._find_recorded(task)
-        if found and found[0] <= self._now_s():
+        if found and found[_AT_S] <= self._now_s():
             self._answers.remove(found)
-            self._agent.answer(task, found[2], "a person said no", self._ms)
+            self._agent.answer(task, found[_YES], "a person said no", self._ms)
 
     # -- effects
 
@@ -234,33 +239,35 @@ class Rehearsal:
             self._carry_out(*effect)
             effect = self._agent.next_effect()
 
-    def _carry_out(self, kind: int, *rest):
+    def _carry_out(self, kind: int, subject, what=None, *_):
+        """Carry out one effect; *subject* is its task's number, or what it says."""
         agent = self._agent
         if kind == E.RUN:
-            lasted_ms = self._find_lasted(rest[1].name)
+            lasted_ms = self._find_lasted(what.name)
             if lasted_ms:
-                self._running.append((self._ms + lasted_ms, rest[0], rest[1]))
+                self._running.append((self._ms + lasted_ms, subject, what))
             else:
-                self._end_call(rest[0], rest[1])
+                self._end_call(subject, what)
         elif kind == E.CANCEL:
-            self._running = [one for one in self._running if one[1] != rest[0]]
+            self._running = [one for one in self._running if one[_TASK] != subject]
         elif kind == E.RESOLVE:
-            agent.done(rest[0], (True, rest[1]), self._ms)
+            agent.done(subject, (True, what), self._ms)
         elif kind == E.STORE:
-            agent.done(rest[0], (True, self._store(rest[1])), self._ms)
+            agent.done(subject, (True, self._store(what)), self._ms)
         elif kind == E.KEEP:
-            agent.done(rest[0], (True, []), self._ms)
+            agent.done(subject, (True, []), self._ms)
         elif kind == E.TELL:
-            self.said.append((self._now_s(), rest[0]))
+            self.said.append((self._now_s(), subject))
         elif kind == E.LOG:
-            self._note(rest[0])
+            self._note(subject)
 
     def _find_lasted(self, tool: str) -> int:
         """Return how many ms a call of *tool* took that began about now, 0 when none did."""
         for one in self._lasted:
-            if one[1] == tool and abs(one[0] - self._now_s()) <= _NEAR_S:
+            at_s, name, lasted_ms = one
+            if name == tool and abs(at_s - self._now_s()) <= _NEAR_S:
                 self._lasted.remove(one)
-                return one[2]
+                return lasted_ms
         return 0
 
     def _end_call(self, task: int, tool):
