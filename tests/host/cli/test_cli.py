@@ -19,7 +19,9 @@ FILES = [
     "clawlite.toml",
     "policy.yaml",
     "reflex.toml",
+    "sentences.jsonl",
     "tools.py",
+    "try.jsonl",
     "tools/read-soil.yaml",
     "tools/water.yaml",
 ]
@@ -76,6 +78,7 @@ def test_the_newcomers_script(tmp_path):
     assert sorted(_tree(tmp_path / "home")) == [
         "state/g/calls.journal",
         "state/g/calls.lock",
+        "state/g/console.history",
         "state/g/log.jsonl",
         "state/g/state.marks",
     ]
