@@ -29,6 +29,7 @@ FILES = {
     "board": "board.json",
 }
 FOLDER = ".schema"
+OF_PROJECT = [f"{FOLDER}/{FILES[what]}" for what in ("claw", "clawlite", "rules")]
 # the first line of a file, from which YAML and TOML language servers take its schema
 _LINES = {".yaml": "# yaml-language-server: $schema=", ".toml": "#:schema "}
 _OF_NAMES = {"clawlite.toml": "clawlite", "reflex.toml": "rules"}
@@ -54,14 +55,13 @@ def make(what: str) -> dict:
 
 def write(root: str) -> list:
     """Write the schemas of a project below the folder *root*, and return their names."""
-    below, names = Below(root), []
+    below = Below(root)
     below.make_folders(FOLDER)
-    for what in ("claw", "clawlite", "rules"):
-        names.append(f"{FOLDER}/{FILES[what]}")
-        with open(below.create(names[-1]), "w", encoding="utf-8") as file:
+    for name, what in zip(OF_PROJECT, FILES):
+        with open(below.create(name), "w", encoding="utf-8") as file:
             json.dump(make(what), file, indent=1)
             file.write("\n")
-    return names
+    return list(OF_PROJECT)
 
 
 def first_line(name: str) -> str:

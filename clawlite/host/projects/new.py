@@ -169,8 +169,19 @@ def new(
                     os.path.join(path, relative), e, "choose a folder that you may write to"
                 ) from None
             written.append(relative)
-    editor_schemas.write(path)
+    _write_schemas(path, written)
     return written
+
+
+def _write_schemas(path: str, written: list) -> None:
+    """Write what editors read beside the files *written* of the folder *path*, or remove them."""
+    try:
+        editor_schemas.write(path)
+    except OSError as e:
+        _take_back(path, [*written, *editor_schemas.OF_PROJECT])
+        raise unwritten(
+            os.path.join(path, editor_schemas.FOLDER), e, "choose a folder that you may write to"
+        ) from None
 
 
 def _check_local(template: str, remote, profile) -> None:

@@ -111,8 +111,8 @@ def test_a_folder_that_has_gone(tmp_path):
 
 
 FULL = (
-    'mount -t tmpfs -o size=256k none "$0" && cd "$0" && mkdir g g/tools && cp "$1"/*.* g && '
-    'cp "$1"/tools/* g/tools && rm -f g/claw.cbor && '
+    'mount -t tmpfs -o size=256k none "$0" && cd "$0" && mkdir g && cp -R "$1"/. g && '
+    "rm -f g/claw.cbor && "
     '{ head -c 999999 /dev/zero >fill; shift; "$@"; code=$?; find . -type f | sort; exit '
     "$code; }"
 )
@@ -161,6 +161,20 @@ def test_a_full_disk_is_told_and_keeps_no_half_of_anything(tmp_path, words, said
         assert [line[2:] for line in done.stdout.splitlines()] == ["fill", *before]
 
 
+def test_a_schema_that_does_not_fit_takes_the_project_back(tmp_path):
+    """Files of a template are small; the first that a limit of 20 KB stops is a schema."""
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -f 40; exec "$@"', "sh", *linux("new", "h")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=environment(tmp_path / "home"),
+        timeout=300,
+    )
+    assert done.returncode == 1 and "clawlite: h/.schema: File too large" in done.stderr
+    assert not (tmp_path / "h").exists()
+
+
 def test_a_project_that_this_user_may_not_write_into(tmp_path):
     (make_greenhouse(tmp_path / "g")).unlink()
     (tmp_path / "g").chmod(0o555)
@@ -192,7 +206,7 @@ def test_a_glob_that_matches_nothing_says_what_is_there(tmp_path):
         done = clawlite("check", cwd=tmp_path / "g")
         assert (
             done.stderr
-            == 'claw.yaml:28: spec.tools[0]: "%s" matches no file - %s\n1 problem.\n' % (glob, said)
+            == 'claw.yaml:29: spec.tools[0]: "%s" matches no file - %s\n1 problem.\n' % (glob, said)
         )
 
 
