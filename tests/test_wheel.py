@@ -166,8 +166,7 @@ def test_a_workflow_builds_wheels_for_each_version_and_architecture():
     assert made == wheels["linux"]["archs"]
     (build,) = [step for step in job["steps"] if "cibuildwheel" in step.get("run", "")]
     assert build["env"] == {"CIBW_ARCHS": "${{ matrix.arch }}"}
-    for name in ("README.md", "CONTRIBUTING.md"):
-        assert "`.ci/wheels.yml`" in (ROOT / name).read_text(), name
+    assert "`.ci/wheels.yml`" in (ROOT / "CONTRIBUTING.md").read_text()
 
 
 def test_wheel_has_no_base_dependency(wheel):

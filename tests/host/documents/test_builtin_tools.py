@@ -137,6 +137,9 @@ GOOD = dict.fromkeys(
         "chat_id",
         "bus",
         "task",
+        "call",
+        "text",
+        "name",
     ),
     "x",
 ) | {"milliseconds": 1, "address": 8, "data": [0]}

@@ -6,7 +6,6 @@ import asyncio
 import json
 import signal
 import socket
-from types import SimpleNamespace
 
 import pytest
 from agents import UUID, eventually
@@ -14,6 +13,7 @@ from pages import AGENT, initialize
 
 from clawlite.host.page.agent_line import AgentLine
 from clawlite.host.page.http_session import Session
+from clawlite.host.page.logins import Login
 from clawlite.linux.secrets import people
 from clawlite.linux.tasks.control_socket import MAX_SESSIONS
 
@@ -272,7 +272,7 @@ def test_what_an_agent_says_before_it_hangs_up_is_heard():
 
 def test_a_refusal_before_the_first_message_is_its_answer():
     async def ask_late(*said) -> bytes | None:
-        session = Session("p", SimpleNamespace(places={"p": None}), 0)
+        session = Session("p", Login({"p": None}, 0, False, ""), 0)
         for line in said:
             session.hear(line)
         session.ended()
