@@ -275,7 +275,7 @@ kernels:                ## the sandbox on other kernels, in virtual machines: ho
 # What cannot be installed or built here leaves its rows out, and is told.
 PEERS  := build/peers
 OTHERS := build/bench-others.jsonl
-bench: $(STAMP) compiler programs words32 redis nats mosquitto ## measure all targets here
+bench: $(STAMP) compiler programs words32 redis nats mosquitto browser ## measure all targets here
 	@rc=0; mkdir -p build; rm -rf build/accel; : >$(OTHERS); \
 	if $(COMPILER); then $(MAKE) -s accel || rc=1; \
 	else echo "No C compiler or no Python.h: no rows of the compiled core." >&2; fi; \
