@@ -61,7 +61,8 @@ def test_a_turn_record_by_record(agent):
     gateway.run(lambda: b"~0000r" in agent.seen or b"> " in gateway.text)
     told = gateway.hello()
     assert (
-        sorted(told) == ["agent", "boot", "image", "record", "version"]
+        sorted(told) == ["agent", "boot", "image", "operators", "record", "version"]
+        and told["operators"] is True
         and len(told["image"]) == 64
         and len(told["boot"]) == 8
     )

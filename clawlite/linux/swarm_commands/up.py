@@ -171,11 +171,14 @@ def _end(processes: list):
 
 
 def _found() -> list:
-    """Return the folders below the current one that have a manifest."""
+    """Return the folders below the current one that have a manifest.  Hidden ones are a tool's:
+    .schema/claw.json is the schema of one.
+    """
     found = [
         name
         for name in sorted(os.listdir("."))
-        if any(os.path.exists(os.path.join(name, file)) for file in MANIFESTS)
+        if not name.startswith(".")
+        and any(os.path.exists(os.path.join(name, file)) for file in MANIFESTS)
     ]
     if not found:
         raise ClawError(
