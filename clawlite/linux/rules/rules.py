@@ -92,8 +92,6 @@ class Rules(Runs, stdio.Part):
     Attribute: ``taught``, its ``Taught`` (taught.py) once somebody has taught this agent a rule
     """
 
-    lasts = True
-
     def __init__(self, agent, now_ms, times, folder, read_pin, edges=None, section=None):
         section = section or agent.image.section(table.SECTION) or NO_SECTION
         super().__init__(agent, section)
@@ -110,6 +108,13 @@ class Rules(Runs, stdio.Part):
         self.samples: Any = None
         self._is_draining = False
         self._try_ms = self._save_ms = self._written_ms = 0
+
+    @property
+    def lasts(self) -> bool:  # type: ignore[override]
+        """Whether there is something to do when nobody types: an agent that may be taught has
+        nothing before its first rule.
+        """
+        return bool(self.section[table.READINGS] or self.section[table.RULES])
 
     # -- the loop
 

@@ -71,6 +71,19 @@ def test_it_lives_over_restarts_and_is_listed_switched_and_forgotten(tmp_path):
     assert pupil.acted == [] and pupil.rows() == [] and pupil.rules.engine.rules == []
 
 
+def test_only_what_there_is_to_do_outlasts_its_input(tmp_path):
+    pupil = Pupil(tmp_path)
+    pupil.rebuild(PATTERNS)
+    assert not pupil.rules.lasts
+    pupil.say("every hour water for 5 seconds", "y")
+    assert pupil.rules.lasts
+    pupil.start()
+    pupil.move(10)
+    assert pupil.rules.lasts
+    pupil.say("/rules forget water-1")
+    assert not pupil.rules.lasts
+
+
 def test_an_update_that_removes_what_it_names_lets_it_rest(tmp_path):
     pupil = Pupil(tmp_path)
     pupil.say(SENTENCE, "y")
