@@ -238,11 +238,6 @@ class Rules(Runs, stdio.Part):
 
             open_taught(self, self._folder and os.path.join(self._folder, "rules"))
 
-    @property
-    def lasts(self) -> bool:  # type: ignore[override]
-        """Whether something begins by itself: not where a rule could only be taught."""
-        return bool(self.section[table.READINGS] or self.section[table.RULES])
-
     def is_owner(self) -> bool:
         """Return whether this process runs the rules."""
         return self._is_ours()
