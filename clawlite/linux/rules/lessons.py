@@ -47,6 +47,8 @@ _BEGINNINGS = (
     "every each when whenever if at tomorrow today tonight daily once remind unless below above "
     "jeden wenn um morgen erinnere chaque quand demain tous cada cuando mañana todos"
 ).split()
+# words of a place or a number as often as of a time: alone they are no sign of a rule
+_WEAK = "at in on as um à a hoy heute".split()
 _NO = ("n", "no", "cancel", "never mind", "nothing", "nein", "non")
 _ANSWER_WORDS = 8  # of a message that completes a sentence
 _NOBODY = "only a person's own message teaches a rule"
@@ -147,13 +149,24 @@ class Lessons:
         if self._reads == NONE and not is_form or len(text) > 500 or not self._is_hinted(words):
             return None, ""
         found = self._parse(text)
-        if found is None or not is_form and self._is_pattern(text):
+        if found is None or not is_form and (self._is_pattern(text) or self._is_own(text, words)):
             return None, ""
         return (yield from self._complete(found))
 
     @staticmethod
     def _is_hinted(words: list) -> bool:
         return not set(words).isdisjoint(_HINTS)
+
+    def _is_own(self, text: str, words: list) -> bool:
+        """Return whether a pattern of the agent's own takes all of *text*, and nothing but a weak
+        word speaks for a rule: "look at 4" names no time, "look at 4:00" does.
+        """
+        from clawlite.core.providers.reflex import ANY
+
+        hints = set(words).intersection(_HINTS).difference(_WEAK)
+        has_time = any(":" in word or word in ("am", "pm", "o'clock", "uhr") for word in words)
+        pattern = None if hints or has_time else self._find_pattern(text)
+        return pattern is not None and ANY not in pattern
 
     def _is_order(self, text: str) -> bool:
         """Return whether a pattern of the agent's own takes *text*, which then answers nothing."""
@@ -166,16 +179,23 @@ class Lessons:
         """Return whether a pattern of the agent's own means *text*: the first that fits has one of
         the words that begin a rule, and does not just take it for any word.
         """
+        from clawlite.core.providers.reflex import ANY, SLOT
+
+        pattern = self._find_pattern(text) or ()
+        fixed = [token for token in pattern if token != ANY and token[0] != SLOT]
+        return any(not set(_BEGINNINGS).isdisjoint(token) for token in fixed)
+
+    def _find_pattern(self, text: str):
+        """Return the first pattern of the agent's own that *text* fits, or None."""
         from clawlite.core.image.image import REFLEX
-        from clawlite.core.providers.reflex import ANY, SLOT, Sentence, match
+        from clawlite.core.providers.reflex import Sentence, match
 
         message = Sentence(text)
         for patterns, _ in self._image.section(REFLEX) or ():
             for pattern in patterns:
                 if match(pattern, 0, message, 0) is not None:
-                    fixed = [token for token in pattern if token != ANY and token[0] != SLOT]
-                    return any(not set(_BEGINNINGS).isdisjoint(token) for token in fixed)
-        return False
+                    return pattern
+        return None
 
     def _parse(self, text: str):
         from clawlite.core.teach.grammar import parse

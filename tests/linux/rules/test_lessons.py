@@ -266,3 +266,11 @@ def test_a_local_model_reads_what_no_pattern_has(tmp_path, found, said):
     assert "I know no tool" in pupil.group.begin("claw.rule.draft", {"text": text})["question"]
     pupil.say("every day at 9 water for 4 seconds")  # a pattern has it
     assert len(model.asked) == 2
+
+
+def test_a_number_that_a_pattern_takes_is_no_time(tmp_path):
+    """ "look at 4" is about bed 4; nothing of it is left out by the pattern."""
+    own = '[[rule]]\nwhen = "look at {bed:int}"\nsay = "Bed {bed}."\n'
+    pupil = Pupil(tmp_path, READING + own + PATTERNS)
+    assert pupil.say("look at 4") == "Bed 4."
+    assert "once" in pupil.say("water at 9 for 5 seconds")
