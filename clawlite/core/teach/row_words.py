@@ -34,7 +34,7 @@ def describe(row: dict, zone: str = "") -> str:
         count, _, period = row["at_most"].partition("/")
         said += ", at most %s in each %s" % (_times(count), period)
     if row.get("least_pause"):
-        said += ", with a pause of %s at least" % _lasting(row["least_pause"])
+        said += ", with a pause of %s at least" % _say_duration(row["least_pause"])
     if row.get("once"):
         said += "; once, then it is forgotten"
     return escape_line(said + ".", 600)
@@ -44,7 +44,7 @@ def _times(count: str) -> str:
     return {"1": "once", "2": "twice"}.get(count.strip(), count.strip() + " times")
 
 
-def _lasting(text: str) -> str:
+def _say_duration(text: str) -> str:
     ms = parse_duration(text) or 0
     for name, unit in _UNITS:
         if ms and ms % unit == 0:
@@ -65,7 +65,7 @@ def _begin(row: dict, zone: str) -> str:
     if "cron" in row:
         return _cron(row["cron"], bool(row.get("once"))) + zone
     if "every" in row:
-        lasting = _lasting(row["every"])
+        lasting = _say_duration(row["every"])
         if row.get("once"):
             return "In %s" % lasting
         return "Every %s" % (lasting[2:] if lasting.startswith("1 ") else lasting)
@@ -75,7 +75,7 @@ def _begin(row: dict, zone: str) -> str:
     verb = "falls" if side == "below" else "rises"
     said = "When %s %s %s %s" % (row.get("on"), verb, side, row.get(side))
     if row.get("for"):
-        said += " and stays there for " + _lasting(row["for"])
+        said += " and stays there for " + _say_duration(row["for"])
     for key in ("again_above", "again_below"):
         if key in row:
             said += ", again after it was %s %s" % (key[6:], row[key])
@@ -86,7 +86,7 @@ def _sun(text: str) -> str:
     for sign, word in (("-", "before"), ("+", "after")):
         event, found, lasting = text.partition(sign)
         if found:
-            return "%s %s %s" % (_lasting(lasting.strip()), word, event.strip())
+            return "%s %s %s" % (_say_duration(lasting.strip()), word, event.strip())
     return text
 
 

@@ -164,7 +164,7 @@ class _Said:
                 fits.append(one)
         return fits[0] if len(fits) == 1 else None
 
-    def _framed(self) -> str:
+    def _find_frame(self) -> str:
         quoted = _QUOTED.search(self.text)
         if quoted:
             return (quoted.group(1) or quoted.group(2)).strip()
@@ -196,7 +196,7 @@ class _Said:
         sentence without the words that frame it in the examples; else *given*, as it stands in
         the sentence.  None when there is none.
         """
-        framed = self._framed()
+        framed = self._find_frame()
         if framed and framed != given:
             found.doubts.append("where the text begins and ends")
         given = framed or given

@@ -94,13 +94,13 @@ class Understanding:
 
     def embed(self, text: str):
         """Return the vector of *text*."""
-        return self._running().embed(text)
+        return self._start_engine().embed(text)
 
     def twins(self) -> list:
         """Return [(tool, tool, how near their examples are), ...], the nearest first."""
         return self._near().twins()
 
-    def _running(self):
+    def _start_engine(self):
         if self._engine is None:
             self._engine, self._shown = self._make(), None
         return self._engine
@@ -109,7 +109,7 @@ class Understanding:
         if self._vectors is None:
             shipped = [(said, NONE) for said in read_none()]
             self._vectors = Vectors(
-                self.examples + shipped, lambda text: self._running().embed(text), self._folder
+                self.examples + shipped, lambda text: self._start_engine().embed(text), self._folder
             )
         return self._vectors
 
@@ -117,7 +117,7 @@ class Understanding:
         """Make the model know the tools *names*, in a new process if it knows others."""
         if self._engine is None or self._shown not in (None, names):
             self.close()
-        engine = self._running()
+        engine = self._start_engine()
         if self._shown is None:
             engine.set_tools(
                 [

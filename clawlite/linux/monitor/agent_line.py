@@ -52,7 +52,7 @@ class AgentLine:
         try:
             self._socket.sendall(dumps(message).encode() + b"\n")
         except OSError as e:
-            raise self._gone(e.strerror or str(e)) from None
+            raise self._make_gone(e.strerror or str(e)) from None
 
     def ask(self, method: str, **params) -> dict:
         """Return the result of a request.  Raises ``ClawError``."""
@@ -96,19 +96,19 @@ class AgentLine:
             data = self._socket.recv(65536)
         except (TimeoutError, BlockingIOError):
             if patience_s:
-                raise self._gone("it does not answer") from None
+                raise self._make_gone("it does not answer") from None
             return []
         except OSError as e:
-            raise self._gone(e.strerror or str(e)) from None
+            raise self._make_gone(e.strerror or str(e)) from None
         finally:
             self._socket.settimeout(None)
         if not data or len(self._rest) > _MOST:
-            raise self._gone("it has hung up")
+            raise self._make_gone("it has hung up")
         *lines, self._rest = (self._rest + data).split(b"\n")
         messages = [loads(line.lstrip(b"\x1e")) for line in lines if line]
         return [one for one in messages if isinstance(one, dict)]
 
-    def _gone(self, why: str) -> AgentGone:
+    def _make_gone(self, why: str) -> AgentGone:
         self.close()
         return AgentGone("the agent %s cannot be reached: %s" % (self.agent, why), HINT)
 

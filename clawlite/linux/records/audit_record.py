@@ -24,7 +24,7 @@ def open_audit(image, newest: int = 0) -> tuple:
 
 def kind_of(image) -> str:
     """Return where *image* keeps its audit: "file", "sqlite", ...  Raises ``ClawError``."""
-    wanted = _wanted(image)
+    wanted = _find_wanted(image)
     if wanted is None:
         raise ClawError(
             "%s keeps no audit" % image.agent.name, "add audit: { destination: file } to a policy"
@@ -32,7 +32,7 @@ def kind_of(image) -> str:
     return wanted[4]
 
 
-def _wanted(image):
+def _find_wanted(image):
     """Return what *image* says of its audit (``ScanConfig.audit``), None where it has none."""
     record = image.section(GUARD)
     return ScanConfig(record).audit if record else None  # type: ignore[has-type]
@@ -57,7 +57,7 @@ def copies_of(image, folder: str) -> dict:
     """Return {"sent_to", "sent"}: who gets copies, and the last record that was taken; {} when
     nobody does.
     """
-    target = _wanted(image)[5]
+    target = _find_wanted(image)[5]
     if target is None:
         return {}
     from clawlite.linux.audit.forwarding import marked

@@ -26,13 +26,13 @@ class TurnLog:
         """Return *work* of a turn, which is told of in the log; see ``Setup.lasting``."""
         if self._inner:
             work = self._inner(work, history, once, channel)
-        return self._timed(work, channel, lambda: bool(history.turn))
+        return self._time_turn(work, channel, lambda: bool(history.turn))
 
     def watch(self, work, caller: str):
         """Return *work* of a turn that *caller* has begun, which is told of in the log."""
-        return self._timed(work, caller, lambda: True)
+        return self._time_turn(work, caller, lambda: True)
 
-    def _timed(self, work, by: str, is_turn):
+    def _time_turn(self, work, by: str, is_turn):
         event: dict = {"event": "turn.ended"}
         began_ms = now_ms()
         if by:
