@@ -378,7 +378,7 @@ def flashed(found: dict, as_json: bool, tells_next: bool = True) -> None:
     if as_json:
         document(found)
     elif found["said"]:
-        print_data(found["said"])
+        print_data(*found["said"].splitlines())
         if tells_next:
             print_note(f"Next: {found['next']}")
     elif found["written"]:
