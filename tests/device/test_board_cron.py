@@ -79,7 +79,7 @@ def timed(micropython, mpy_cross, tmp_path):
         cron_toml="",
         more_toml="",
         zone="",
-        heap="160k",
+        heap="192k",
     ):
         settings = zone + "[cron]\n%s\n" % cron_toml
         settings += "messages = { morning = '%s' }\n" % says if says else ""
@@ -241,7 +241,7 @@ def test_it_is_listed_and_switched_as_a_rule_is(timed):
 
 
 def test_a_channel_whose_call_was_not_confirmed_rests(timed):
-    board = timed([cron("*/10 * * * *")], rules=READING, more_toml=CONFIRMED, heap="180k")
+    board = timed([cron("*/10 * * * *")], rules=READING, more_toml=CONFIRMED)
     board.run(1900)
     assert board.acted == [(EPOCH_S + 600, "begin")], board.told
     assert "[rule morning] it is off now: water failed: soil above 50" in board.told

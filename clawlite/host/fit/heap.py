@@ -71,7 +71,7 @@ _ROOM = {32: 28672, 64: 32768}
 _TOOLS_ROOM = {32: 3584, 64: 12288}
 _APPROVAL_ROOM = {32: 6144, 64: 6144}
 # of a turn with a remote model, where both codecs are there
-_REMOTE_ROOM = {32: 7168, 64: 12288}
+_REMOTE_ROOM = {32: 7168, 64: 14336}
 # for each tool and skill: 20 tools and 6 skills need it beside the ids of their calls
 _EACH_ROOM = {32: 320, 64: 512}
 # for channels that a gateway carries: what the first message loads, and texts that it has not
