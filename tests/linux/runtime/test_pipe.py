@@ -272,6 +272,7 @@ def test_what_happened_is_on_record_and_private(bench, tmp_path):
         "lifecycle.transition",
         "tool.approval",
         "tool.call",
+        "turn.ended",
     ]
     assert (
         events[2]["answer"] == "approved"
