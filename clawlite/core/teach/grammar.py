@@ -158,7 +158,7 @@ class _Sentence:
         row, parsed = self.row, self.parsed
         if self.conditions:
             row["if"] = self.conditions
-        left = self._left()
+        left = self._take_rest()
         said = [self.words[at].text for at in left]
         strong = [word for word in said if word in _STRONG]
         if not self.has_trigger and not parsed.question:
@@ -201,7 +201,7 @@ class _Sentence:
             )
         return "When shall that be? For example: every day at 7:00, or when a reading is below 30."
 
-    def _left(self) -> list:
+    def _take_rest(self) -> list:
         """Return the places of the words of the clause."""
         left = [at for at in range(len(self.words)) if self.free[at]]
         while left and self.words[left[0]].text in _POLITE:

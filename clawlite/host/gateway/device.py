@@ -108,7 +108,7 @@ class Device:
     def down(self) -> None:
         """The link is gone; what is under way goes on."""
         if self._link and self._is_greeted:
-            self._gateway.left(self, self._digest)
+            self._gateway.note_left(self, self._digest)
         self._link = None
         self._sent, self._asked = {}, {}
         if self._away is None:

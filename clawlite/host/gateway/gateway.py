@@ -294,7 +294,7 @@ class Gateway:
         self.store.note_device(device.name, device.agent, digest)
         self.store.event(device.name, "device.greeted", agent=device.agent, image=digest)
 
-    def left(self, device: Device, digest: str) -> None:
+    def note_left(self, device: Device, digest: str) -> None:
         """The link to *device* is over."""
         self.store.note_device(device.name, device.agent, digest)
 

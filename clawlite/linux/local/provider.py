@@ -85,8 +85,10 @@ class LocalProvider:
         yield (OPEN, LOCAL, self.name, 0, [asked], 0)
         try:
             done, value = yield (RECEIVE, SILENCE_MS)
-        finally:
+        except Exception:  # not when the turn is dropped: nobody carries out effects then
             yield (CLOSE,)
+            raise
+        yield (CLOSE,)
         if not done:
             value.message = "provider %s: %s" % (self.name, value.message)
             raise value

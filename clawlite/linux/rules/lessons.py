@@ -319,13 +319,13 @@ class Lessons:
             if needs_approval(row, speaker):
                 event["approval"] = yield from self._put(made, event["tool"])
             text = self.finish(made)
-            event["status"] = "ok"
-            return text
-        except ClawError as e:
-            event["code"] = e.code
-            raise
-        finally:
+        except Exception as e:  # not when the turn is dropped: nobody carries out effects then
+            event["code"] = getattr(e, "code", ClawError.code)
             yield (LOG, event)
+            raise
+        event["status"] = "ok"
+        yield (LOG, event)
+        return text
 
     def _put(self, made, name: str):
         from clawlite.core.policy.approval import Approval

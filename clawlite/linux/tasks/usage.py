@@ -30,7 +30,7 @@ class Usage:
         self._calls: collections.deque = collections.deque(maxlen=_MOST_TIMES)
         self._turns, self._last = 0, None
 
-    def heed(self, event: dict):
+    def count(self, event: dict):
         """Count an *event* of the log."""
         if event["event"] == "tool.call" and "status" in event:
             self._calls.append(now_ms())

@@ -103,7 +103,7 @@ class WatchGroup(Part):
 
     def _write(self, event: dict):
         """An event is written to the log."""
-        self.usage.heed(event)
+        self.usage.count(event)
         told = None
         for watcher in self._logged:
             if not watcher.may_see(event):

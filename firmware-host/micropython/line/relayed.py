@@ -367,7 +367,7 @@ class Relayed:
             if task.approval is question.approval:
                 self._put_question(task, question, now_ms, "Reminder. ")
 
-    def _asked_admins(self) -> list:
+    def _find_admins(self) -> list:
         """Return [(channel, admin)] of those who are asked."""
         found = []
         for channel in self.all:
@@ -383,7 +383,7 @@ class Relayed:
         del describe
         drop(_RARE)
         said = first + self._guarded(said) + more
-        for channel, admin in self._asked_admins():
+        for channel, admin in self._find_admins():
             is_here = run and run.channel is channel and run.actor == admin
             self._say(channel, admin, said, run.id if is_here else None, "asks", question.id)
         if run and run.role != ADMIN and not first:
@@ -396,7 +396,7 @@ class Relayed:
         said, by = self._guarded(end_text(question.approval)), question.approval.by
         del end_text
         drop(_RARE)
-        for channel, admin in self._asked_admins():
+        for channel, admin in self._find_admins():
             actor = "" if by == "%s/%s" % (channel.name, admin) else admin
             self._say(channel, actor, said, None, "ended", question.id)
 
