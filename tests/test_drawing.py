@@ -110,6 +110,7 @@ OWN = {
     "clawlite/host/cli/ui.py:__call__": "JSON with its escapes, numbers, a port that we made",
     "clawlite/host/cli/ui.py:_print_marked": "a file's line, blanks for what cannot be seen",
     "clawlite/host/cli/ui.py:ask_text": "a question of ours",
+    "clawlite/host/cli/ui.py:flashed": "a board's answer has several lines, each shown as one",
     "clawlite/host/cli/ui.py:_tell": "JSON with its escapes, numbers, a port that we made",
     "clawlite/linux/admin/commands.py:print_failure": "escaped above, or by the agent",
     "clawlite/linux/admin/service.py:_print": "our own units, whose names are escaped",

@@ -8,6 +8,7 @@
 """
 
 import ctypes
+import mmap
 import os
 import resource
 import signal
@@ -17,7 +18,9 @@ import tempfile
 from clawlite.linux.confinement import landlock, namespaces, seccomp, syscalls
 
 LARGEST = 1 << 20  # bytes of a message
-MEMORY = 600 << 20  # address space: 37 MB of weights, 70 MB of work, and the interpreter's own
+# address space beyond what is mapped at the fork, which a large parent hands down: the engine with
+# 70 MB of work, and stacks and arenas of its threads
+MEMORY = 500 << 20
 _FILES = 16
 _ANSWER = 65536
 _NOBODY = 65534
@@ -65,13 +68,19 @@ def _give_up_rights(line: int, parent: int):
     os.closerange(line + 1, os.sysconf("SC_OPEN_MAX"))
     os.environ.clear()
     for what, most in (
-        (resource.RLIMIT_AS, MEMORY),
+        (resource.RLIMIT_AS, _mapped() + MEMORY),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, 4 << 20),
         (resource.RLIMIT_NOFILE, _FILES),
         (resource.RLIMIT_MEMLOCK, 0),
     ):
         resource.setrlimit(what, (most, most))
+
+
+def _mapped() -> int:
+    """Return how many bytes of addresses this process has."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * mmap.PAGESIZE
 
 
 def _memory_file(data: bytes) -> int:

@@ -47,9 +47,9 @@ def test_listen_starts_a_page_that_ends_with_the_agent(serve, tmp_path):
         assert look()["boards"] == []
         # whoever holds stdin is no operator without --stdio
         agent.line('{"jsonrpc":"2.0","id":1,"method":"claw.status","params":{}}')
-        assert look()["agents"] == [
-            {"agent": AGENT, "role": "admin", "online": True, "ckp": "/ckp/" + AGENT}
-        ]
+        (shown,) = look()["agents"]
+        assert (shown["agent"], shown["role"], shown["online"]) == (AGENT, "admin", True)
+        assert (shown["ckp"], shown["seen"]) == ("/ckp/" + AGENT, None)  # it is online
         assert agent.seen == b""
         agent.signal(signal.SIGTERM)
         assert agent.wait() == 143
