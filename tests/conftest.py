@@ -13,7 +13,8 @@
 6. CLAWLITE_RESULTS=FILE gets lines ``passed N``, ``failed N`` and ``skipped N REASON``; the
    Makefile adds them up. clauses.json beside it gets what the run showed of each clause of the
    protocol (clause_results.py), when it ran tests/ckp; FILE.failed gets the ids of the tests that
-   failed, one a line, unless something else failed, too.
+   failed, one a line, unless something else failed, too; FILE.seconds the seconds that each file's
+   tests took, longest first. FILE.early tells each failure at once; pytest waits for the end.
 7. Every test has a time limit that ends it with its name (time_limit.py), and what the machine
    lacks is told first (machine.py). A checkout in a closed home folder is open to the other users
    that root's tests run agents as (opened.py).
@@ -74,6 +75,7 @@ LONGEST = (
 )
 _MARK = "CLAWLITE_TEST_RUN=%d.%d" % (os.getpid(), time.time_ns())
 _before = {}
+_seconds = {}  # file -> of its tests
 _LIBC = ctypes.CDLL(None)
 # boards of every test get the same, linked once
 os.environ.setdefault("CLAWLITE_CACHE", str(ROOT / "build/cache"))
@@ -347,6 +349,16 @@ def pytest_make_collect_report(collector):
         _refuse_skip(report, collector.nodeid)
 
 
+def pytest_runtest_logreport(report):
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    file = report.nodeid.partition("::")[0]
+    _seconds[file] = _seconds.get(file, 0) + report.duration
+    if report.failed and "CLAWLITE_RESULTS" in os.environ:
+        with open(os.environ["CLAWLITE_RESULTS"] + ".early", "a") as early:
+            early.write("%s\n%s\n\n" % (report.nodeid, report.longreprtext))
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter):
     stats = terminalreporter.stats
@@ -377,6 +389,10 @@ def pytest_terminal_summary(terminalreporter):
     ]
     results = Path(os.environ["CLAWLITE_RESULTS"])
     results.write_text("\n".join(lines) + "\n")
+    longest = sorted(_seconds.items(), key=lambda one: -one[1])
+    results.with_name(results.name + ".seconds").write_text(
+        "".join("%7.1f %s\n" % (seconds, file) for file, seconds in longest)
+    )
     failed = [report for kind in ("failed", "error") for report in stats.get(kind, ())]
     are_tests = all("::" in getattr(report, "nodeid", "") for report in failed)
     ids = {report.nodeid for report in failed} if are_tests and not _before["problems"] else ()
