@@ -19,6 +19,8 @@ from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
 from clawlite.linux.io import jsontext
 
+# a minute of processor time, on a machine that may share it with a dozen others
+pytestmark = pytest.mark.limit(1800)
 ROOT = pathlib.Path(__file__).parents[3]
 PYTHON = ROOT / "build/vendors/bin/python"
 APIS = {"openai": ("openai-compatible", OpenAI), "anthropic": ("anthropic-native", Anthropic)}
