@@ -7,8 +7,19 @@ import { T } from "./text.js";
 const MAIN = ["home", "talk", "approve", "rules"];
 export const REST = ["log", "audit", "memory", "budgets", "swarm", "setup"];
 const VIEWS = [...MAIN, ...REST, "why", "more"];
-const SIGNS = { home: "\u2302", talk: "\u2709", approve: "\u2713", rules: "\u21bb", log: "\u2261", audit: "\u00a7",
-  memory: "\u25a4", budgets: "\u25d4", swarm: "\u2042", setup: "\u2699", more: "\u22ef" };
+const SIGNS = {
+  home: "\u2302",
+  talk: "\u2709",
+  approve: "\u2713",
+  rules: "\u21bb",
+  log: "\u2261",
+  audit: "\u00a7",
+  memory: "\u25a4",
+  budgets: "\u25d4",
+  swarm: "\u2042",
+  setup: "\u2699",
+  more: "\u22ef",
+};
 
 class App {
   constructor() {
@@ -54,7 +65,10 @@ class App {
   async greet(agent) {
     if (agent.is_online && agent.is_admin) {
       const said = await agent.try_ask("claw.approval.subscribe");
-      this.questions.set(agent, new Map((said ? said.approvals : []).map((one) => [one.number, one])));
+      this.questions.set(
+        agent,
+        new Map((said ? said.approvals : []).map((one) => [one.number, one])),
+      );
     }
     this.changed();
   }
@@ -70,7 +84,9 @@ class App {
   }
 
   get waiting() {
-    return [...this.questions].flatMap(([agent, open]) => [...open.values()].map((one) => ({ agent, one })));
+    return [...this.questions].flatMap(([agent, open]) =>
+      [...open.values()].map((one) => ({ agent, one })),
+    );
   }
 
   /** The agent that is shown: the one in the address, else the first. */
@@ -103,11 +119,20 @@ class App {
       this.nav,
       [...MAIN, ...REST, "more"].map((view) => {
         const count = view === "approve" ? this.waiting.length : 0;
-        const is_rest = REST.includes(view), is_in = view === "more" && [...REST, "why"].includes(this.view);
+        const is_rest = REST.includes(view),
+          is_in = view === "more" && [...REST, "why"].includes(this.view);
         const current = view === this.view ? "page" : is_in ? "true" : null;
-        return h("a", { href: `#${view}${suffix}`, "aria-current": current, class: is_rest ? "rest" : view === "more" ? "more" : null },
-          h("b", { "aria-hidden": "true" }, SIGNS[view]), T.views[view],
-          count ? h("span", { class: "count", title: T.waits(count) }, count) : null);
+        return h(
+          "a",
+          {
+            href: `#${view}${suffix}`,
+            "aria-current": current,
+            class: is_rest ? "rest" : view === "more" ? "more" : null,
+          },
+          h("b", { "aria-hidden": "true" }, SIGNS[view]),
+          T.views[view],
+          count ? h("span", { class: "count", title: T.waits(count) }, count) : null,
+        );
       }),
     );
   }
@@ -119,8 +144,13 @@ class App {
     const state = agent.is_online ? tag(T.online) : tag(agent.why || T.offline, "off");
     const row = [h("h1", {}, agent.name), state];
     if (this.agents.length > 1) {
-      const choice = h("select", { "aria-label": T.choose, onchange: () => this.choose(choice.value) },
-        this.agents.map((one) => h("option", { value: one.name, selected: one === agent }, one.name)));
+      const choice = h(
+        "select",
+        { "aria-label": T.choose, onchange: () => this.choose(choice.value) },
+        this.agents.map((one) =>
+          h("option", { value: one.name, selected: one === agent }, one.name),
+        ),
+      );
       row.push(choice);
     }
     return [h("div", { class: "row wide" }, ...row)];
@@ -140,7 +170,34 @@ class App {
 }
 
 export function empty(what, next) {
-  return h("section", { class: "card wide empty" }, h("h2", {}, what), h("p", { class: "soft" }, next));
+  return h(
+    "section",
+    { class: "card wide empty" },
+    h("h2", {}, what),
+    h("p", { class: "soft" }, next),
+  );
+}
+
+/** Open a view whose *list* is asked for again every so many *seconds*: *show(agent)* returns what
+ * stands in it.  ``learn`` of what is returned asks at once. */
+export function follow(app, list, seconds, show) {
+  let timer = 0;
+
+  async function learn() {
+    clearTimeout(timer);
+    if (app.agent && app.agent.is_online) {
+      try {
+        fill(list, await show(app.agent));
+      } catch (error) {
+        fill(list, problem(error));
+      }
+    }
+    timer = setTimeout(learn, 1000 * seconds);
+  }
+
+  fill(app.main, app.head(), list);
+  learn();
+  return { learn, draw: () => list.childElementCount || learn(), close: () => clearTimeout(timer) };
 }
 
 export function problem(error) {

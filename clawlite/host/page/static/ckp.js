@@ -18,7 +18,9 @@ export class Agent extends EventTarget {
     this._failures = 0;
   }
 
-  get is_admin() { return this.role === "admin"; }
+  get is_admin() {
+    return this.role === "admin";
+  }
 
   open() {
     const socket = new WebSocket(new URL(this.path, location.href.replace(/^http/, "ws")), "ckp");
@@ -34,8 +36,12 @@ export class Agent extends EventTarget {
         protocolVersion: "0.3.0",
         clientInfo: { name: "clawlite page", version: "1" },
         // the agent that runs stays, whatever a manifest says
-        manifest: { claw: "0.3.0", kind: "Claw", metadata: { name: this.name },
-          spec: { identity: "./identity.yaml", providers: ["./provider.yaml"] } },
+        manifest: {
+          claw: "0.3.0",
+          kind: "Claw",
+          metadata: { name: this.name },
+          spec: { identity: "./identity.yaml", providers: ["./provider.yaml"] },
+        },
         capabilities: {},
       });
       this.capabilities = said.capabilities;

@@ -1,6 +1,6 @@
 // Elements are made here, and all that somebody wrote becomes text: nothing is parsed as HTML.
 
-/** Return an element. "on..." among the properties are listeners; children are elements or texts. */
+/** Return an element. Properties "on..." are listeners; children are elements or texts. */
 export function h(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -44,7 +44,12 @@ export function list_arguments(values) {
 /** Return "40 s ago" for *seconds*. */
 export function age_of(seconds) {
   if (seconds === null || seconds === undefined) return "";
-  const steps = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+  const steps = [
+    ["d", 86400],
+    ["h", 3600],
+    ["min", 60],
+    ["s", 1],
+  ];
   const [unit, size] = steps.find(([, size]) => seconds >= size) || ["s", 1];
   return `${Math.max(0, Math.floor(seconds / size))} ${unit} ago`;
 }
@@ -59,15 +64,31 @@ export function when(iso) {
 
 /** Return a line of values, [[seconds, number], ...], as a small picture with *words* for it. */
 export function sparkline(samples, words, mark = null) {
-  const width = 300, height = 44, edge = 4;
-  const times = samples.map(([time]) => time), values = samples.map(([, value]) => value);
+  const width = 300,
+    height = 44,
+    edge = 4;
+  const times = samples.map(([time]) => time),
+    values = samples.map(([, value]) => value);
   const all = mark === null ? values : [...values, mark];
-  const low = Math.min(...all), high = Math.max(...all), span = high - low || 1;
-  const first = times[0], length = times[times.length - 1] - first || 1;
+  const low = Math.min(...all),
+    high = Math.max(...all),
+    span = high - low || 1;
+  const first = times[0],
+    length = times[times.length - 1] - first || 1;
   const y = (value) => height - edge - ((value - low) / span) * (height - 2 * edge);
-  const points = samples.map(([time, value]) => `${(((time - first) / length) * width).toFixed(1)},${y(value).toFixed(1)}`);
-  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": words, preserveAspectRatio: "none" },
-    svg("polyline", { class: "curve", points: points.join(" ") }));
+  const points = samples.map(
+    ([time, value]) => `${(((time - first) / length) * width).toFixed(1)},${y(value).toFixed(1)}`,
+  );
+  const picture = svg(
+    "svg",
+    {
+      viewBox: `0 0 ${width} ${height}`,
+      role: "img",
+      "aria-label": words,
+      preserveAspectRatio: "none",
+    },
+    svg("polyline", { class: "curve", points: points.join(" ") }),
+  );
   if (mark !== null)
     picture.append(svg("line", { class: "mark", x1: 0, x2: width, y1: y(mark), y2: y(mark) }));
   return picture;
@@ -80,14 +101,29 @@ export const field = (label, input) =>
 /** Return a bar for *value* of *most*; *words* say the same. */
 export function bar(value, most, words) {
   const share = most > 0 ? value / most : 1;
-  return h("progress", { max: 1, value: Math.min(1, share), "aria-label": words, class: share >= 1 ? "full" : share >= 0.8 ? "" : "fine" });
+  return h("progress", {
+    max: 1,
+    value: Math.min(1, share),
+    "aria-label": words,
+    class: share >= 1 ? "full" : share >= 0.8 ? "" : "fine",
+  });
 }
 
 /** Return *value* of a reading with the unit that its *field* names. */
 export function with_unit(value, name = "") {
   if (value === null || value === undefined) return "\u2013";
   const last = (name || "").toLowerCase().split("_").pop();
-  const unit = { percent: "%", celsius: "\u00b0C", c: "\u00b0C", temperature: "\u00b0C", hpa: "hPa", lux: "lx", mm: "mm", cm: "cm", ppm: "ppm" }[last];
+  const unit = {
+    percent: "%",
+    celsius: "\u00b0C",
+    c: "\u00b0C",
+    temperature: "\u00b0C",
+    hpa: "hPa",
+    lux: "lx",
+    mm: "mm",
+    cm: "cm",
+    ppm: "ppm",
+  }[last];
   const text = typeof value === "number" ? String(Math.round(value * 100) / 100) : String(value);
   return unit ? `${text} ${unit}` : text;
 }

@@ -8,19 +8,33 @@ const AGAIN_MS = 10000;
 const KNOWN = new WeakMap(); // agent -> what was learned of it
 
 export function open(app) {
-  let timer = 0, is_closed = false;
+  let timer = 0,
+    is_closed = false;
 
   async function learn(agent) {
     if (!agent.is_online) return;
     const [status, usage, readings, rules, pins] = await Promise.all(
-      ["claw.status", "claw.usage.get", "claw.reading.list", "claw.rule.list", "claw.pin.list"].map((one) => agent.try_ask(one)));
+      ["claw.status", "claw.usage.get", "claw.reading.list", "claw.rule.list", "claw.pin.list"].map(
+        (one) => agent.try_ask(one),
+      ),
+    );
     const curves = {};
     for (const one of (readings && readings.readings) || []) {
-      const said = typeof one.value === "number" ? await agent.try_ask("claw.reading.history", { name: one.name }) : null;
+      const said =
+        typeof one.value === "number"
+          ? await agent.try_ask("claw.reading.history", { name: one.name })
+          : null;
       if (said) curves[one.name] = said.samples.filter(([, value]) => typeof value === "number");
     }
-    KNOWN.set(agent, { status, usage, readings: readings && readings.readings, rules: rules && rules.rules,
-      pins: pins && pins.pins, curves, at: Date.now() });
+    KNOWN.set(agent, {
+      status,
+      usage,
+      readings: readings && readings.readings,
+      rules: rules && rules.rules,
+      pins: pins && pins.pins,
+      curves,
+      at: Date.now(),
+    });
   }
 
   async function again() {
@@ -33,58 +47,133 @@ export function open(app) {
   function draw() {
     const waiting = app.waiting;
     const first = waiting.length
-      ? [h("a", { class: "card ask wide", href: "#approve" }, h("h2", {}, T.waits(waiting.length)),
-          h("p", { class: "soft" }, waiting.map(({ one }) => one.tool).join(", ")))]
+      ? [
+          h(
+            "a",
+            { class: "card ask wide", href: "#approve" },
+            h("h2", {}, T.waits(waiting.length)),
+            h("p", { class: "soft" }, waiting.map(({ one }) => one.tool).join(", ")),
+          ),
+        ]
       : [];
-    const all = [...app.agents.map((agent) => card(agent, KNOWN.get(agent))), ...app.boards.map(board)];
-    fill(app.main, h("h1", { class: "wide" }, T.views.home), first,
+    const all = [
+      ...app.agents.map((agent) => card(agent, KNOWN.get(agent))),
+      ...app.boards.map(board),
+    ];
+    fill(
+      app.main,
+      h("h1", { class: "wide" }, T.views.home),
+      first,
       all.length ? all : [empty(T.no_agent, T.no_agent_next)],
-      h("form", { class: "wide", method: "post", action: "/logout" }, h("button", {}, T.log_out)));
+      h("form", { class: "wide", method: "post", action: "/logout" }, h("button", {}, T.log_out)),
+    );
   }
 
   function card(agent, known) {
-    const state = agent.is_online ? tag(T.online) : tag(known ? T.offline_since : agent.why || (agent.was_online ? T.offline : T.connecting), "off");
+    const state = agent.is_online
+      ? tag(T.online)
+      : tag(
+          known ? T.offline_since : agent.why || (agent.was_online ? T.offline : T.connecting),
+          "off",
+        );
     const name = h("a", { href: "#talk/" + encodeURIComponent(agent.name) }, agent.name);
     const parts = [h("div", { class: "row" }, h("h2", {}, name), state)];
-    if (!agent.is_online && agent.seen) parts.push(h("p", { class: "soft" }, T.not_online_since, when(agent.seen)));
+    if (!agent.is_online && agent.seen)
+      parts.push(h("p", { class: "soft" }, T.not_online_since, when(agent.seen)));
     if (known) parts.push(...values(known), ...runs(agent, known), foot(app, agent, known));
-    return h("section", { class: agent.is_online ? "card" : "card old", "aria-label": agent.name }, ...parts);
+    return h(
+      "section",
+      { class: agent.is_online ? "card" : "card old", "aria-label": agent.name },
+      ...parts,
+    );
   }
 
   draw();
   again();
-  return { draw, close: () => { is_closed = true; clearTimeout(timer); } };
+  return {
+    draw,
+    close: () => {
+      is_closed = true;
+      clearTimeout(timer);
+    },
+  };
 }
 
 function board(one) {
-  return h("section", { class: "card" }, h("h2", {}, one.board), h("p", { class: "soft" }, T.board(one.agent), when(one.seen)));
+  return h(
+    "section",
+    { class: "card" },
+    h("h2", {}, one.board),
+    h("p", { class: "soft" }, T.board(one.agent), when(one.seen)),
+  );
 }
 
 function values(known) {
   const readings = (known.readings || []).map((one) => {
     const aged = one.age_s === null ? null : one.age_s + (Date.now() - known.at) / 1000;
-    return h("div", {}, h("div", { class: "num" }, with_unit(one.value, one.field)),
-      h("small", { title: one.wrong || null }, `${one.name}, ${aged === null ? T.no_value : age_of(aged)}`));
+    return h(
+      "div",
+      {},
+      h("div", { class: "num" }, with_unit(one.value, one.field)),
+      h(
+        "small",
+        { title: one.wrong || null },
+        `${one.name}, ${aged === null ? T.no_value : age_of(aged)}`,
+      ),
+    );
   });
-  const pins = (known.pins || []).filter((one) => !(known.readings || []).some(({ name }) => name === one.name)).map((one) =>
-    h("div", {}, h("div", { class: "num" }, pin_text(one)), h("small", {}, `${one.name}, ${T.pin_kinds[one.kind] || one.kind}`)));
-  const curves = (known.readings || []).filter((one) => (known.curves[one.name] || []).length > 1).map((one) => curve(one, known));
+  const pins = (known.pins || [])
+    .filter((one) => !(known.readings || []).some(({ name }) => name === one.name))
+    .map((one) =>
+      h(
+        "div",
+        {},
+        h("div", { class: "num" }, pin_text(one)),
+        h("small", {}, `${one.name}, ${T.pin_kinds[one.kind] || one.kind}`),
+      ),
+    );
+  const curves = (known.readings || [])
+    .filter((one) => (known.curves[one.name] || []).length > 1)
+    .map((one) => curve(one, known));
   const row = [...readings, ...pins];
-  return [row.length ? h("div", { class: "row start" }, ...row) : h("p", { class: "soft" }, T.no_readings), ...curves];
+  return [
+    row.length
+      ? h("div", { class: "row start" }, ...row)
+      : h("p", { class: "soft" }, T.no_readings),
+    ...curves,
+  ];
 }
 
 function pin_text(one) {
   if (one.value === null) return "\u2013";
-  return one.of === 1 ? (one.value ? T.pin_on : T.pin_off) : `${Math.round((100 * one.value) / one.of)} %`;
+  return one.of === 1
+    ? one.value
+      ? T.pin_on
+      : T.pin_off
+    : `${Math.round((100 * one.value) / one.of)} %`;
 }
 
 function curve(one, known) {
-  const samples = known.curves[one.name], all = samples.map(([, value]) => value);
+  const samples = known.curves[one.name],
+    all = samples.map(([, value]) => value);
   const mark = threshold(one.name, known.rules || []);
-  const [low, high] = [Math.min(...all), Math.max(...all)].map((value) => with_unit(value, one.field));
-  const words = T.curve(one.name, with_unit(all[0], one.field), with_unit(all[all.length - 1], one.field), low, high);
+  const [low, high] = [Math.min(...all), Math.max(...all)].map((value) =>
+    with_unit(value, one.field),
+  );
+  const words = T.curve(
+    one.name,
+    with_unit(all[0], one.field),
+    with_unit(all[all.length - 1], one.field),
+    low,
+    high,
+  );
   const dashed = mark === null ? "" : T.dashed(with_unit(mark, one.field));
-  return h("figure", {}, sparkline(samples, words, mark), h("figcaption", { class: "soft" }, T.last_day(one.name, low, high), dashed));
+  return h(
+    "figure",
+    {},
+    sparkline(samples, words, mark),
+    h("figcaption", { class: "soft" }, T.last_day(one.name, low, high), dashed),
+  );
 }
 
 /** Return the value at which a rule looks at the reading *name*, or null. */
@@ -100,22 +189,48 @@ export function threshold(name, rules) {
 function runs(agent, known) {
   const rules = (known.rules || []).slice(0, 3);
   if (!rules.length) return [];
-  return [h("ul", { class: "plain", "aria-label": T.by_itself }, rules.map((rule) =>
-    h("li", { class: "row" }, h("a", { href: "#rules/" + encodeURIComponent(agent.name) }, rule.name),
-      rule.waits ? tag(T.asks_now, "wait") : rule.is_on ? tag(T.is_on) : tag(T.is_off, "off"))))];
+  return [
+    h(
+      "ul",
+      { class: "plain", "aria-label": T.by_itself },
+      rules.map((rule) =>
+        h(
+          "li",
+          { class: "row" },
+          h("a", { href: "#rules/" + encodeURIComponent(agent.name) }, rule.name),
+          rule.waits ? tag(T.asks_now, "wait") : rule.is_on ? tag(T.is_on) : tag(T.is_off, "off"),
+        ),
+      ),
+    ),
+  ];
 }
 
 /** Return the last line of a card: what was done last, what waits, memory, image, link. */
 function foot(app, agent, known) {
-  const used = known.usage, parts = [], waits = app.waiting.filter((each) => each.agent === agent).length;
-  if (used && used.last_turn) parts.push([T.last_turn, when(used.last_turn.timestamp), ` ${T.called[used.last_turn.status] || used.last_turn.status}`]);
+  const used = known.usage,
+    parts = [],
+    waits = app.waiting.filter((each) => each.agent === agent).length;
+  if (used && used.last_turn)
+    parts.push([
+      T.last_turn,
+      when(used.last_turn.timestamp),
+      ` ${T.called[used.last_turn.status] || used.last_turn.status}`,
+    ]);
   if (waits || (used && used.waiting)) parts.push([T.waits(waits || used.waiting)]);
   const bytes = used && (used.free_bytes || used.memory_bytes);
   if (bytes) parts.push([used.free_bytes ? T.free(size(bytes)) : T.takes(size(bytes))]);
   if (used) parts.push([T.version(used.version, used.image)]);
   const up_s = (used ? used.uptime_ms : known.status ? known.status.uptime_ms : 0) / 1000;
-  parts.push([T.up(age_of(up_s).replace(" ago", ""))], [used && used.link ? used.link : T.link_here]);
-  return h("small", {}, parts.flatMap((one, at) => (at ? [" \u00b7 ", ...one] : one)));
+  parts.push(
+    [T.up(age_of(up_s).replace(" ago", ""))],
+    [used && used.link ? used.link : T.link_here],
+  );
+  return h(
+    "small",
+    {},
+    parts.flatMap((one, at) => (at ? [" \u00b7 ", ...one] : one)),
+  );
 }
 
-const size = (bytes) => (bytes < 1 << 20 ? `${Math.round(bytes / 1024)} KB` : `${Math.round(bytes / (1 << 20))} MB`);
+const size = (bytes) =>
+  bytes < 1 << 20 ? `${Math.round(bytes / 1024)} KB` : `${Math.round(bytes / (1 << 20))} MB`;

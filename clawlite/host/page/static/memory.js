@@ -9,7 +9,8 @@ const MOST = 50;
 
 export function open(app) {
   const agent = app.agent;
-  const list = h("div", { class: "wide stack" }), said = h("div", { class: "wide", role: "status" });
+  const list = h("div", { class: "wide stack" }),
+    said = h("div", { class: "wide", role: "status" });
   const store = h("select", { id: "store", onchange: learn });
   const words = h("input", { id: "words", type: "search", autocomplete: "off" });
   const whose = h("input", { id: "whose", autocomplete: "off" });
@@ -25,8 +26,19 @@ export function open(app) {
         fill(list, [empty(T.no_memory, T.no_memory_next)]);
         return;
       }
-      fill(store, stores.map((one) => h("option", { value: one.name }, `${one.name}, ${T.stores[one.type] || one.type}`)));
-      fill(form, field(T.store, store), field(T.search, words), part, h("div", { class: "row" }, h("button", {}, T.search)));
+      fill(
+        store,
+        stores.map((one) =>
+          h("option", { value: one.name }, `${one.name}, ${T.stores[one.type] || one.type}`),
+        ),
+      );
+      fill(
+        form,
+        field(T.store, store),
+        field(T.search, words),
+        part,
+        h("div", { class: "row" }, h("button", {}, T.search)),
+      );
       await learn();
     } catch (error) {
       fill(list, problem(error));
@@ -36,25 +48,43 @@ export function open(app) {
   async function learn() {
     const { name, scope } = stores.find((one) => one.name === store.value) || stores[0];
     part.hidden = scope === "global";
-    const text = words.value.trim(), owner = whose.value.trim();
-    const query = text ? { type: "semantic", text, top_k: MOST } : { type: "time-range", time_range: ALL, top_k: MOST };
+    const text = words.value.trim(),
+      owner = whose.value.trim();
+    const query = text
+      ? { type: "semantic", text, top_k: MOST }
+      : { type: "time-range", time_range: ALL, top_k: MOST };
     const params = { store: name, query };
-    if (owner && scope !== "global") params.context = scope === "per-channel" ? { channel: owner } : { identity: owner };
+    if (owner && scope !== "global")
+      params.context = scope === "per-channel" ? { channel: owner } : { identity: owner };
     try {
       const found = await agent.ask("claw.memory.query", params);
       const entries = found.entries.filter((one) => !(one.metadata && one.metadata.forgotten));
       if (!text) entries.reverse();
-      fill(list, entries.length ? entries.map((one) => card(name, one)) : [empty(T.nothing_found, "")], found.truncated ? h("p", { class: "soft" }, T.more_there) : null);
+      fill(
+        list,
+        entries.length ? entries.map((one) => card(name, one)) : [empty(T.nothing_found, "")],
+        found.truncated ? h("p", { class: "soft" }, T.more_there) : null,
+      );
     } catch (error) {
       fill(list, problem(error));
     }
   }
 
   function card(name, one) {
-    const text = typeof one.content === "string" ? h("p", { class: "pre" }, one.content) : list_arguments(one.content);
-    const forget = agent.is_admin ? h("button", { class: "small", onclick: () => ask(name, one, forget) }, T.forget) : null;
-    return h("section", { class: "card", "aria-label": one.key || one.id }, one.key ? h("h2", { class: "mono" }, one.key) : null, text,
-      h("div", { class: "row" }, when(one.timestamp), forget));
+    const text =
+      typeof one.content === "string"
+        ? h("p", { class: "pre" }, one.content)
+        : list_arguments(one.content);
+    const forget = agent.is_admin
+      ? h("button", { class: "small", onclick: () => ask(name, one, forget) }, T.forget)
+      : null;
+    return h(
+      "section",
+      { class: "card", "aria-label": one.key || one.id },
+      one.key ? h("h2", { class: "mono" }, one.key) : null,
+      text,
+      h("div", { class: "row" }, when(one.timestamp), forget),
+    );
   }
 
   /** The second touch forgets. */
@@ -72,7 +102,13 @@ export function open(app) {
     }
   }
 
-  const form = h("form", { class: "wide", onsubmit: (event) => { event.preventDefault(); learn(); } });
+  const form = h("form", {
+    class: "wide",
+    onsubmit: (event) => {
+      event.preventDefault();
+      learn();
+    },
+  });
   fill(app.main, app.head(), form, said, list);
   begin();
   return { draw: begin, close: () => {} };

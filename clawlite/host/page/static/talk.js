@@ -45,12 +45,20 @@ export function open(app) {
   }
   const talk = talk_with(agent);
   const lines = h("div", { class: "talk", role: "log", "aria-label": T.views.talk });
-  const field = h("textarea", { id: "message", rows: 2, "aria-label": T.message, autocomplete: "off" });
+  const field = h("textarea", {
+    id: "message",
+    rows: 2,
+    "aria-label": T.message,
+    autocomplete: "off",
+  });
   const send = h("button", { class: "yes", onclick: say }, T.send);
   const stop = h("button", { onclick: cancel }, T.stop);
   const fresh = h("button", { onclick: renew }, T.new);
   field.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); say(); }
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      say();
+    }
   });
 
   async function say() {
@@ -81,7 +89,8 @@ export function open(app) {
       talk.task.end = give;
       answer.state = is_over(answer.state) ? answer.state : state; // it may have asked already
       talk.draw();
-      if (is_over(state)) agent.ask("claw.task.get", { task_id }).then((said) => take(talk, agent, said), give);
+      if (is_over(state))
+        agent.ask("claw.task.get", { task_id }).then((said) => take(talk, agent, said), give);
     });
     talk.task = null;
   }
@@ -102,7 +111,8 @@ export function open(app) {
 
   function entry(one) {
     if (one.who === "me") return h("div", { class: "me" }, one.text);
-    if (one.who === "call") return call_card(one.event, () => app.explain(agent, of_event(one.event)));
+    if (one.who === "call")
+      return call_card(one.event, () => app.explain(agent, of_event(one.event)));
     const now = one.state === "input_required" ? T.waiting : T.thinking;
     const text = one.text || (one.error ? "" : now);
     return h("div", { class: "it" }, text, one.error ? problem(one.error) : null);
@@ -111,20 +121,36 @@ export function open(app) {
   function draw() {
     stop.disabled = !talk.task;
     send.disabled = fresh.disabled = Boolean(talk.task) || !agent.is_online;
-    fill(lines, talk.entries.length ? talk.entries.map(entry) : [h("p", { class: "soft" }, T.talk_empty)]);
+    fill(
+      lines,
+      talk.entries.length ? talk.entries.map(entry) : [h("p", { class: "soft" }, T.talk_empty)],
+    );
     lines.scrollTop = lines.scrollHeight;
   }
 
   agent.try_ask("claw.log.subscribe");
-  fill(app.main, app.head(),
-    h("section", { class: "card wide" }, lines,
+  fill(
+    app.main,
+    app.head(),
+    h(
+      "section",
+      { class: "card wide" },
+      lines,
       agent.role === "viewer" ? h("p", { class: "soft" }, T.viewer_talks) : null,
-      h("label", { class: "soft", for: "message" }, T.message), field,
-      h("div", { class: "row" }, fresh, stop, send)));
+      h("label", { class: "soft", for: "message" }, T.message),
+      field,
+      h("div", { class: "row" }, fresh, stop, send),
+    ),
+  );
   talk.draw = draw;
   draw();
   field.focus();
-  return { draw, close: () => { talk.draw = () => {}; } };
+  return {
+    draw,
+    close: () => {
+      talk.draw = () => {};
+    },
+  };
 }
 
 /** Return the card of one call: its arguments, the decision with its reason, and its result. */
@@ -133,10 +159,14 @@ function call_card(event, explain) {
   const approval = event.approval ? ` \u00b7 ${event.approval}` : "";
   const took = event.duration_ms === undefined ? "" : ` \u00b7 ${event.duration_ms} ms`;
   const result = T.called[event.status] || event.status || "";
-  return h("details", { class: event.status === "ok" ? "call mono" : "call bad mono" },
+  return h(
+    "details",
+    { class: event.status === "ok" ? "call mono" : "call bad mono" },
     h("summary", {}, `${event.tool} \u00b7 ${decision || "-"}${approval} \u00b7 ${result}${took}`),
-    list_arguments(event.arguments), event.reason ? h("p", {}, event.reason) : null,
-    h("button", { class: "small", onclick: explain }, T.why));
+    list_arguments(event.arguments),
+    event.reason ? h("p", {}, event.reason) : null,
+    h("button", { class: "small", onclick: explain }, T.why),
+  );
 }
 
 const is_over = (state) => ["completed", "failed", "canceled", "rejected"].includes(state);

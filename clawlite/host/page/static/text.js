@@ -1,10 +1,28 @@
 // All words of the page, in one place.
 
 export const T = {
-  views: { home: "Home", talk: "Talk", approve: "Approve", rules: "Rules", log: "Log", why: "Why", audit: "Audit",
-    memory: "Memory", budgets: "Budgets", swarm: "Swarm", setup: "Setup", more: "More" },
-  about: { log: "What happens, as it happens", audit: "What was decided and what ran, in a chain", memory: "What it remembers",
-    budgets: "What was used of each limit", swarm: "Agents that work together", setup: "Boards at USB, and new projects" },
+  views: {
+    home: "Home",
+    talk: "Talk",
+    approve: "Approve",
+    rules: "Rules",
+    log: "Log",
+    why: "Why",
+    audit: "Audit",
+    memory: "Memory",
+    budgets: "Budgets",
+    swarm: "Swarm",
+    setup: "Setup",
+    more: "More",
+  },
+  about: {
+    log: "What happens, as it happens",
+    audit: "What was decided and what ran, in a chain",
+    memory: "What it remembers",
+    budgets: "What was used of each limit",
+    swarm: "Agents that work together",
+    setup: "Boards at USB, and new projects",
+  },
   online: "online",
   offline: "offline",
   offline_since: "offline, old values",
@@ -46,7 +64,13 @@ export const T = {
   stopped: "Stopped.",
   talk_empty: "Say what you want, in your own words.",
   viewer_talks: "A viewer reads answers, and no tool runs for a viewer.",
-  called: { ok: "done", error: "failed", denied: "refused", refused: "refused", timeout: "took too long" },
+  called: {
+    ok: "done",
+    error: "failed",
+    denied: "refused",
+    refused: "refused",
+    timeout: "took too long",
+  },
   // Approve
   nothing_waits: "Nothing waits for you",
   nothing_waits_next: "A call that asks first appears here at once.",
@@ -75,8 +99,17 @@ export const T = {
   asks_now: "asks now",
   picture: "A day in a picture",
   rehearsal: "What it would have done in the last day",
-  rehearsed: (runs) => (runs === 0 ? "It would not have run." : runs === 1 ? "It would have run once." : `It would have run ${runs} times.`),
-  rehearsal_ends: { ok: "would run", expired: "asks, and nobody answered", denied: "asks, and was denied" },
+  rehearsed: (runs) =>
+    runs === 0
+      ? "It would not have run."
+      : runs === 1
+        ? "It would have run once."
+        : `It would have run ${runs} times.`,
+  rehearsal_ends: {
+    ok: "would run",
+    expired: "asks, and nobody answered",
+    denied: "asks, and was denied",
+  },
   left_out: (reason, count) => `left out${count > 1 ? ` ${count} times` : ""}: ${reason}`,
   nothing_acts: "Nothing acted, and what an act would have changed is not simulated.",
   // Why
@@ -85,14 +118,33 @@ export const T = {
   no_calls_next: "Once a tool is called, its gates and rules are here.",
   would_ask: "would ask first",
   would_run: "would run",
-  gates: { arguments: "arguments", autonomy: "autonomy", policy: "policy", limit: "limit", approval: "approval", sandbox: "sandbox", run: "ran" },
-  states: { passed: "passed", stopped: "stopped here", asks: "asks a person", "not reached": "not reached" },
-  actions: { deny: "denies", allow: "allows", "audit-only": "allows and audits", "require-approval": "asks first" },
+  gates: {
+    arguments: "arguments",
+    autonomy: "autonomy",
+    policy: "policy",
+    limit: "limit",
+    approval: "approval",
+    sandbox: "sandbox",
+    run: "ran",
+  },
+  states: {
+    passed: "passed",
+    stopped: "stopped here",
+    asks: "asks a person",
+    "not reached": "not reached",
+  },
+  actions: {
+    deny: "denies",
+    allow: "allows",
+    "audit-only": "allows and audits",
+    "require-approval": "asks first",
+  },
   gates_are: "Gates of this call",
   rules_are: "Rules, in their order",
   no_rule: "no rule matches \u00b7 denied",
   default_deny: "default-deny \u00b7 not reached",
-  for_others: (names, count) => `Before these, for other tools: ${names}${count > 8 ? ` and ${count - 8} more` : ""}`,
+  for_others: (names, count) =>
+    `Before these, for other tools: ${names}${count > 8 ? ` and ${count - 8} more` : ""}`,
   in_words: "In words",
   what_if: "With other arguments",
   nothing_runs: "Nothing runs, and nobody is asked.",
@@ -108,7 +160,8 @@ export const T = {
   looks: "Looking at each record",
   verify: "Verify",
   export: "Export",
-  verified: (count, first, last) => (count ? `${count} records, ${first} to ${last}` : "No records yet"),
+  verified: (count, first, last) =>
+    count ? `${count} records, ${first} to ${last}` : "No records yet",
   whole: "as they were written",
   changed: "not as they were written",
   anchor: (text) => `Keep this elsewhere: ${text}`,
@@ -117,7 +170,13 @@ export const T = {
   audit_admin: "Only an admin sees the audit.",
   // Memory
   store: "Store",
-  stores: { conversation: "conversation", semantic: "notes", "key-value": "facts by name", workspace: "files", checkpoint: "unfinished tasks" },
+  stores: {
+    conversation: "conversation",
+    semantic: "notes",
+    "key-value": "facts by name",
+    workspace: "files",
+    checkpoint: "unfinished tasks",
+  },
   search: "Search",
   whose: "Whose (a name; empty: the agent's own)",
   no_memory: "It remembers nothing",
@@ -128,7 +187,12 @@ export const T = {
   forget_really: "Really forget?",
   forgotten: (count) => (count === 1 ? "Forgotten." : `${count} entries are forgotten.`),
   // Budgets
-  limits: { tool_calls_per_minute: "Calls of tools a minute", tokens_per_hour: "Tokens an hour", tokens_per_day: "Tokens a day", cost_per_day_usd: "Dollars a day" },
+  limits: {
+    tool_calls_per_minute: "Calls of tools a minute",
+    tokens_per_hour: "Tokens an hour",
+    tokens_per_day: "Tokens a day",
+    cost_per_day_usd: "Dollars a day",
+  },
   used_of: (used, most) => `${used} of ${most} used`,
   used_up: "used up",
   nearly: "nearly used up",
@@ -162,7 +226,12 @@ export const T = {
   look_again: "Look again",
   virtual: "virtual board",
   unknown_board: "a board that clawlite does not know",
-  board_states: { free: "free", busy: "in use", bootloader: "bootloader", "not permitted": "not permitted" },
+  board_states: {
+    free: "free",
+    busy: "in use",
+    bootloader: "bootloader",
+    "not permitted": "not permitted",
+  },
   held_by: (names) => `in use by ${names}`,
   choose_board: "Choose",
   what_fits: (board) => `What fits ${board}`,
@@ -173,11 +242,14 @@ export const T = {
   make_of: (template) => `Make a project: ${template}`,
   project_name: "Name of the project",
   make: "Make it",
-  made: (folder) => `The project is in ${folder}. It asks no model; clawlite.toml there says how one is asked.`,
+  made: (folder) =>
+    `The project is in ${folder}. It asks no model; clawlite.toml there says how one is asked.`,
   projects: "Projects here",
   plan: "What would be written?",
   flash: "Flash it",
-  planned: (bytes, files, slot) => `${bytes} bytes in ${files} files, to slot ${slot}. What the board runs stays until all of it is there.`,
+  planned: (bytes, files, slot) =>
+    `${bytes} bytes in ${files} files, to slot ${slot}. ` +
+    "What the board runs stays until all of it is there.",
   nothing_to_write: "Nothing to write: the board has this already.",
   building: "It is built, which takes some ten seconds the first time",
   flashing: "Writing",
