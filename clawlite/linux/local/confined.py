@@ -74,6 +74,9 @@ def _give_up_rights(line: int, parent: int):
         (resource.RLIMIT_NOFILE, _FILES),
         (resource.RLIMIT_MEMLOCK, 0),
     ):
+        hard = resource.getrlimit(what)[1]
+        if hard != resource.RLIM_INFINITY:
+            most = min(most, hard)  # nobody but root may have more
         resource.setrlimit(what, (most, most))
 
 
