@@ -20,7 +20,7 @@ STUBS   := build/stubs
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
 .PHONY: help venv lock run test test-quick lint types format test-core test-main run-main words32 \
-	stubs apis board-profile commands pictures page-pictures programs mosquitto redis nats bubblewrap arm32 schemas mcp runner vendors local browser test-fresh test-ext compiler \
+	stubs apis board-profile commands docs pictures page-pictures programs mosquitto redis nats bubblewrap arm32 schemas mcp runner vendors local browser test-fresh test-ext compiler \
 	accel report soak kernels bench bench-peers bench-swarm bench-gate \
 	clean
 
@@ -217,6 +217,14 @@ apis: stubs             ## write clawlite/host/firmware/apis.json anew: what the
 
 commands: $(STAMP)      ## write docs/commands.md, from the table of the command line
 	@$(BIN)/python -m clawlite.command_help > docs/commands.md
+
+# The site needs packages of its own, and no test needs it.
+DOCS    := build/docs-tools
+docs:                   ## make the site of the documents, which opens without a server: build/docs-site
+	$(HAS_PYTHON)
+	@test -f $(DOCS)/made && cmp -s $(DOCS)/made requirements/docs.txt || { rm -rf $(DOCS) && $(PYTHON) -m venv $(DOCS) && \
+		$(DOCS)/bin/pip $(LOCKED) requirements/docs.txt && cp requirements/docs.txt $(DOCS)/made; }
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python docs/site/site.py && echo "Open build/docs-site/index.html"
 
 pictures: $(STAMP)      ## make the pictures of docs/images from real runs
 	@CLAWLITE_NO_EXT=1 $(BIN)/python tests/pictures.py

@@ -105,6 +105,8 @@ def reference() -> str:
     lines = [
         "# Commands",
         "",
+        "<!-- written by make commands -->",
+        "",
         "Made from the table of the command line (clawlite/verbs.py) by `make commands`. `clawlite",
         "COMMAND --help` says the same. [errors.md](errors.md) has the exit codes.",
     ]
