@@ -123,6 +123,13 @@ TABLE = (
         Option("--may", "TOOL",
             "show only what policy says of this tool; with a manifest also of one that it lacks"),
         _JSON),
+    Verb("wiring", BOARDS,
+        "Show what of a project is wired to which pin of a board. On a terminal a line for each "
+        "wire, elsewhere a picture: SVG.",
+        "[FOLDER]", "host.cli.project:wiring",
+        Option("--board", "BOARD", "the board; else pico-w"),
+        Option("--output", "FILE", "write the picture to this file"),
+        _JSON),
     Verb("boards", BOARDS, "Show the boards that are known. With BOARD, that one in full.",
         "[BOARD]", "host.cli.project:boards",
         _JSON),

@@ -4,5 +4,5 @@ files and the progress of a long run.
 Imports: no other room.
 Used by: bench, board_console, boards, build, channels, cli, documents, firmware, fit, flash,
 gateway, image, manifest, memory, models, policy, projects, providers, proxy, schema, serial,
-services, sim, tools.
+services, sim, tools, wiring.
 """

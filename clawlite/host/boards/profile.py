@@ -160,6 +160,8 @@ class Profile(Strict):
     # whose firmware it takes (host/flash/firmware_file.py)
     chip: Literal["rp2040", "rp2350", "esp32", "esp32s3", "esp32c3", "esp32c6"] | None = None
     api: Text | None = None  # the stub package of its firmware, in apis.json
+    # how its pins lie: boards/headers (host/wiring/header.py)
+    header: Name | None = None
     unchecked: list[Text] | None = None
 
     @staticmethod

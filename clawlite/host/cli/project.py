@@ -173,3 +173,16 @@ def new_board(name, source):
     from clawlite.host.boards import boards as profiles
 
     ui.board_made(profiles.new(name, source), source)
+
+
+def wiring(folder, board, output, as_json):
+    from clawlite.host.wiring import drawing
+    from clawlite.host.wiring import wiring as work
+
+    found = work.find(folder or ".", board)
+    if output:
+        drawing.save(output, drawing.draw(found))
+        return ui.print_note(f"Wrote {output}: {found.agent} on {found.board}.")
+    if not as_json and not ui.is_terminal():
+        return ui.print_data(*drawing.draw(found))
+    return ui.show_wiring(found, work.rows(found), as_json)

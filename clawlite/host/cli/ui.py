@@ -238,6 +238,27 @@ def board(row: dict, as_json: bool) -> None:
     document(row) if as_json else print_data(*board_text.board_lines(row))
 
 
+def is_terminal() -> bool:
+    """Return whether a person reads what goes to stdout."""
+    return sys.stdout.isatty()
+
+
+def show_wiring(found, rows: list, as_json: bool) -> None:
+    if as_json:
+        document(rows)
+        return
+    print_data(f"{found.agent} on {found.board} ({found.header.title})")
+    shown = None
+    for row in rows:
+        if row["part"] != shown:
+            note = f"; {row['note']}" if row["note"] else ""
+            print_data(f"{row['part']}: {row['about']}{note}")
+            shown = row["part"]
+        print_data(f"  {row['terminal']:8} {row['to']}")
+    print_data(*found.notes)
+    print_note("As a picture: clawlite wiring --output wiring.svg")
+
+
 def board_made(path: str, source: str) -> None:
     print_note(f"Made {path} after {source}.")
     print_note(

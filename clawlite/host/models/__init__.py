@@ -2,7 +2,7 @@
 
 Imports: base, schema.
 Used by: bench, boards, channels, documents, manifest, memory, policy, providers, services,
-telemetry, tools.
+telemetry, tools, wiring.
 """
 
 from clawlite.host.base import kinds
