@@ -304,6 +304,17 @@ def _sandboxes(state: str):
     return Sandboxes(state)
 
 
+def _local():
+    """Return the local models of a gateway's boards (``SharedModels``), or None where none can
+    run; as ``_sandboxes``.
+    """
+    if sys.platform != "linux":
+        return None
+    from clawlite.linux.local.shared import SharedModels
+
+    return SharedModels()
+
+
 def _names(kind: str) -> list:
     """Return the names of what is called BOARD, TEMPLATE or SUITE, for completion; [] for anything
     else, and where the host part is not here.
@@ -331,6 +342,7 @@ _GIVEN = {
     "editor": ("host", _line_editor),
     "secret": ("host", _Secrets()),
     "sandboxes": ("host", _sandboxes),
+    "local": ("host", _local),
     "name_of": ("linux", _name_of),
     "boards": ("linux", _boards),
     "names": ("command_help", _names),

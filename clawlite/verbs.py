@@ -460,7 +460,7 @@ TABLE = (
             "start the page of this machine's agents there, too: clawlite page"),
         Option("--uncontained", "NAME",
             "start the program of the MCP server NAME without a sandbox", kind=MANY),
-        gives=("secret", "sandboxes")),
+        gives=("secret", "sandboxes", "local")),
     Verb("gateway token", "",
         "Make the token of the device, runner or client NAME. NAME:TOKEN is printed this once: "
         "the board's secret GATEWAY_TOKEN, the API key of a runner, or the bearer of a client.",

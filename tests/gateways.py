@@ -82,9 +82,10 @@ def flashed(image: str, flash: Path, firmware: Path) -> Path:
     return flash
 
 
-def gateway(tmp_path, *words, key: str = KEY, **more) -> Agent:
+def gateway(tmp_path, *words, key: str = KEY, popen=None, **more) -> Agent:
     env = {"CLAWLITE_STATE": tmp_path / "state", "GARDEN_KEY": key, **more}
-    return Agent(linux("gateway", *words), tmp_path / "home", cwd=tmp_path, env=env)
+    words = linux("gateway", *words)
+    return Agent(words, tmp_path / "home", cwd=tmp_path, env=env, **(popen or {}))
 
 
 def says(running: Agent, text: str, count: int = 1) -> bool:

@@ -77,10 +77,22 @@ EXAMPLES = [
 ]
 
 
-def project(folder: Path, approve: str = "allow", more: str = "") -> Path:
+RULES = """\
+        fallback: [ { provider_ref: "rules" } ]
+    - inline:
+        name: "rules"
+        protocol: "custom"
+        endpoint: "builtin:reflex"
+        model: "reflex"
+        auth: { type: "none" }
+"""
+
+
+def project(folder: Path, approve: str = "allow", more: str = "", rules: str = "") -> Path:
     """Write an agent into *folder* whose first provider is the local model; return its manifest.
 
     approve  what policy says of the tool water
+    rules    those of the provider that comes next, which answers what is passed on to it
     """
     (folder / "tools").mkdir(parents=True)
     (folder / "tools.py").write_text(
@@ -106,19 +118,23 @@ def project(folder: Path, approve: str = "allow", more: str = "") -> Path:
     (folder / "sentences.jsonl").write_text(
         "".join(json.dumps(one) + "\n" for one in EXAMPLES if one["tool"] != "open-coop")
     )
-    (folder / "clawlite.toml").write_text("[local]\ntimeout_ms = %d\n%s" % (TIMEOUT_MS, more))
+    first = 'reflex = "reflex.toml"\n' if rules else ""
+    (folder / "reflex.toml").write_text(rules)
+    (folder / "clawlite.toml").write_text(
+        "%s[local]\ntimeout_ms = %d\n%s" % (first, TIMEOUT_MS, more)
+    )
     rule = '{ id: "r%s", action: "%s", scope: "tool", match: { name: "%s" } }'
-    rules = rule % ("1", "allow", "read-soil"), rule % ("2", approve, "water")
+    decided = rule % ("1", "allow", "read-soil"), rule % ("2", approve, "water")
     (folder / "claw.yaml").write_text(
         'claw: "0.3.0"\nkind: Claw\nmetadata: { name: "garden", version: "1.0.0" }\nspec:\n'
         '  identity:\n    inline: { name: "garden", personality: "Brief.", '
         'autonomy: "autonomous" }\n'
-        "  providers:\n" + PROVIDER + "  channels:\n"
+        "  providers:\n" + PROVIDER + RULES * bool(rules) + "  channels:\n"
         '    - inline: { name: "console", type: "cli", transport: "stdio", '
         'auth: { secret_ref: "CONSOLE" } }\n'
         '  tools: [ "./tools/*.json" ]\n'
         '  sandbox:\n    inline: { name: "in-process", level: "none" }\n'
         "  policies:\n    - inline:\n        name: p\n        rules:\n"
-        "          - %s\n          - %s\n" % rules
+        "          - %s\n          - %s\n" % decided
     )
     return folder / "claw.yaml"

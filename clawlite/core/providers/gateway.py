@@ -21,17 +21,19 @@ class GatewayProvider:
     name   str, the name of the provider in the image
     loads  the shell's JSON decoder
     keep   about how many bytes of an answer the conversation remembers
+    texts  bool, it writes texts: builtin:local does not, and is asked by people's messages alone
 
     The effect OPEN has the scheme GATEWAY, this name in place of a host, the limit of tokens of the
-    answer (0: what is left) in place of a port, and ``turn.Message`` objects as its parts.  RECEIVE
-    returns one of: str, a piece of the answer's text; [str], a notice; dict, the result, which
-    comes last.
+    answer (0: what is left) in place of a port, ``turn.Message`` objects as its parts, and in place
+    of a time who speaks (``History.speaker``), for the one that may ask back.  RECEIVE returns one
+    of: str, a piece of the answer's text; [str], a notice; dict, the result, which comes last.
     """
 
-    def __init__(self, name: str, loads, keep: int):
+    def __init__(self, name: str, loads, keep: int, texts: bool = True):
         self.name = name
         self._loads = loads
         self._keep = keep
+        self._texts = texts
 
     def ask(self, history, meter, most=None):
         """A generator of effects that returns a ``Reply``; arguments and errors are those of
@@ -39,7 +41,12 @@ class GatewayProvider:
 
         meter  keeps the amounts that rules of the device ask for; may be None
         """
-        yield (OPEN, GATEWAY, self.name, most or 0, history.context(), 0)
+        if history.is_nested and not self._texts:
+            raise ProviderError(
+                "%s calls tools, and writes no text" % self.name, "declare one more provider"
+            )
+        speaker = 0 if self._texts else history.speaker
+        yield (OPEN, GATEWAY, self.name, most or 0, history.context(), speaker)
         try:
             reply, spent = yield from self._received(not history.is_nested)
         except Exception:  # also MemoryError

@@ -167,7 +167,9 @@ def _provider(number: int, setup) -> tuple:
     if setup.is_behind:
         from clawlite.core.providers.gateway import GatewayProvider
 
-        return row[_NAME], GatewayProvider(row[_NAME], setup.codecs[_LOADS], setup.keep_bytes)
+        return row[_NAME], GatewayProvider(
+            row[_NAME], setup.codecs[_LOADS], setup.keep_bytes, row[_API] != _LOCAL_API
+        )
     if row[_API] == _LOCAL_API:
         return row[_NAME], setup.make_local(row)
     from clawlite.core.providers.provider import Provider

@@ -7,11 +7,11 @@ from clawlite.host.base.problems import did_you_mean
 from clawlite.host.cli import ui
 
 
-def serve(project, port, uncontained, secret, sandboxes, **where):
+def serve(project, port, uncontained, secret, sandboxes, local, **where):
     from clawlite.host.gateway.gateway import Doors
     from clawlite.host.gateway.gateway import serve as run
 
-    return run(project, list(port), Doors(**where), secret, sandboxes, uncontained)
+    return run(project, list(port), Doors(**where), secret, sandboxes, uncontained, local)
 
 
 def token(name, doors):

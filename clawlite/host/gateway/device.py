@@ -17,6 +17,7 @@ import json
 import time
 
 from clawlite.core.base.errors import ClawError, InvalidRequest, ProviderError
+from clawlite.core.image.features import LOCAL_API
 from clawlite.core.image.image import STOPPED_WITH, SWARM
 from clawlite.core.mcp.mcp_client import OUTCOME_UNKNOWN
 from clawlite.core.policy.ledger import add
@@ -46,6 +47,8 @@ _KEEP = 65536
 # after which a device is told again that nobody has read yet whether its swarm is stopped
 _STOP_READ_S = 60.0
 _RECORD = (1024, 1 << 20)  # how long a record it may take
+_API = 1  # of a row of PROVIDERS
+MAX_SPEAKER = 128  # characters of a person's name
 _PREFIX = "claw.gateway."
 _OF_MEMBERS = [_PREFIX + name for name in ("member", "begins", "report", "swarm")]
 
@@ -379,7 +382,10 @@ class Device:
         self._gateway.began(self, job, messages)
         self._opaque.restore(messages)
         most = most if type(most) is int and most > 0 else None
-        job.start(_history(messages), most, self._ended, self._fed())
+        history = _history(messages)
+        history.speaker = _read_speaker(params.get("speaker"))
+        fed = self._fed() if isinstance(provider, Provider) else ()  # another one reads no texts
+        job.start(history, most, self._ended, fed)
 
     def _fed(self) -> Feeds:
         if self._feeds is None:
@@ -430,10 +436,25 @@ class Device:
                     "the image has no such provider", "flash the device again: it has another image"
                 )
             known = self._gateway.store.dialects
-            self._providers[name] = Provider(
-                row, *self._gateway.codecs, _KEEP, None, known, self._image, Repetition
+            self._providers[name] = (
+                self._make_local(row)
+                if row[_API] == LOCAL_API
+                else Provider(
+                    row, *self._gateway.codecs, _KEEP, None, known, self._image, Repetition
+                )
             )
         return self._providers[name]
+
+    def _make_local(self, row: list):
+        """Return the local model of *row*; its engine starts with the first sentence."""
+        if self._gateway.models is None:
+            raise ProviderError(
+                "this gateway has no local model: it runs on Linux alone",
+                "start the gateway on a Raspberry Pi or another Linux",
+            )
+        order = [number for number in self._image.agent.providers if number >= 0]
+        last = self._image.provider(order[-1] - 2) if order[-1] >= 2 else None
+        return self._gateway.models.make_provider(self._image, row, last == row)
 
     def _services(self) -> Services:
         info = self._image.agent
@@ -499,6 +520,13 @@ def _history(messages: list) -> History:
         else:
             history.turn.append(message)
     return history
+
+
+def _read_speaker(told):
+    """Return who speaks, as ``History.speaker`` has it."""
+    if not isinstance(told, list) or len(told) != 2 or not isinstance(told[0], str):
+        return None
+    return (told[0][:MAX_SPEAKER], told[1] is True)
 
 
 def _is_id(value) -> bool:

@@ -69,13 +69,16 @@ class Doors:
     page: str = None
 
 
-def serve(projects: list, port_names: list, doors: Doors, secret, sandboxes, uncontained) -> int:
+def serve(
+    projects: list, port_names: list, doors: Doors, secret, sandboxes, uncontained, local=None
+) -> int:
     """Serve devices until Ctrl-C or SIGTERM; return the exit code.
 
     projects    folders or images; none: the current folder
     port_names  of serial ports; with none and no door, the only board
     secret      function(agent, name) -> value of a secret; raises ``ClawError``
     sandboxes   function(folder) -> as ``program.Programs`` has it; *uncontained*: see there
+    local       function() -> ``clawlite.linux.local.shared.SharedModels`` or None
     Raises ``ClawError`` when it cannot begin.
     """
     if doors.a2a and sys.platform == "win32":
@@ -84,10 +87,11 @@ def serve(projects: list, port_names: list, doors: Doors, secret, sandboxes, unc
             "start this gateway in WSL (wsl --install), or on Linux",
         )
     programs = Programs(sandboxes(folder()), uncontained)
-    return run(_serve(projects, port_names, doors, secret, programs))
+    models = local() if local else None
+    return run(_serve(projects, port_names, doors, secret, programs, models))
 
 
-async def _serve(projects: list, port_names: list, doors: Doors, secret, programs) -> int:
+async def _serve(projects: list, port_names: list, doors: Doors, secret, programs, models) -> int:
     codes, over = [], asyncio.Event()
     on_end(asyncio.get_running_loop(), lambda number: (codes.append(number), over.set()))
     gateway = Gateway(
@@ -96,6 +100,7 @@ async def _serve(projects: list, port_names: list, doors: Doors, secret, program
         secret,
         note,
         programs,
+        models,
     )
     try:
         gateway.note("agents: " + (", ".join(gateway.images.agents()) or "none that could be read"))
@@ -140,9 +145,11 @@ class Gateway:
             (mcp_servers.py)
     note    function(text) for who runs it
     programs  ``Programs``
+    models  the local models of boards (``clawlite.linux.local.shared.SharedModels``), or None
     """
 
-    def __init__(self, images: Images, store: Store, secret, note, programs=None):
+    def __init__(self, images: Images, store: Store, secret, note, programs=None, models=None):
+        self.models = models
         self.images, self.store, self.secret, self.note = images, store, secret, note
         self.codecs = (loads, lambda value: json_bytes(value).decode())
         self.servers = Servers(self.codecs, programs or Programs(), note, secret)
@@ -272,6 +279,8 @@ class Gateway:
             self._listener.close()
         for device in self._devices.values():
             device.close()
+        if self.models:
+            self.models.close()
         await self.servers.close()
         await self.store.close()
 

@@ -9,6 +9,7 @@ from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ClawError, ProviderError, unexpected
 from clawlite.core.image.image import WIRE
 from clawlite.core.policy.ledger import DAY_COST, DAY_TOKENS
+from clawlite.core.providers.provider_order import LOCAL
 from clawlite.core.turns.turn import Message
 from clawlite.host.base.problems import error_sentence
 from clawlite.host.gateway.answer import PIECE, Answer, json_bytes
@@ -77,8 +78,11 @@ class Job(Answer):
                 value, kind = None, effect[E.KIND]
                 if kind == E.OPEN:
                     _, scheme, host, port, parts, timeout_ms = effect
-                    parts = self._services.parts(parts)
-                    connection = Connection(scheme, host, port, parts, timeout_ms)
+                    if scheme == LOCAL:
+                        connection = _Asking(self._provider.submit, parts[0])
+                    else:
+                        parts = self._services.parts(parts)
+                        connection = Connection(scheme, host, port, parts, timeout_ms)
                 elif kind == E.RECEIVE:
                     _, timeout_ms = effect
                     value = await connection.receive(timeout_ms)
@@ -169,6 +173,22 @@ class Job(Answer):
     def _failed(self, e: ClawError) -> None:
         self._flush()
         self._error(e)
+
+
+class _Asking:
+    """What stands in the place of a connection to the local model.
+
+    submit  function(what) -> future of (True, answer) or (False, ``ProviderError``)
+    """
+
+    def __init__(self, submit, what: dict):
+        self._future = asyncio.wrap_future(submit(what))
+
+    async def receive(self, _: int) -> tuple:
+        return await self._future
+
+    def close(self) -> None:
+        self._future.cancel()
 
 
 class Services:

@@ -74,13 +74,6 @@ def _provider(manifest, provider) -> None:
             'protocol "custom" for a built-in provider',
             f'"{spec.protocol}"',
         )
-    elif spec.endpoint == local_model.ENDPOINT and manifest.settings.gateway:
-        manifest.problem(
-            provider,
-            ("endpoint",),
-            f"the local model behind a gateway is {LATER}",
-            hint="leave it out here: it runs on Linux, in the agent itself",
-        )
     elif spec.endpoint == local_model.ENDPOINT and spec.model != local_model.MODEL:
         manifest.problem(provider, ("model",), "", f'"{local_model.MODEL}"', f'"{spec.model}"')
     elif not builtin:

@@ -92,31 +92,10 @@ class LocalLink(Part):
             self._fail("cannot be started or asked: %s" % e.strerror)
 
     def _start(self):
-        ours, theirs = _socket.socketpair()
-        package = os.path.dirname(
-            os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        )
-        path = [package] + [one for one in sys.path if one and one != package]
-        code = "import sys; sys.path[:0] = %r; from clawlite.linux.local.mind import main; main()"
-        names = ("CLAWLITE_LOCAL", "XDG_DATA_HOME", "XDG_CACHE_HOME", "HOME")
-        env = {name: os.environ[name] for name in names if name in os.environ}
-        try:
-            self._pid = os.posix_spawn(
-                sys.executable,
-                [sys.executable, "-I", "-S", "-B", "-c", code % path],
-                dict(env, LANG="C.UTF-8"),
-                file_actions=[
-                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), 0),
-                    (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-                    (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-                ],
-            )
-        finally:
-            theirs.close()
-        self._line = ours
-        self._wire.wake_by(ours.fileno())
+        self._pid, self._line = spawn()
+        self._wire.wake_by(self._line.fileno())
         self._write(self._setup)
-        ours.setblocking(False)
+        self._line.setblocking(False)
 
     def _write(self, data: bytes):
         self._line.setblocking(True)
@@ -170,6 +149,37 @@ class LocalLink(Part):
         done(outcome)
         if self._waiting and self._due is None:
             self._send()
+
+
+def spawn() -> tuple:
+    """Start the process that understands sentences (mind.py); return its id and the socket to it.
+    It ends with the thread that calls this.
+    """
+    ours, theirs = _socket.socketpair()
+    package = os.path.dirname(
+        os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    )
+    path = [package] + [one for one in sys.path if one and one != package]
+    code = "import sys; sys.path[:0] = %r; from clawlite.linux.local.mind import main; main()"
+    names = ("CLAWLITE_LOCAL", "XDG_DATA_HOME", "XDG_CACHE_HOME", "HOME")
+    env = {name: os.environ[name] for name in names if name in os.environ}
+    try:
+        pid = os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-S", "-B", "-c", code % path],
+            dict(env, LANG="C.UTF-8"),
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, theirs.fileno(), 0),
+                (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+            ],
+        )
+    except OSError:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
+    return pid, ours
 
 
 def _ignore(outcome):

@@ -294,6 +294,8 @@ class Relayed:
         agent, history = self._agent, self._history(run.channel.name, talk)
         if text.strip() == "/new":
             return history.renew()
+        if talk and run.role != VIEWER:
+            history.speaker = caller, run.role == ADMIN
         how = refusal_for(caller) if run.role == VIEWER else calling(caller)
         if text.startswith("/") and agent.image.size_of(SKILLS):
             from clawlite.core.agent.skillturn import begin, typed

@@ -18,7 +18,7 @@ from jsontext import loads
 from chance import chance
 from unload import drop
 
-_HOST, _PORT, _PARTS = 3, 4, 5  # of OPEN
+_HOST, _PORT, _PARTS, _SPEAKER = 3, 4, 5, 6  # of OPEN
 
 WAIT_MS = 6000
 _PIECE = 512  # characters of a text in one record
@@ -31,8 +31,9 @@ _ASKS = b"\x1e~0000rd20e7449\n"
 class _Asked:
     """One request in progress."""
 
-    def __init__(self, id: str, name: str, most: int, messages: list, due_ms: int):
-        self.id, self.name, self.most, self.messages = id, name, most, messages
+    def __init__(self, id: str, effect: tuple, due_ms: int):
+        self.id, self.name, self.most = id, effect[_HOST], effect[_PORT]
+        self.messages, self.speaker = effect[_PARTS], effect[_SPEAKER]
         self.due_ms = due_ms  # until then a gateway must have connected; None: one is connected
         # records of the answer so far; generator of the records that are still to be sent
         self.seen, self.parts = 0, None
@@ -68,13 +69,8 @@ class Uplink:
         """Perform an effect of a provider."""
         if effect[E.KIND] == E.OPEN:
             self._count += 1
-            asked = _Asked(
-                "%s-%d" % (self._boot, self._count),
-                effect[_HOST],
-                effect[_PORT],
-                effect[_PARTS],
-                self._now_ms() + WAIT_MS,
-            )
+            id = "%s-%d" % (self._boot, self._count)
+            asked = _Asked(id, effect, self._now_ms() + WAIT_MS)
             self._asked[effect[E.TASK]] = asked
             if self.is_up:
                 self._begin(asked)
@@ -280,9 +276,7 @@ def _parts(asked):
             yield _note("message", {"id": asked.id, "call": [id, name], "text": raw[:_PIECE]})
             for at in range(_PIECE, len(raw), _PIECE):
                 yield _note("message", {"id": asked.id, "text": raw[at : at + _PIECE]})
-    yield {
-        "jsonrpc": "2.0",
-        "id": asked.id,
-        "method": "claw.gateway.provider",
-        "params": {"provider": asked.name, "max_tokens": asked.most, "seen": asked.seen},
-    }
+    params = {"provider": asked.name, "max_tokens": asked.most, "seen": asked.seen}
+    if asked.speaker:
+        params["speaker"] = asked.speaker
+    yield {"jsonrpc": "2.0", "id": asked.id, "method": "claw.gateway.provider", "params": params}

@@ -90,14 +90,15 @@ def test_a_wrong_example_is_told_with_its_line(tmp_path, line, said):
     assert "sentences.jsonl:%d" % (count + 1) in str(caught.value)
 
 
-def test_another_model_and_a_gateway_are_refused(tmp_path):
+def test_another_model_is_refused_and_a_board_behind_a_gateway_needs_no_engine(tmp_path):
     made = project(tmp_path / "a")
     made.write_text(made.read_text().replace("needle-3", "needle-9"))
     with pytest.raises(ManifestErrors, match="needle-3"):
         _built(tmp_path / "a")
     project(tmp_path / "b", more='[gateway]\nwire = "line"\n')
-    with pytest.raises(ManifestErrors, match="behind a gateway"):
-        _built(tmp_path / "b")
+    image = _built(tmp_path / "b")
+    assert "gateway" in image.requires and "local" not in image.requires
+    assert [tool["name"] for tool in _setup(image)["tools"]] == ["read-soil", "water"]
 
 
 def test_check_warns_of_heaters_that_run_unasked_and_of_few_examples(tmp_path):

@@ -97,22 +97,7 @@ def _children(pid: int) -> list:
 
 
 def test_without_engine_the_next_provider_answers(tmp_path):
-    made = project(tmp_path / "agent")
-    text = made.read_text()
-    made.write_text(
-        text.replace(
-            'auth: { type: "none" }\n',
-            'auth: { type: "none" }\n        fallback: [ { provider_ref: "rules" } ]\n'
-            '    - inline: { name: "rules", protocol: "custom", endpoint: "builtin:reflex", '
-            'model: "reflex", auth: { type: "none" } }\n',
-            1,
-        )
-    )
-    toml = tmp_path / "agent" / "clawlite.toml"
-    toml.write_text('reflex = "reflex.toml"\n' + toml.read_text())
-    (tmp_path / "agent" / "reflex.toml").write_text(
-        '[[rule]]\nwhen = "* wet *"\nsay = "Ask later."\n'
-    )
+    made = project(tmp_path / "agent", rules='[[rule]]\nwhen = "* wet *"\nsay = "Ask later."\n')
     env = dict(environment(tmp_path), CLAWLITE_LOCAL=str(tmp_path))
     done = subprocess.run(
         CLAWLITE + ["ask", "how wet is the soil", str(made)],

@@ -1,0 +1,83 @@
+"""Boards understand plain language by the local model of their gateway's machine: real MicroPython,
+``clawlite gateway``, and the real model.
+"""
+
+import local_model
+from gateways import HEAP, flashed, gateway, says, script
+from local_model import needs_model
+from sims import needs_micropython, needs_mpy_cross
+
+from clawlite.host.build.build import build_beside
+from clawlite.host.sim.sim import Sim
+
+pytestmark = [needs_micropython, needs_mpy_cross]
+SAY = '[local.say]\nread-soil = "The soil has {percent} % of water."\n[gateway]\n'
+
+
+def board(tmp_path, firmware, name: str = "garden", **how):
+    """Build an agent for a board behind a gateway; return its folder and its virtual board."""
+    folder = tmp_path / name
+    local_model.project(folder, more=SAY, **how)
+    image = build_beside(str(folder))
+    return folder, Sim(
+        folder=str(flashed(image, tmp_path / (name + "-flash"), firmware)), heap=HEAP
+    )
+
+
+def _serve(tmp_path, *words):
+    """Start the gateway with the model, which runs before what else this machine does."""
+    env = local_model.environment(tmp_path)
+    return gateway(tmp_path, *words, popen={"preexec_fn": local_model.in_turn}, **env)
+
+
+@needs_model
+def test_a_sentence_reads_waters_after_an_approval_and_asks_back(tmp_path, state, firmware):
+    folder, sim = board(tmp_path, firmware, approve="require-approval")
+    with sim, _serve(tmp_path, folder, "--port", sim.path) as running:
+        assert says(running, "runs garden")
+        said = script(
+            tmp_path,
+            sim.facts["id"],
+            "how wet is the soil",
+            "water for 5 seconds",
+            "y",
+            "water the plants",
+            "20 seconds",
+            "y",
+            "don't water",
+            "tell me a joke",
+        )
+    assert "The soil has 34 % of water." in said
+    assert "Approve water(seconds=5)?" in said and "Watered for 5 s." in said
+    assert "water: how many seconds?" in said
+    assert "Approve water(seconds=20)?" in said and "Watered for 20 s." in said
+    assert "I did nothing: you said what is not to be done." in said
+    assert "I did not understand that as one of my tools." in said
+
+
+RULES = '[[rule]]\nwhen = "*"\nsay = "By rule."\n'
+
+
+@needs_model
+def test_what_it_does_not_understand_the_next_provider_of_the_board_answers(
+    tmp_path, state, firmware
+):
+    folder, sim = board(tmp_path, firmware, rules=RULES)
+    with sim, _serve(tmp_path, folder, "--port", sim.path) as running:
+        assert says(running, "runs garden")
+        said = script(tmp_path, sim.facts["id"], "tell me a joke", "water for 5 seconds")
+    assert "By rule." in said and "Watered for 5 s." in said and "I did not understand" not in said
+
+
+def test_a_gateway_without_the_model_says_so_and_the_next_provider_answers(
+    tmp_path, state, firmware
+):
+    folder, sim = board(tmp_path, firmware, rules=RULES)
+    none = tmp_path / "none"
+    none.mkdir()
+    with sim, gateway(tmp_path, folder, "--port", sim.path, CLAWLITE_LOCAL=none) as running:
+        assert says(running, "runs garden")
+        said = script(tmp_path, sim.facts["id"], "water for 5 seconds")
+        assert says(running, "clawlite local fetch")
+    assert "By rule." in said and "the local model is not on this machine" in said
+    assert said.count("local model") == 1 and "Watered" not in said
