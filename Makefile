@@ -20,7 +20,7 @@ STUBS   := build/stubs
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
 .PHONY: help venv lock run test test-quick lint types format test-core test-main run-main words32 \
-	stubs apis board-profile commands docs pictures page-pictures programs mosquitto redis nats bubblewrap arm32 schemas mcp runner vendors local browser test-fresh test-ext compiler \
+	stubs apis board-profile commands reference docs pictures page-pictures programs mosquitto redis nats bubblewrap arm32 schemas mcp runner vendors local browser test-fresh test-ext compiler \
 	accel report soak kernels bench bench-peers bench-swarm bench-gate \
 	clean
 
@@ -217,6 +217,9 @@ apis: stubs             ## write clawlite/host/firmware/apis.json anew: what the
 
 commands: $(STAMP)      ## write docs/commands.md, from the table of the command line
 	@$(BIN)/python -m clawlite.command_help > docs/commands.md
+
+reference: $(STAMP)     ## write what of docs/ follows from the sources: tables of tools, methods, boards, settings, events, limits
+	@$(BIN)/python docs/site/reference.py
 
 # The site needs packages of its own, and no test needs it.
 DOCS    := build/docs-tools

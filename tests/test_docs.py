@@ -9,8 +9,8 @@ import pytest
 from agents import ROOT
 
 
-def load_site():
-    spec = importlib.util.spec_from_file_location("site_pages", ROOT / "docs/site/site.py")
+def load_site(name: str = "site"):
+    spec = importlib.util.spec_from_file_location("docs_" + name, ROOT / f"docs/site/{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -55,3 +55,9 @@ def test_a_list_stands_apart_from_the_paragraph_above():
                     found.append("%s:%d" % (path.relative_to(ROOT), number))
             before = line.strip() and line
     assert found == []
+
+
+def test_the_reference_is_current():
+    """Tables of tools, methods, boards, rooms, settings, events and limits."""
+    changed = [str(path.relative_to(ROOT)) for path in load_site("reference").list_changes()]
+    assert changed == [], "the sources have changed: make reference"

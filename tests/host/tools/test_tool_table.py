@@ -1,18 +1,13 @@
-"""``clawlite tools``: what it says of each tool, from a manifest and from an image; and the
-table of the built-in tools in the docs.
-"""
+"""``clawlite tools``: what it says of each tool, from a manifest and from an image."""
 
 import json
 
 import pytest
 from agents import clawlite
-from run_core_micropython import ROOT
 
 from clawlite.core.base.errors import ImageError
 from clawlite.core.image.defaults import DEFAULTS
-from clawlite.host.base import yaml_text
 from clawlite.host.build import tool_table
-from clawlite.host.documents import registry
 from clawlite.host.manifest import lint_warnings, manifest
 
 KEYS = [
@@ -252,96 +247,6 @@ def test_what_is_no_image_is_told_with_its_name(tmp_path):
     assert "x.cbor" in e.value.message
 
 
-# -- the docs
-
-
-def _type(part: dict) -> str:
-    if "enum" in part:
-        return " \\| ".join('"%s"' % value for value in part["enum"])
-    if part["type"] == "array":
-        return part["items"]["type"] + "[]"
-    return part["type"]
-
-
-def _bounds(part: dict) -> str:
-    said = []
-    if "default" in part:
-        said.append("default %s" % part["default"])
-    for least, most, unit in (
-        ("minimum", "maximum", ""),
-        ("exclusiveMinimum", "maximum", ""),
-        ("minLength", "maxLength", " characters"),
-        ("minItems", "maxItems", " of them"),
-        ("minProperties", "maxProperties", " of them"),
-    ):
-        if (
-            most in part
-            and (least != "exclusiveMinimum" or least in part)
-            and (least != "minimum" or "exclusiveMinimum" not in part)
-        ):
-            above = (
-                "above %s, " % part[least]
-                if least == "exclusiveMinimum"
-                else "%s to " % part.get(least, 0)
-            )
-            said.append(
-                "%s%s%s"
-                % (
-                    above,
-                    ("at most " if least == "exclusiveMinimum" else "") + str(part[most]),
-                    unit,
-                )
-            )
-    return "; ".join(said)
-
-
-def table() -> list:
-    """Return the lines of the table in docs/tools.md, from the registry."""
-    lines = ["| tool | argument | type | bounds | category | hints |", "|---|---|---|---|---|---|"]
-    for name in registry.names():
-        data = yaml_text.read(
-            (ROOT / "clawlite/host/documents/registry" / (name + ".yaml")).read_bytes(), name
-        ).data
-        spec = data["spec"]
-        hints = ", ".join(hint[:-4] for hint, on in spec["annotations"].items() if on) or "-"
-        first, parts = True, spec["input_schema"]["properties"] or {"-": {"type": "-"}}
-        for argument, part in parts.items():
-            needed = argument in spec["input_schema"].get("required", []) or argument == "-"
-            head = (
-                ("`%s`" % name, data["metadata"]["labels"]["category"], hints)
-                if first
-                else ("", "", "")
-            )
-            lines.append(
-                "| %s | %s%s | %s | %s | %s | %s |"
-                % (
-                    head[0],
-                    "`%s`" % argument if argument != "-" else "-",
-                    "" if needed else ", optional",
-                    _type(part),
-                    _bounds(part),
-                    head[1],
-                    head[2],
-                )
-            )
-            first = False
-    return lines
-
-
-def results() -> list:
-    """Return the lines of the table of results in docs/tools.md, from the registry."""
-    lines = ["| tool | fields of its result |", "|---|---|"]
-    for name in registry.names():
-        schema = registry.schemas(name)[1]
-        if schema and "properties" in schema:
-            fields = [
-                "`%s` (%s)" % (field, _type(part)) if part else "`%s`" % field
-                for field, part in schema["properties"].items()
-            ]
-            lines.append("| `%s` | %s |" % (name, ", ".join(fields) or "-"))
-    return lines
-
-
 def test_a_tool_that_the_agent_lacks_is_decided_by_its_name(tmp_path, monkeypatch):
     """As it would be, should the agent get such a tool, without labels and hints."""
     rules = [
@@ -395,11 +300,3 @@ def test_an_image_knows_its_own_tools_alone(tmp_path):
     assert done.stdout == "gpu-burn: denied (no rule allows it)\n" and "no such tool" in done.stderr
     told = json.loads(clawlite("tools", "--may", "exec_shell", "--json", cwd=folder).stdout)
     assert told["known"] and told["decision"] == "ask" and told["name"] == "exec-shell"
-
-
-def test_the_docs_have_the_table_of_the_registry():
-    text = (ROOT / "docs/tools.md").read_text()
-    begin = text.index("| tool | argument |")
-    assert text[begin : text.index("\n\n", begin)].split("\n") == table(), "\n".join(table())
-    begin = text.index("| tool | fields of its result |")
-    assert text[begin : text.index("\n\n", begin)].split("\n") == results(), "\n".join(results())

@@ -1,0 +1,309 @@
+"""Writes what of the documents follows from the sources: ``make reference``.
+
+    python docs/site/reference.py [--check]
+
+1. A page has blocks between ``<!-- written by make reference: NAME -->`` and ``<!-- end of what it
+   wrote -->``.  Pages below docs/reference are written as a whole.
+2. ``--check`` writes nothing, names the pages that are not current, and exits with 1.
+3. What is written is not counted among the words of the documents.
+"""
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+sys.path.insert(0, str(ROOT))
+END = "<!-- end of what it wrote -->"
+BLOCK = re.compile(r"(<!-- written by make reference: ([a-z ]+) -->\n\n)(.*?)(\n\n%s)" % END, re.S)
+
+
+def table(titles: list, rows: list) -> str:
+    """Return a table of Markdown."""
+    lines = ["| %s |" % " | ".join(titles), "|%s" % ("---|" * len(titles))]
+    return "\n".join([*lines, *("| %s |" % " | ".join(map(str, row)) for row in rows)])
+
+
+# -- tools
+
+
+def describe_type(part: dict) -> str:
+    if "enum" in part:
+        return " \\| ".join('"%s"' % value for value in part["enum"])
+    return part["items"]["type"] + "[]" if part["type"] == "array" else part["type"]
+
+
+def describe_bounds(part: dict) -> str:
+    told = ["default %s" % part["default"]] if "default" in part else []
+    if "exclusiveMinimum" in part:
+        told.append("above %s, at most %s" % (part["exclusiveMinimum"], part["maximum"]))
+    elif "maximum" in part:
+        told.append("%s to %s" % (part.get("minimum", 0), part["maximum"]))
+    for kind, unit in (("Length", "characters"), ("Items", "of them"), ("Properties", "of them")):
+        if "max" + kind in part:
+            told.append("%s to %s %s" % (part.get("min" + kind, 0), part["max" + kind], unit))
+    return "; ".join(told)
+
+
+def list_tools() -> str:
+    """Return the arguments of the built-in tools, from the registry in the package."""
+    from clawlite.host.base import yaml_text
+    from clawlite.host.documents import registry
+
+    rows = []
+    for name in registry.names():
+        path = ROOT / "clawlite/host/documents/registry" / (name + ".yaml")
+        data = yaml_text.read(path.read_bytes(), name).data
+        spec = data["spec"]
+        hints = ", ".join(hint[:-4] for hint, on in spec["annotations"].items() if on) or "-"
+        head = ["`%s`" % name, data["metadata"]["labels"]["category"], hints]
+        parts = spec["input_schema"]["properties"]
+        needed = spec["input_schema"].get("required", [])
+        if not parts:
+            rows.append([head[0], "-", "-", "", *head[1:]])
+        for argument, part in parts.items():
+            shown = "`%s`%s" % (argument, "" if argument in needed else ", optional")
+            rows.append([head[0], shown, describe_type(part), describe_bounds(part), *head[1:]])
+            head = ["", "", ""]
+    return table(["tool", "argument", "type", "bounds", "category", "hints"], rows)
+
+
+def list_results() -> str:
+    """Return the fields of their results."""
+    from clawlite.host.documents import registry
+
+    rows = []
+    for name in registry.names():
+        schema = registry.schemas(name)[1]
+        if schema and "properties" in schema:
+            fields = [
+                "`%s` (%s)" % (field, describe_type(part)) if part else "`%s`" % field
+                for field, part in schema["properties"].items()
+            ]
+            rows.append(["`%s`" % name, ", ".join(fields) or "-"])
+    return table(["tool", "fields of its result"], rows)
+
+
+# -- methods
+
+
+def describe_method(row: list) -> list:
+    name, taken, needs, key, section, *parameters = row
+    told = ", ".join("`%s`" % one for one in parameters)
+    key = "-" if key == "-" else "`%s`" % key
+    return ["`claw.%s`" % name, taken, needs, key, section, told]
+
+
+def list_methods(*texts: str) -> str:
+    """Return the methods of the rows in *texts*."""
+    rows = [row.split() for text in texts for row in text.split("\n")[1:-1]]
+    titles = ["method", "taken", "needs", "key", "CKP", "parameters"]
+    return table(titles, map(describe_method, rows))
+
+
+def list_session_methods() -> str:
+    from clawlite.core.protocol import method_table
+    from clawlite.core.swarm import swarm_methods
+    from clawlite.linux.tasks import task_group
+
+    return list_methods(method_table.own(), swarm_methods.ROWS, task_group.ROWS)
+
+
+def list_rule_methods() -> str:
+    from clawlite.linux.rules.teach_group import TeachGroup
+
+    return list_methods(TeachGroup.rows)
+
+
+def list_watch_methods() -> str:
+    from clawlite.linux.tasks import watch_group
+
+    return list_methods(watch_group.ROWS)
+
+
+def list_record_methods() -> str:
+    from clawlite.linux.records import record_group
+
+    return list_methods(record_group.ROWS)
+
+
+# -- boards, rooms, decisions
+
+
+def list_boards() -> str:
+    """Return what profiles say of each board."""
+    from clawlite.host.boards import boards
+
+    rows = []
+    for one in boards.load_all():
+        heap, flash = (f"{n:,}" if n else "-" for n in (one.heap_bytes, one.flash_bytes))
+        adc = "any, simulated" if one.pins.simulated else ", ".join(one.pins.adc) or "none"
+        links = ", ".join(one.network.links) or "none"
+        rows.append(["`%s`" % one.name, one.word_bits, heap, flash, links, one.console.wire, adc])
+    titles = ["board", "words", "heap, bytes", "files, bytes", "network", "console", "ADC pins"]
+    return table(titles, rows)
+
+
+def list_rooms(layer: str) -> str:
+    """Return what each room of clawlite/*layer* says that it is for."""
+    rows = []
+    for path in sorted((ROOT / "clawlite" / layer).glob("*/__init__.py")):
+        text = ast.get_docstring(ast.parse(path.read_text())).partition("\n\n")[0]
+        text = text.partition("\nImports:")[0].partition("Imports:")[0]
+        rows.append(["`%s`" % path.parent.name, " ".join(text.split())])
+    return table(["room", "what it is for"], rows)
+
+
+def list_decisions() -> str:
+    rows = []
+    for path in sorted((DOCS / "adr").glob("[0-9]*.md")):
+        title = path.read_text().splitlines()[0].removeprefix("# ")
+        rows.append(["[%s](%s)" % (title[:4], path.name), title[6:]])
+    return table(["number", "decision"], rows)
+
+
+# -- settings, events, limits
+
+
+def list_settings() -> str:
+    """Return each key of clawlite.toml, as its schema has it."""
+    from clawlite.host.build import editor_schemas
+
+    whole = editor_schemas.make("clawlite")
+    rows: list = []
+    walk_settings(whole, whole["$defs"]["File"], "", rows)
+    return table(["key", "type", "bounds", "needed"], rows)
+
+
+def walk_settings(whole: dict, part: dict, above: str, rows: list) -> None:
+    """Append a row for each key below *above*."""
+    for key, one in part["properties"].items():
+        name, inner = above + key, resolve(whole, one)
+        if inner.get("type") == "array":
+            item = resolve(whole, inner.get("items", {}))
+            inner, name = (item, name + "[]") if "properties" in item else (inner, name)
+        elif isinstance(inner.get("additionalProperties"), dict):
+            item = resolve(whole, inner["additionalProperties"])
+            inner, name = (item, name + ".NAME") if "properties" in item else (inner, name)
+        if "properties" in inner:
+            walk_settings(whole, inner, name + ".", rows)
+        else:
+            needed = "yes" if key in part.get("required", []) else ""
+            rows.append(["`%s`" % name, tell_type(whole, inner), tell_bounds(inner), needed])
+
+
+def resolve(whole: dict, part: dict) -> dict:
+    return whole["$defs"][part["$ref"].rpartition("/")[2]] if "$ref" in part else part
+
+
+def tell_type(whole: dict, part: dict) -> str:
+    for key in ("oneOf", "anyOf"):
+        if key in part:
+            return " \\| ".join(tell_type(whole, resolve(whole, one)) for one in part[key])
+    if "enum" in part:
+        return " \\| ".join("`%s`" % one for one in part["enum"])
+    if part.get("type") == "array":
+        return tell_type(whole, resolve(whole, part.get("items", {}))) + "[]"
+    kind = part.get("type", "object" if "properties" in part else "any")
+    return kind if isinstance(kind, str) else " \\| ".join(kind)
+
+
+def tell_bounds(part: dict) -> str:
+    names = ("default", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems")
+    told = ["%s %s" % (name, part[name]) for name in names if part.get(name) is not None]
+    return ", ".join(told).replace("|", "\\|")
+
+
+def list_events() -> str:
+    """Return the events of the log: their fields, and the files that write them."""
+    found: dict = {}
+    for path in list_sources():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Dict):
+                continue
+            keys = [one.value for one in node.keys if isinstance(one, ast.Constant)]
+            if keys[:1] == ["event"] and isinstance(node.values[0], ast.Constant):
+                fields, files = found.setdefault(node.values[0].value, (set(), set()))
+                fields.update(keys[1:])
+                files.add(str(path.relative_to(ROOT)))
+    rows = [
+        ["`%s`" % name, ", ".join("`%s`" % one for one in sorted(fields)), ", ".join(sorted(files))]
+        for name, (fields, files) in sorted(found.items())
+        if isinstance(name, str)
+    ]
+    return table(["event", "fields", "written by"], rows)
+
+
+LIMIT = re.compile(r"^(MAX_[A-Z0-9_]+) = ([0-9][0-9_ */+-]*?)(?:  # (.*))?$", re.M)
+
+
+def list_limits() -> str:
+    """Return the bounds of the sources, each with what its line says of it."""
+    rows = [
+        ["`%s`" % name, value, (about or "").replace("|", "\\|"), path.relative_to(ROOT)]
+        for path in list_sources()
+        for name, value, about in LIMIT.findall(path.read_text())
+        if about
+    ]
+    return table(["bound", "value", "of what", "in"], rows)
+
+
+def list_sources() -> list:
+    folders = ("clawlite", "firmware-host/micropython")
+    return sorted(path for one in folders for path in (ROOT / one).rglob("*.py"))
+
+
+BLOCKS = {
+    "tools": list_tools,
+    "results": list_results,
+    "methods": list_session_methods,
+    "rule methods": list_rule_methods,
+    "watch methods": list_watch_methods,
+    "record methods": list_record_methods,
+    "boards": list_boards,
+    "rooms of linux": lambda: list_rooms("linux"),
+    "rooms of host": lambda: list_rooms("host"),
+    "decisions": list_decisions,
+}
+PAGES = {
+    "settings": (
+        "Settings of clawlite.toml",
+        "What each does: [settings](../settings.md).",
+        list_settings,
+    ),
+    "events": ("Events of the log", "`clawlite logs -f` shows them.", list_events),
+    "limits": ("Limits", "The bounds of the sources.", list_limits),
+}
+
+
+def make_page(title: str, about: str, rows) -> str:
+    return "# %s\n\n<!-- written by make reference -->\n\n%s\n\n%s\n" % (title, about, rows())
+
+
+def list_changes() -> dict:
+    """Return {path: text} of the pages that are not current."""
+    wanted = {DOCS / "reference" / (name + ".md"): make_page(*PAGES[name]) for name in PAGES}
+    for path in sorted(DOCS.glob("*.md")) + [DOCS / "adr/README.md"]:
+        text = path.read_text("utf-8")
+        wanted[path] = BLOCK.sub(lambda m: m[1] + BLOCKS[m[2]]() + m[4], text)
+    return {
+        path: text
+        for path, text in wanted.items()
+        if not path.exists() or path.read_text("utf-8") != text
+    }
+
+
+def main(words: list) -> int:
+    changes = list_changes()
+    for path, text in changes.items():
+        print(path.relative_to(ROOT))
+        if "--check" not in words:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, "utf-8")
+    return 1 if changes and "--check" in words else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
