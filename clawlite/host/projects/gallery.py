@@ -4,7 +4,7 @@ import os
 
 from clawlite.host.projects.new import DEFAULT, FOLDER, TEAM, WITH_MODEL, templates
 
-_TEAM = "Agents that give each other tasks: a leader, a gardener, and a shed on a board."
+_TEAM = "A team of agents that give each other tasks: a leader, a gardener, and a shed on a board."
 
 
 def describe() -> list[dict]:

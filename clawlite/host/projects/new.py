@@ -17,7 +17,9 @@ DEFAULT = "greenhouse"
 # of a template that wants a model, when nobody names one
 ENDPOINT, MODEL = "http://127.0.0.1:11434/v1", "llama3.2"
 WITH_MODEL = ("chat", "greenhouse")
-TEAM = "swarm"  # the template of several agents, each in a folder of its own
+TEAM = "team"  # the template of several agents, each in a folder of its own
+LINUX = (TEAM, "files", "notes")  # their tools are not on boards
+_EARLIER = {"swarm": TEAM}  # names that templates had
 _LONGEST_TEAM = 54  # characters of its name: the agents' names have more
 LOCAL = """\
     - inline:                           # a small model in this machine: clawlite local fetch (docs/local.md)
@@ -109,16 +111,20 @@ def new(
             f"{folder!r} cannot name an agent: expected 1 to 63 letters, digits and hyphens",
             f"did you mean {near}?" if _NAME.match(near) else "choose another folder name",
         )
+    template = _EARLIER.get(template, template)
     if template not in templates():
         raise ClawError(
             f"unknown template {template!r}; there are: {', '.join(templates())}",
             did_you_mean(template, templates()),
         )
     profile = boards.profile(board) if board else None
-    if template == TEAM and profile is not None and profile.runtime == "micropython":
+    if template in LINUX and profile is not None and profile.runtime == "micropython":
         raise ClawError(
-            f"the template {TEAM} is for this machine or a Raspberry Pi, and {board} is neither",
-            "leave --board out; docs/swarm-boards.md then puts its shed on a board",
+            f"the template {template} is for this machine or a Raspberry Pi, "
+            f"and {board} is neither",
+            "leave --board out; docs/swarm-boards.md then puts its shed on a board"
+            if template == TEAM
+            else "leave --board out, or choose another --template: clawlite new --list",
         )
     if template == TEAM and len(name) > _LONGEST_TEAM:
         raise ClawError(
@@ -134,11 +140,13 @@ def new(
         _check_local(template, endpoint or model, profile)
     remote = template in WITH_MODEL and not offline and not local
     source = os.path.join(FOLDER, template)
+    # the local model is asked where there are sentences for it, after the rules
+    first = (_RULES, _RULES_FIRST_INLINE) if local else ("", "")
     digital = template != TEAM and profile is not None and not profile.pins.adc
     settings = None
     if template != TEAM:
         settings = _settings(source, profile, digital, remote and (endpoint or ENDPOINT))
-        settings = settings.replace(_RULES, _RULES_FIRST_INLINE) if local else settings
+        settings = settings.replace(*first)
     written = []
     providers = (
         "  providers:\n"
@@ -162,6 +170,7 @@ def new(
                     providers,
                     settings,
                     digital,
+                    first if "sentences.jsonl" in files else ("", ""),
                 )
             except OSError as e:
                 _take_back(path, [*written, relative])
@@ -189,7 +198,7 @@ def _check_local(template: str, remote, profile) -> None:
     able = [
         name
         for name in templates()
-        if os.path.isfile(os.path.join(FOLDER, name, "sentences.jsonl"))
+        if any("sentences.jsonl" in files for _, _, files in os.walk(os.path.join(FOLDER, name)))
     ]
     if template not in able:
         raise ClawError(
@@ -247,7 +256,14 @@ def _settings(source: str, board, digital: bool, endpoint) -> str:
 
 
 def _copy(
-    source: str, root: str, target: str, name: str, providers: str, settings, digital: bool
+    source: str,
+    root: str,
+    target: str,
+    name: str,
+    providers: str,
+    settings,
+    digital: bool,
+    first: tuple,
 ) -> None:
     os.makedirs(root, exist_ok=True)
     below = Below(root)
@@ -259,7 +275,7 @@ def _copy(
         text = text.replace("{name}", name).replace("{providers}", providers)
         if digital:
             text = text.replace("clawlite/adc-read@", "clawlite/digital-read@")
-    elif target.endswith("clawlite.toml") and settings is not None:
-        text = settings
+    elif target.endswith("clawlite.toml"):
+        text = text.replace(*first) if settings is None else settings
     with open(below.create(target), "w", encoding="utf-8") as file:
         file.write(editor_schemas.first_line(target) + text)

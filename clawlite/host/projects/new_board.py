@@ -8,6 +8,14 @@ from clawlite.host.boards.profile import Profile, is_in_spans, span
 from clawlite.host.fit.pins import able_to
 
 _PIN = re.compile(r"^(pin|sda|scl) = (\d+)$|^\[\[(pins|buses)\]\]$", re.MULTILINE)
+_CHANNEL = "[telegram]\n"
+_CARRIED = """\
+[gateway]                               # clawlite gateway, on a computer at its line, speaks to Telegram
+roles = ["user", "admin"]
+
+[telegram]
+via = "gateway"
+"""  # noqa: E501
 # where a Raspberry Pi has its I2C bus, and its 1-wire bus unless its overlay says otherwise
 _OF_PI = {"sda": 2, "scl": 3, "pin": 4}
 _GATEWAY = """
@@ -18,7 +26,7 @@ _GATEWAY = """
 def fitted(text: str, board: Profile, endpoint) -> str:
     """Return clawlite.toml *text* with pins that *board* has, and with a gateway for a board that
     cannot ask the model itself: it has no network, or no list of certificate authorities, which
-    [tls] would have to name.
+    [tls] would have to name; or whose channel it carries.
 
     endpoint  of the model, or False: none is asked
     Raises ``ClawError`` when the board has no pin of a kind.
@@ -41,6 +49,8 @@ def fitted(text: str, board: Profile, endpoint) -> str:
         return f"{role} = {pin}"
 
     text = _PIN.sub(chosen, text)
+    if board.runtime == "micropython":
+        text = text.replace(_CHANNEL, _CARRIED)
     why = ""
     if endpoint and not board.network.links:
         why = f"{board.name} has no network"

@@ -31,6 +31,10 @@ def _settings(folder) -> dict:
 @pytest.mark.parametrize("template", sorted({*new.templates()} - {new.TEAM}))
 def test_a_new_project_is_checked_and_built_for_its_board(tmp_path, template, board):
     folder = str(tmp_path / "there")
+    if template in new.LINUX and boards.profile(board).runtime == "micropython":
+        with pytest.raises(ClawError, match=f"Raspberry Pi, and {board} is neither"):
+            new.new(folder, template, board=board)
+        return
     new.new(folder, template, board=board)
     check(folder, board)
     assert board in build.build(folder, board=board)["fits"]

@@ -115,7 +115,9 @@ def test_check_warns_of_heaters_that_run_unasked_and_of_few_examples(tmp_path):
     assert not any("unasked" in one for one in said)
 
 
-@pytest.mark.parametrize("template", "greenhouse thermostat weather freezer door".split())
+@pytest.mark.parametrize(
+    "template", "greenhouse thermostat weather freezer door bell notes files".split()
+)
 def test_templates_have_examples_and_sentences(tmp_path, template):
     new.new(str(tmp_path / "p"), template, local=True)
     image = _built(tmp_path / "p")

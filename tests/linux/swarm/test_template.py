@@ -1,4 +1,4 @@
-"""``clawlite new --template swarm``, followed as docs/swarm.md has it."""
+"""``clawlite new --template team``, followed as docs/swarm.md has it."""
 
 import json
 import re
