@@ -153,7 +153,7 @@ def _inline(spec: dict, metadata: dict) -> dict:
 
 
 def _clawlite() -> dict:
-    (file, reflex), named = _components(settings.File, settings.Reflex)
+    (file, reflex), named = _components(settings.WholeFile, settings.Reflex)
     fields = named[file["$ref"].removeprefix(_ROOT)]["properties"]
     fields["reflex"] = {"oneOf": [{"type": "string", "minLength": 1}, reflex]}
     return {"$schema": _DIALECT, "title": settings.FILE, **file, "$defs": named}

@@ -520,7 +520,7 @@ def _is_on_earth(place) -> bool:
 
 # {section: its Struct} of the channel types; a field of the file for each
 _OF_CHANNELS = {one.kind.ability: one.settings for one in channels.TYPES.values() if one.settings}
-_File = msgspec.defstruct(
+WholeFile = msgspec.defstruct(
     "File",
     [(section, struct | None, None) for section, struct in _OF_CHANNELS.items()],
     bases=(File,),
@@ -649,7 +649,9 @@ def load(sources: Sources, problems: Problems) -> Settings:
     }
     rules = known.pop("reflex") if isinstance(known.get("reflex"), dict) else None
     file = convert(
-        known, _File, lambda path, *args, **named: _report(problems, place, path, *args, **named)
+        known,
+        WholeFile,
+        lambda path, *args, **named: _report(problems, place, path, *args, **named),
     )
     _refuse_by_name(document.data, place, problems)
     settings = Settings(place=place)

@@ -19,6 +19,8 @@ ENDPOINT, MODEL = "http://127.0.0.1:11434/v1", "llama3.2"
 WITH_MODEL = ("chat", "greenhouse")
 TEAM = "team"  # the template of several agents, each in a folder of its own
 LINUX = (TEAM, "files", "notes")  # their tools are not on boards
+# boards that have too little heap or flash for rules beside a channel
+TOO_SMALL = {"bell": ("esp32", "pico-w")}
 _EARLIER = {"swarm": TEAM}  # names that templates had
 _LONGEST_TEAM = 54  # characters of its name: the agents' names have more
 LOCAL = """\
@@ -118,14 +120,7 @@ def new(
             did_you_mean(template, templates()),
         )
     profile = boards.profile(board) if board else None
-    if template in LINUX and profile is not None and profile.runtime == "micropython":
-        raise ClawError(
-            f"the template {template} is for this machine or a Raspberry Pi, "
-            f"and {board} is neither",
-            "leave --board out; docs/swarm-boards.md then puts its shed on a board"
-            if template == TEAM
-            else "leave --board out, or choose another --template: clawlite new --list",
-        )
+    _check_board(template, profile)
     if template == TEAM and len(name) > _LONGEST_TEAM:
         raise ClawError(
             f"{name!r} is too long for a swarm: expected at most {_LONGEST_TEAM} characters",
@@ -191,6 +186,25 @@ def _write_schemas(path: str, written: list) -> None:
         raise unwritten(
             os.path.join(path, editor_schemas.FOLDER), e, "choose a folder that you may write to"
         ) from None
+
+
+def _check_board(template: str, profile) -> None:
+    """Raise ``ClawError`` for a board that *template* cannot run on."""
+    if profile is None:
+        return
+    if template in LINUX and profile.runtime == "micropython":
+        raise ClawError(
+            f"the template {template} is for this machine or a Raspberry Pi, "
+            f"and {profile.name} is neither",
+            "leave --board out; docs/swarm-boards.md then puts its shed on a board"
+            if template == TEAM
+            else "leave --board out, or choose another --template: clawlite new --list",
+        )
+    if profile.name in TOO_SMALL.get(template, ()):
+        raise ClawError(
+            f"the template {template} needs more heap or flash than {profile.name} has",
+            "choose another board, such as pico2-w or esp32-c3, or a Raspberry Pi",
+        )
 
 
 def _check_local(template: str, remote, profile) -> None:

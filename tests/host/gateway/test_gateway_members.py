@@ -310,7 +310,7 @@ def test_the_virtual_board_of_the_docs_works_in_the_team_of_the_template(tmp_pat
         [shlex.split(line) for line in block.splitlines()] for block in blocks
     ]
     home, where = tmp_path, tmp_path / "team"
-    assert clawlite("new", "team", "--template", "swarm", cwd=tmp_path).returncode == 0
+    assert clawlite("new", "team", "--template", "team", cwd=tmp_path).returncode == 0
     with Agent(linux(*sim[1:]), home, cwd=where) as board:
         eventually((where / "board").exists, 60)
         state = {"CLAWLITE_STATE": tmp_path / "state"}

@@ -68,6 +68,8 @@ def make_claw(**spec) -> dict:
         ("claw", {**make_claw(), "claw": "0.4.0"}, "does not match"),
         ("clawlite", {"pins": [{"name": "p", "pin": 4, "kind": "output"}]}, ""),
         ("clawlite", {"pin": []}, "'pin' was unexpected"),
+        ("clawlite", {"telegram": {"max_age": "10m"}, "cron": {"missed": "once"}}, ""),
+        ("clawlite", {"telegram": {"max_ago": "10m"}}, "'max_ago' was unexpected"),
         ("clawlite", {"pins": {"name": "p"}}, "is not of type 'array'"),
         ("clawlite", {"reflex": {"file": "reflex.toml", "first": True}}, ""),
         ("clawlite", {"reflex": {"first": "yes"}}, "not valid"),

@@ -68,7 +68,7 @@ def test_a_bell_rings_a_chime_and_a_phone(tmp_path):
 
 
 def test_a_bell_on_a_board_speaks_through_its_gateway(tmp_path):
-    folder = _make(tmp_path, "bell", board="pico-w")
+    folder = _make(tmp_path, "bell", board="pico2-w")
     settings = (folder / "clawlite.toml").read_text()
     assert '[telegram]\nvia = "gateway"' in settings and "[gateway]" in settings
     assert (

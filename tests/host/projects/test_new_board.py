@@ -7,6 +7,7 @@ import tomllib
 import pytest
 
 from clawlite.core.base.errors import ClawError
+from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards
 from clawlite.host.build import build
 from clawlite.host.build.check import check
@@ -34,6 +35,13 @@ def test_a_new_project_is_checked_and_built_for_its_board(tmp_path, template, bo
     if template in new.LINUX and boards.profile(board).runtime == "micropython":
         with pytest.raises(ClawError, match=f"Raspberry Pi, and {board} is neither"):
             new.new(folder, template, board=board)
+        return
+    if board in new.TOO_SMALL.get(template, ()):
+        with pytest.raises(ClawError, match=f"more heap or flash than {board} has"):
+            new.new(folder, template, board=board)
+        new.new(folder, template, board="pico2-w")
+        with pytest.raises(ManifestErrors, match="the agent needs about"):
+            build.build(folder, board=board)
         return
     new.new(folder, template, board=board)
     check(folder, board)

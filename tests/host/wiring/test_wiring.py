@@ -50,6 +50,8 @@ def _texts(lines: list) -> list:
 @pytest.mark.parametrize("template", HARDWARE)
 def test_each_template_is_drawn_for_each_board(tmp_path, template):
     for board in PROFILES:
+        if board.name in new.TOO_SMALL.get(template, ()):
+            continue
         folder = tmp_path / board.name / template
         new.new(str(folder), template, board=board.name, offline=template in new.WITH_MODEL)
         found = wiring.find(str(folder), board.name)
