@@ -3,6 +3,7 @@ makes of a gateway that is wrong, forgets or lies (docs/gateway.md).
 """
 
 import json
+import re
 import tty
 
 import pytest
@@ -102,7 +103,7 @@ def test_a_gateway_speaks_for_users_alone_unless_the_image_says_otherwise(boards
     assert (said["channel"], said["actor"], said["of"]) == ("bot", str(ADMIN), "a")
     assert said["text"] == "This waits for approval."
     gateway.expect(b"Approve water(seconds=1)?")
-    gateway.speak("b", ADMIN, "/approve 1")
+    gateway.speak("b", ADMIN, "/approve")
     assert gateway.next("reply") == {"id": "b", "text": "Only an admin approves.", "why": ""}
     gateway.type("n")
     assert "not approved" in gateway.next("reply")["text"]
@@ -112,20 +113,34 @@ def test_an_admin_approves_where_the_image_lets_the_gateway_speak_for_admins(boa
     gateway = boards('["user", "admin"]')
     gateway.speak("a", USER, "water the beds")
     question = gateway.next("say")
-    assert question["actor"] == str(ADMIN) and "/approve 1 or /deny 1" in question["text"]
+    number = re.search(r"/approve (\d{6}) or /deny \1$", question["text"])[1]
+    assert question["actor"] == str(ADMIN)
     assert gateway.next("say")["actor"] == str(USER)
     # a button of another question, of the same number
-    gateway.speak("e", ADMIN, "/approve 1", asks=question["asks"] + "0")
+    gateway.speak("e", ADMIN, "/approve " + number, asks=question["asks"] + "0")
     assert "No call with that number waits" in gateway.next("reply")["text"]
-    gateway.speak("b", USER, "/approve 1")
+    gateway.speak("b", USER, "/approve " + number)
     assert gateway.next("reply")["text"] == "Only an admin approves."
     gateway.speak("c", ADMIN, "/approve 7")
-    assert gateway.next("reply")["text"].endswith("waits for approval. Waiting: 1.")
-    gateway.speak("d", ADMIN, "/approve 1")
+    assert gateway.next("reply")["text"].endswith(f"waits for approval. Waiting: {number}.")
+    gateway.speak("g", ADMIN, "/approve")
+    assert gateway.next("reply")["text"].startswith("Say which question, as in /approve 3.")
+    gateway.speak("d", ADMIN, "/approve " + number)
     assert gateway.next("reply") == {"id": "d", "text": "Approved.", "why": ""}
     assert gateway.next("acts") == {"id": "a", "tool": "water"}
     gateway.note("acted", id="a", text="")
     assert gateway.next("reply") == {"id": "a", "text": "Done. Watered for 1 s.", "why": ""}
+    gateway.speak("h", ADMIN, "water the beds")
+    later = gateway.next("say")["text"]
+    assert f"/approve {int(number) + 1} or" in later
+    gateway.speak("i", ADMIN, "/approve " + number)
+    late = gateway.next("reply")["text"]
+    assert late.startswith(f"Question {number} was approved by bot/{ADMIN} ")
+    assert late.endswith(f"Nothing was done now. Waiting: {int(number) + 1}.")
+    gateway.type("/approve " + number)
+    gateway.expect(b"Nothing was done now.")
+    gateway.type(f"/deny {int(number) + 1}")
+    assert "not approved" in gateway.next("reply")["text"]
 
 
 def test_who_is_a_stranger_a_viewer_or_writes_too_much(boards):

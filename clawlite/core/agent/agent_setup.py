@@ -54,6 +54,7 @@ class Setup:
     channels    linux/channels/channels.py, or firmware-host/micropython/line/relayed.py
     remembered  int, how many calls with ids are remembered, as *kept* says it, too [64]
     conditions  tuple of functions, each returns a line of /status [()]
+    first_question  int, the number of the first approval that this process asks for [1]
     hears_done  function(task, outcome), called before a task gets an outcome of the shell's
     """
 
@@ -63,6 +64,7 @@ class Setup:
     make_local = None
     keep_bytes = 0
     remembered = 64
+    first_question = 1
     is_behind = is_recorded = False
     conditions = ()
 

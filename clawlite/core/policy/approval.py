@@ -7,7 +7,9 @@ linux/approvals/desk.py, and to an MCP client by ``Offer._put_approvals`` of
 linux/mcp/offer.py.  An operator answers by a method of core/protocol/calls.py.
 
 Each approval belongs to one task, and so to one call of one caller.  Its first answer uses it up.
-It is on record while it waits (KEEP), so that no restart forgets it silently.
+It is on record while it waits (KEEP), so that no restart forgets it silently.  Its number names it
+alone: a task that asks twice has two, and where people answer by a number, each process begins with
+another one by chance (``Setup.first_question``), so that no late answer meets another question.
 """
 
 from clawlite.core.base.dialect import const
@@ -20,6 +22,7 @@ from clawlite.core.idempotency.idempotency import GONE, WAIT
 APPROVAL_S = 300
 _ASKS = const(0)  # of ``Approval.seen``
 _FORESEEN = const(1)
+_MOST_OVER = const(8)  # of ``Agent.over``
 
 
 class Approval:
@@ -29,9 +32,11 @@ class Approval:
     rule              the rule that asks, or None when autonomy, a skill or a world model does
     seen              (whether a world model asks, what it foresees), or None
     timeout_s         int >= 1
+    number            int >= 1 that no other has, from when it waits
     allow             bool, what happens when nobody answers
     """
 
+    number = 0
     asker = ""  # who asks, by a channel that is not the console
     how = ""  # "approved", "denied" or "expired", once it has ended
     by = ""  # who has answered, where that is known
@@ -59,6 +64,11 @@ class Approval:
         """Say what is asked by *lines*, and not by the call."""
         self.told = lines
 
+    def begin(self, number: int, now_ms: int):
+        """It waits from now on."""
+        self.number, self.since_ms = number, now_ms
+        self.due_ms = now_ms + self.timeout_s * 1000
+
     def note_answer(self, how: str, by: str):
         self.how, self.by = how or self.how, by or self.by
 
@@ -67,8 +77,7 @@ def wait(agent, task, approval, now_ms: int):
     """Let *task* wait for a person.  The key of a call without a request_id is its task's number,
     which the shell makes unique.
     """
-    approval.since_ms = now_ms
-    approval.due_ms = now_ms + approval.timeout_s * 1000
+    approval.begin(agent.count_question(), now_ms)
     task.approval = approval
     agent.waiting.append(task)
     if approval.form or approval.is_kept:  # the question of a call that runs already
@@ -89,6 +98,9 @@ def forget(agent, task, now_ms: int):
     if task.due_ms is not None:
         task.due_ms += now_ms - approval.since_ms
     task.approval = None
+    agent.over.append((approval.number, approval.how, approval.by, now_ms))
+    if len(agent.over) > _MOST_OVER:
+        agent.over.pop(0)
     if not task.once and not approval.form and not approval.is_kept:
         agent.effects.append((KEEP, 0, GONE, _key(task), None))
 

@@ -1,7 +1,12 @@
 """Approvals in channels: how one is put to an admin, and what /approve N, /deny N and /show N do
 there.  Loaded for the first of them.
 
-Linux and boards share it (linux/channels/channel.py, firmware-host/micropython/line/relayed.py).
+1. N is the number of a question, which no other has, also not after it has ended.
+2. Without a number nothing is answered: another question may have come while somebody typed.
+3. An answer to a question that has ended does nothing, and says what became of it.
+
+Linux and boards share it (linux/channels/channel.py, firmware-host/micropython/line/relayed.py),
+and the console (console.py).
 """
 
 from clawlite.core.base.printable import escape_name, join_lines
@@ -14,16 +19,17 @@ _ENDINGS = {
     "": "Not needed any more",
 }
 _COMMAND, _NUMBER, _REST = range(3)  # of the words that answer an approval
+_OVER, _HOW, _BY, _AT_MS = range(4)  # of what ``Agent.over`` has
 
 
 def describe(task, now_ms: int) -> tuple:
     """Return (the question of the approval of *task*, a line that says how to answer it)."""
-    how = task.approval.form.how if task.approval.form else ""
-    more = "\nAnswer with /approve %d%s or /deny %d" % (task.number, how, task.number)
-    return question(task.approval, now_ms, "/show %d" % task.number), more
+    how, number = task.approval.form.how if task.approval.form else "", task.approval.number
+    more = "\nAnswer with /approve %d%s or /deny %d" % (number, how, number)
+    return question(task.approval, now_ms, "/show %d" % number), more
 
 
-def find(agent, words: list, is_admin: bool, task_of) -> tuple:
+def find(agent, words: list, is_admin: bool, task_of, now_ms: int) -> tuple:
     """Return (the task whose approval *words* decide, the rest of them), or (None, text of the
     reply): it is shown, or there is none.
 
@@ -36,14 +42,31 @@ def find(agent, words: list, is_admin: bool, task_of) -> tuple:
     if not is_admin:
         return None, "Only an admin approves."
     if task is None:
-        numbers = sorted([one.number for one in agent.waiting if task_of(one.number)])
-        numbers = ", ".join(["%d" % one for one in numbers])
-        return None, "No call with that number waits for approval." + (
-            " Waiting: %s." % numbers if numbers else ""
-        )
+        said = "Say which question, as in %s 3." % words[_COMMAND]
+        if number:
+            said = _tell_over(agent, int(number) if is_number else 0, now_ms)
+        numbers = sorted([one.approval.number for one in agent.waiting])
+        numbers = ", ".join(["%d" % one for one in numbers if task_of(one)])
+        return None, said + (" Waiting: %s." % numbers if numbers else "")
     if words[_COMMAND] == "/show":
         return None, show(agent, task)
     return task, words[_REST].strip() if len(words) > _REST else ""
+
+
+def _tell_over(agent, number: int, now_ms: int) -> str:
+    """Return why nothing waits under *number*."""
+    for over in agent.over:
+        if over[_OVER] == number and over[_HOW]:
+            since_s = (now_ms - over[_AT_MS]) // 1000
+            ago = "%d s" % since_s if since_s < 120 else "%d min" % (since_s // 60)
+            how = "ran out" if over[_HOW] == "expired" else "was " + over[_HOW]
+            by = " by " + escape_name(over[_BY]) if over[_BY] else ""
+            return "Question %d %s%s %s ago. Nothing was done now." % (number, how, by, ago)
+    last = agent.last_question
+    is_asked = last is not None and agent.setup.first_question <= number <= last
+    if is_asked and number not in [task.approval.number for task in agent.waiting]:
+        return "Question %d is over. Nothing was done now." % number
+    return "No call with that number waits for approval."
 
 
 def show(agent, task) -> str:

@@ -7,7 +7,8 @@ questions.
 3. While an approval waits, the next line answers it, unless it is a command.  Only ``y`` and
    ``yes`` approve, and on a terminal a line that was typed before the question never does.  What
    a model says may look like a question: a line that follows it does not approve, and the open
-   question is put again below.
+   question is put again below.  ``/approve N`` and ``/deny N`` answer the question with that number
+   at any time, and no other one.
 4. No line is lost silently.
 """
 
@@ -68,7 +69,7 @@ class Console:
         # the turn that on_turn was last called with: a message that is refused begins none
         self._told = None
         self.turn = None  # number of the current turn's task, or None
-        self._put = None  # the task whose question was asked last
+        self._put = None  # the approval whose question was asked last
         self._closing = False
         self._left = False
 
@@ -99,6 +100,8 @@ class Console:
                 % (len(text), limit)
             )
             self._prompt()
+        elif text.split(None, 1)[:1] in (["/approve"], ["/deny"]):
+            self._answer_number(text.split(None, 2), now_ms)
         elif self._asking() and not early:
             self._answer_approval(self._asking(), text, now_ms)
         elif len(self._lines) >= MAX_WAITING:
@@ -159,9 +162,9 @@ class Console:
 
     def _prompt(self):
         asking = self._asking()
-        if asking is not self._put and asking:
+        if asking and asking.approval is not self._put:
             return  # its question comes next, with a prompt of its own
-        self._put = asking
+        self._put = asking and asking.approval
         if asking or not (self.once or self._closing):
             self.agent.effects.append(
                 (
@@ -280,7 +283,7 @@ class Console:
             for hear in self.on_turn:
                 hear(turn)
         asking = self._asking()
-        if asking and asking is self._put:
+        if asking and asking.approval is self._put:
             self._put = None  # the turn's text stands below that question, and may look like one
             self._put_approval(asking, now_ms)
         else:
@@ -296,9 +299,10 @@ class Console:
             return
         if self._ahead:
             task = self._asking()
-        if task is self._put or task is not self._asking():
+        approval = task and task.approval  # a task may ask twice
+        if approval is self._put or task is not self._asking():
             return
-        self._put = task
+        self._put = approval
         if task:
             self.agent.put_question()
             from clawlite.core.policy.approval import question
@@ -307,6 +311,23 @@ class Console:
         if task or self.turn is None:
             self._prompt()
             self._work(now_ms)
+
+    def _answer_number(self, words: list, now_ms: int):
+        """Answer the question that *words* name."""
+        from clawlite.core.protocol.channel_answers import find
+
+        task, said = find(self.agent, words, True, self._find, now_ms)
+        if task is None:
+            self._say(said)
+            self._prompt()
+        else:
+            self.agent.answer(task, words[0] == "/approve", "the person said no", now_ms, _HERE)
+
+    def _find(self, number: int):
+        for task in self.agent.waiting:
+            if task.approval.number == number and not task.approval.form:
+                return task
+        return None
 
     def _answer_approval(self, task, line, now_ms: int):
         said = "" if line is None else line.strip().lower()

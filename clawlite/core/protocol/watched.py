@@ -19,8 +19,8 @@ def describe(task, now_ms: int) -> dict:
 
     approval = task.approval
     return {
-        "number": task.number,
-        "asked_ms": approval.since_ms,  # a turn may ask twice, with the same number
+        "number": approval.number,
+        "asked_ms": approval.since_ms,
         "state": "waiting",
         "tool": approval.tool.name,
         "arguments": approval.arguments,
@@ -32,9 +32,10 @@ def describe(task, now_ms: int) -> dict:
     }
 
 
-def describe_end(approval, number: int) -> dict:
-    """Return what they are told of *approval*, which had this *number*, when it has ended."""
-    told = {"number": number, "state": approval.how or "ended", "tool": approval.tool.name}
+def describe_end(approval) -> dict:
+    """Return what they are told of *approval* when it has ended."""
+    told = {"number": approval.number, "state": approval.how or "ended"}
+    told["tool"] = approval.tool.name
     if approval.by:
         told["by"] = approval.by
     return told
@@ -51,7 +52,7 @@ def answer(agent, params: dict, by: str, now_ms: int) -> dict:
         raise InvalidParams("is_approved: expected true or false")
     asked_ms = field(params, "asked_ms", int, "", False)
     for task in list_waiting(agent):
-        if task.number == number and asked_ms in (None, task.approval.since_ms):
+        if task.approval.number == number and asked_ms in (None, task.approval.since_ms):
             agent.answer(task, is_approved, reason or by + " said no", now_ms, by)
             return {"acknowledged": True}
     return {"acknowledged": False}

@@ -25,13 +25,13 @@ class Tap:
 class Buttons:
     """The buttons below the copies of one question.
 
-    approval  ``approval.Approval``;  number: of its task
+    approval  ``approval.Approval``
     tokens    what the buttons of all copies send
     copies    [(chat, id of the message, its text)] that have arrived
     """
 
-    def __init__(self, approval, number: int):
-        self.approval, self.number = approval, number
+    def __init__(self, approval):
+        self.approval = approval
         self.tokens: list = []
         self.copies: list = []
 
@@ -47,11 +47,11 @@ class Taps:
         self._by_token: dict = {}  # token -> (Buttons, what it does)
         self._by_approval: dict = {}  # id of an approval -> Buttons
 
-    def keyboard(self, approval, number: int) -> dict:
+    def keyboard(self, approval) -> dict:
         """Return the parameter ``reply_markup`` for one more copy of a question."""
         buttons = self._by_approval.get(id(approval))
         if buttons is None or buttons.approval is not approval:
-            buttons = self._by_approval[id(approval)] = Buttons(approval, number)
+            buttons = self._by_approval[id(approval)] = Buttons(approval)
             while len(self._by_approval) > MAX_QUESTIONS:
                 self._forget(self._by_approval[next(iter(self._by_approval))])
         row = [self._button(buttons, DENY), self._button(buttons, APPROVE)]

@@ -450,7 +450,7 @@ class Channel:
         wait in this channel are put again, below it.
         """
         for task in self.agent.waiting if any(word in text for word in ANSWERS) else ():
-            if self.find_asked(task.number):
+            if self.find_asked(task.approval.number):
                 self.put_question(task, self.channels.job_in(self, task))
 
     # -- approvals
@@ -500,7 +500,9 @@ class Channel:
         return "%s/%s" % (self.name, actor)
 
     def find_asked(self, number: int):
-        """Return the task *number*, when the admins here answer its approval, else None."""
+        """Return the task that waits for an answer to the question *number*, when the admins here
+        give it, else None.
+        """
         return self.channels.find_asked(number, self)
 
     def show(self, task) -> str:
@@ -522,9 +524,11 @@ class Channel:
             return False
         from clawlite.core.protocol.channel_answers import find
 
-        task, text = find(self.agent, words, role == ADMIN, self.find_asked)
+        task, text = find(self.agent, words, role == ADMIN, self.find_asked, self.now_ms())
         if task is not None:
             text = self.decide(task, actor, words[0] == "/approve", text)
+        elif words[0] != "/show":
+            self.log("refused", actor=actor, reason="late" if role == ADMIN else "role")
         self._source.reply(to, text)
         return True
 

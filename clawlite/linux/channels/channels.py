@@ -213,12 +213,13 @@ class Channels(Part):
         return False
 
     def find_asked(self, number: int, channel):
-        """Return the task *number* when it waits for an answer that the admins of *channel* may
-        give, else None.
+        """Return the task that waits for an answer to the question *number*, when the admins of
+        *channel* may give it, else None.
         """
-        task = self.agent.tasks.get(number)
-        is_asked = task is not None and task.approval and channel in self._desk.channels_of(task)
-        return task if is_asked else None
+        for task in self.agent.waiting:
+            if task.approval.number == number and channel in self._desk.channels_of(task):
+                return task
+        return None
 
     def job_in(self, channel, task):
         """Return the message of *channel* that *task* began with, or None."""

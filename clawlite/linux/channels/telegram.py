@@ -287,9 +287,7 @@ class Telegram:
             self.reply(to, text + more, False)
             return
         address = place_of(to).address if isinstance(to, Item) else to
-        if self.send(
-            address, text + more, keyboard=self._taps.keyboard(task.approval, task.number)
-        ):
+        if self.send(address, text + more, keyboard=self._taps.keyboard(task.approval)):
             self._channel.log("dropped", actor=address_parameters(address)["chat_id"])
 
     def end_question(self, approval, text: str):
@@ -494,7 +492,7 @@ class Telegram:
         self._asides.append(("answerCallbackQuery", params))
 
     def _use(self, found, tap) -> str:
-        task = found and self._channel.find_asked(found[0].number)
+        task = found and self._channel.find_asked(found[0].approval.number)
         if task is None or task.approval is not found[0].approval:
             return "This question has ended. Nothing was done."
         if found[1] == SHOW:

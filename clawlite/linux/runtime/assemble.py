@@ -77,6 +77,8 @@ class Parts:
         # what outlives the process: calls and approvals, memories, conversations
         self.persistence = Persistence(self, folder)
         self.kept, self.remembered = self.persistence.records, MAX_IDS
+        # of another process of this agent, a late answer may name questions
+        self.first_question = 100000 + int.from_bytes(os.urandom(4), "big") % 900000
         if image.size_of(MEMORY):
             self.memories = self.persistence.memories
         if image.size_of(MEMORY) or image.size_of(CONTEXT):

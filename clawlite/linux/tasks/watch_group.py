@@ -35,7 +35,7 @@ class WatchGroup(Part):
         self._parts, self.agent, self._guard = parts, parts.agent, parts.guard
         self._asked: list = []  # Watchers that hear of approvals
         self._logged: list = []  # those that hear of the log
-        self._known: dict = {}  # id of an approval that waits -> (it, the number of its task)
+        self._known: dict = {}  # id of an approval that waits -> it
         self.usage = Usage(parts)
         parts.watch_log(self._write)
         self._own = Watcher(self, None, lambda message: parts.agent.effects.append((SEND, message)))
@@ -63,9 +63,9 @@ class WatchGroup(Part):
         for task in watched.list_waiting(self.agent):
             if known.pop(id(task.approval), None) is None:
                 self._tell_asked(self.describe(task))
-            self._known[id(task.approval)] = task.approval, task.number
-        for approval, number in known.values():
-            self._tell_asked(watched.describe_end(approval, number))
+            self._known[id(task.approval)] = task.approval
+        for approval in known.values():
+            self._tell_asked(watched.describe_end(approval))
 
     def _tell_asked(self, told: dict):
         for watcher in self._asked:
@@ -75,7 +75,7 @@ class WatchGroup(Part):
         """Let *watcher* hear of approvals from now on; return those that wait."""
         self.update()
         if not self._asked:  # what came before was told to nobody
-            self._known = {id(task.approval): (task.approval, task.number) for task in self._open()}
+            self._known = {id(task.approval): task.approval for task in self._open()}
         if watcher not in self._asked:
             self._asked.append(watcher)
         return [self.describe(task) for task in self._open()]

@@ -20,7 +20,7 @@ class ConsoleView(Part):
     def __init__(self, shell):
         self._shell = shell
         self._first = True  # no prompt has been shown: the terminal is as it was found
-        self._asked = None  # the task whose question was put last
+        self._asked = None  # the approval whose question was put last
         # text of an answer that is not whole, where it waits for that
         self.waits = "" if shell.answers and not os.isatty(1) else None
         self._pieces = None  # pieces.Pieces, once an answer has come
@@ -172,9 +172,9 @@ class ConsoleView(Part):
         return Terminal(shell.wire, MAX_LINE, History(path, hides), find)
 
     def _asking(self):
-        """Return the task whose question is open, or None."""
+        """Return the approval whose question is open, or None."""
         waiting = self._shell.agent.waiting
-        return waiting[0] if waiting else None
+        return waiting[0].approval if waiting else None
 
     def _hear_out(self):
         """Before a question is shown on a terminal, take the lines that were typed earlier, so that

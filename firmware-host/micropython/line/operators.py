@@ -77,7 +77,7 @@ class Operators:
         self._come, self._out = [], []
         self._taken = None  # id of the request that is being handled
         self._turns = {}  # id of a request -> number of its task
-        self._put = None  # [(approval, its number)] that people know of; None: nobody asks
+        self._put = None  # approvals that people know of; None: nobody asks
         self._logs = None  # names of those who see the log of their calls; "*": all of it
         self._is_changed = self._is_over = False
         self._agent.on_wait.append(self._note_change)
@@ -173,7 +173,7 @@ class Operators:
         if method == "claw.approval.subscribe":
             self._tell_changes(now_ms)
             waiting = list_waiting(self._agent)
-            self._put = [(task.approval, task.number) for task in waiting]
+            self._put = [task.approval for task in waiting]
             return {"approvals": [self._guard(describe(one, now_ms)) for one in waiting]}
         if method == "claw.log.subscribe":
             self._logs = (self._logs or []) + ["*" if role == ADMIN else caller]
@@ -247,14 +247,13 @@ class Operators:
         self._send(notification("waits", {"turns": told}))
         if self._put is None:
             return
-        known = [approval for approval, _ in self._put]
-        for approval, number in self._put:
+        for approval in self._put:
             if not [task for task in waiting if task.approval is approval]:
-                self._update(describe_end(approval, number))
+                self._update(describe_end(approval))
         for task in waiting:
-            if task.approval not in known:
+            if task.approval not in self._put:
                 self._update(self._guard(describe(task, now_ms)))
-        self._put = [(task.approval, task.number) for task in waiting]
+        self._put = [task.approval for task in waiting]
 
     def _update(self, told: dict):
         self._send(notification(UPDATED, told))

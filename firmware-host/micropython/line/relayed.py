@@ -224,10 +224,12 @@ class Relayed:
             from clawlite.core.protocol.channel_answers import find
 
             asking = lambda number: self._asking(channel, number, asks)
-            task, said = find(self._agent, words, role == ADMIN, asking)
+            task, said = find(self._agent, words, role == ADMIN, asking, now)
             del find
             drop(_RARE)
             if task is None:
+                if words[0] != "/show":
+                    self._log("refused", channel, actor, "late" if role == ADMIN else "role")
                 self._answer(id, said, "")
             else:
                 approves = words[0] == "/approve"
@@ -403,14 +405,15 @@ class Relayed:
             self._say(channel, actor, said, None, "ended", question.id)
 
     def _asking(self, channel, number: int, asks):
-        """Return the task *number* when it waits for an approval that admins of *channel* answer,
+        """Return the task that waits for the question *number*, which admins of *channel* answer,
         else None; *asks*: the id of the question that a button was below, or None.
         """
-        task = self._agent.tasks.get(number)
-        if task is None or not task.approval or self._to and channel.name not in self._to:
-            return None
-        known = [one.id for one in self._put if one.approval is task.approval]
-        return task if asks is None or asks in known else None
+        is_here = self._to is None or channel.name in self._to
+        for task in self._agent.waiting if is_here else ():
+            if task.approval.number == number:
+                known = [one.id for one in self._put if one.approval is task.approval]
+                return task if asks is None or asks in known else None
+        return None
 
     # -- to the gateway
 

@@ -114,6 +114,8 @@ def _connect(device, having: set):
     ever.
 
     Raises ``ImageMismatch``."""
+    from chance import chance
+
     wanted = device.image.requires
     if LAN in having:
         from lan import Lan
@@ -124,6 +126,7 @@ def _connect(device, having: set):
 
         device.net = device.uplink = Uplink(device)
     device.keep_bytes, device.is_behind = _CONVERSATION, True
+    device.first_question = 100000 + int.from_bytes(chance(), "big") % 900000
     name = "swarmstop"
     try:
         if "stop-of-swarm" in wanted:

@@ -53,7 +53,7 @@ class Device:
     short      how many rounds of the loop in a row ran out of memory
     doing      the effect that is being performed, or None;  heard: the kind of the line that is
                being processed, or None
-    _asked     the task whose question was asked last;  _open: the last line is a piece of a
+    _asked     the approval whose question was asked last;  _open: the last line is a piece of a
                provider's answer, without its end
     """
 
@@ -63,6 +63,7 @@ class Device:
     dialects = repetition = memories = lasting = adopt = channels = hears_done = None
     keep_bytes = 0
     remembered = 64
+    first_question = 1
     make_local = None
     is_behind = is_recorded = False
     conditions = ()
@@ -487,7 +488,7 @@ class Device:
         """Before a new question to a person: handle the lines that were typed before it, which do
         not answer it.
         """
-        asking = self.agent.waiting[0] if self.agent.waiting else None
+        asking = self.agent.waiting[0].approval if self.agent.waiting else None
         if self.terminal and asking is not self._asked:
             self._asked = asking
             while asking and self.stdio.has_more():

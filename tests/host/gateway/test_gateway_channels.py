@@ -166,7 +166,9 @@ def test_a_webhook_and_its_approval(gardens, bot, port):
         assert refused == [(403, {"error": "stranger"})]
 
         def answers() -> bool:
-            post(port, "ann", "/approve 1", approved)
+            post(port, "ann", "/approve", approved)
+            number = re.findall(r"Waiting: (\d+)\.", approved[-1][1]["text"])
+            post(port, "ann", "/approve " + "".join(number), approved)
             return approved[-1] == (200, {"text": "Approved."})
 
         wait(answers, lambda: approved, running.errors)

@@ -400,7 +400,7 @@ def test_who_speaks_is_what_the_plus_stands_for(line):
     assert jobs.world.ran == [] and [
         event["actor"] for event in jobs.world.events("channel.refused")
     ] == ["eve"]
-    number = jobs.world.agent.waiting[0].number
+    number = jobs.world.agent.waiting[0].approval.number
     jobs.peer.tell("t/in/bob", "/approve %d" % number)
     jobs.world.until(lambda: ("t/out/bob", "Only an admin approves.", b"") in jobs.peer.heard)
     jobs.peer.tell("t/in/ann", "/approve %d" % number)

@@ -145,7 +145,7 @@ def test_settings_narrow_who_is_asked(started):
     server.message(7, "careful")
     world.until(lambda: len(server.sent) == 1)
     assert server.sent[0]["text"] == "This waits for approval." and world.agent.waiting
-    server.message(1, "/approve %d" % world.agent.waiting[0].number)
+    server.message(1, "/approve %d" % world.agent.waiting[0].approval.number)
     world.until(lambda: len(server.sent) == 2)
     assert server.sent[1]["text"] == "No call with that number waits for approval."
 
@@ -183,10 +183,10 @@ def test_old_questions_lose_their_buttons_first():
     numbers = iter(range(10**6))
     taps = Taps(lambda count: next(numbers).to_bytes(count, "big"))
     approvals = [type("Approval", (), {})() for _ in range(MAX_QUESTIONS + 1)]
-    keyboards = [taps.keyboard(one, at) for at, one in enumerate(approvals)]
+    keyboards = [taps.keyboard(one) for one in approvals]
     assert "bot" not in json.dumps(keyboards)
     token = lambda at: keyboards[at]["inline_keyboard"][0][0]["callback_data"]
-    assert taps.take(token(0)) is None and taps.take(token(1))[0].number == 1
+    assert taps.take(token(0)) is None and taps.take(token(1))[0].approval is approvals[1]
     assert not taps.add_copy(keyboards[0], "1", 5, "text")
     assert taps.add_copy(keyboards[2], "1", 5, "text")
     assert taps.end_question(approvals[2]) == [("1", 5, "text")]

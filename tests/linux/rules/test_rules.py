@@ -400,7 +400,7 @@ def test_admins_of_channels_are_asked_and_told(tmp_path, monkeypatch):
     world, source, say = peopled(tmp_path, monkeypatch, written, ASK)
     world.move(61)
     [(to, text, _)] = source.sent
-    number = world.agent.waiting[0].number
+    number = world.agent.waiting[0].approval.number
     assert to == "3" and "Approve water(seconds=3)?" in text and "/approve %d" % number in text
     assert say("2", "/approve %d" % number)[0][1] == "Only an admin approves."
     assert world.acted == []
@@ -575,7 +575,7 @@ def test_policy_and_schema_are_looked_at_again_when_the_answer_comes(tmp_path, r
 def test_the_role_of_a_person_is_looked_at_when_they_answer(tmp_path, monkeypatch):
     world, source, say = peopled(tmp_path, monkeypatch, RULE + 'at = "08:01"\n', ASK)
     world.move(61)
-    number = world.agent.waiting[0].number
+    number = world.agent.waiting[0].approval.number
     assert [to for to, _, _ in source.sent] == ["3"]
     source.channel.access._roles["3"] = 1  # who was asked as an admin is a user by now
     assert say("3", "/approve %d" % number)[0][1] == "Only an admin approves."

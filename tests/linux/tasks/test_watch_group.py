@@ -45,8 +45,11 @@ def test_an_admin_sees_and_answers_what_another_person_asked_for(house):
     assert "asks first" in one["why"] and 0 < one["left_ms"] <= one["timeout_ms"]
     late = join_as(house, ADMIN, "eve").ask("claw.approval.subscribe")["result"]["approvals"]
     assert [each["number"] for each in late] == [one["number"]]
+    assert 100000 <= one["number"] < 1000000, "no number of the process before"
     answer = {"number": one["number"], "is_approved": False, "reason": "not today"}
-    # of an earlier question of the same turn, which has the same number
+    # another question has another number, and was asked at another time
+    other = {**answer, "number": one["number"] + 1}
+    assert ada.ask("claw.approval.answer", **other)["result"] == {"acknowledged": False}
     stale = {**answer, "asked_ms": one["asked_ms"] - 1}
     assert ada.ask("claw.approval.answer", **stale)["result"] == {"acknowledged": False}
     answer["asked_ms"] = one["asked_ms"]
