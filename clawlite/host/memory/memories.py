@@ -11,10 +11,10 @@ reads.
 from clawlite.core.image import memories
 from clawlite.core.memory.memory_methods import MAX_NUMBERS
 from clawlite.core.policy.policy import is_within, normalise
-from clawlite.host.base.problems import did_you_mean, quoted
+from clawlite.host.base.problems import did_you_mean, quoted, value_text
 from clawlite.host.memory.store_type import TYPES
 from clawlite.host.models.common import seconds_of
-from clawlite.host.providers import provider_order, remotes
+from clawlite.host.providers import local_model, provider_order, remotes
 from clawlite.host.tools import sandboxes
 
 LATER = "not supported by this version of clawlite"
@@ -232,12 +232,17 @@ def _embedding(manifest, store, problem) -> None:
             hint="use type: semantic, or remove it",
             key=True,
         )
-    if provider.spec.endpoint in provider_order.ENDPOINTS:
+    if local_model.is_local(provider):
+        for field, only in (("model", local_model.MODEL), ("dimensions", local_model.DIMENSIONS)):
+            found = getattr(store.embedding, field)
+            if found != only:
+                problem(("embedding", field), "", value_text(only), value_text(found))
+    elif provider.spec.endpoint in provider_order.ENDPOINTS:
         problem(
             ("embedding", "provider_ref"),
             f"{provider.spec.endpoint} makes no embeddings for stores",
-            hint='name a provider with protocol "openai-compatible", or remove embedding: the '
-            "store is searched by words then",
+            hint='name a provider with protocol "openai-compatible" or the local model '
+            '("builtin:local"), or remove embedding: the store is searched by words then',
         )
     elif provider.spec.protocol != "openai-compatible":
         problem(

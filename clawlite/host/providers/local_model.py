@@ -12,6 +12,7 @@ from clawlite.host.base.problems import did_you_mean, quoted, value_text
 
 ENDPOINT, MODEL = "builtin:local", "needle-3"
 MAX_EXAMPLES, MAX_SAY = 2000, 200
+DIMENSIONS = 3072  # of its vectors
 ENOUGH = 4  # examples of a tool
 # words of names, descriptions and categories of what a model should not move unasked
 _RISKY = (
@@ -33,18 +34,18 @@ def row(provider, prefix: list) -> list:
     return [*head, NONE, "", None, False, 1, EXPONENTIAL, 0, *limits, *tail]
 
 
-def wire(manifest, provider, tools: list) -> bytes:
+def wire(manifest, provider, tools: list | None) -> bytes:
     """Return what the process gets of *manifest*; mistakes go to its problems.
 
     tools  Tool primitives that policy does not always deny, under the names by which models call
-           them
+           them; None: it picks no calls, and makes vectors of texts alone
     """
     settings = manifest.settings.local
-    offered = [_tool(tool) for tool in tools]
+    offered = [_tool(tool) for tool in tools or ()]
     names = [tool["name"] for tool in offered]
     known = {name.replace("__", ".", 1): name for name in names}
     say = {}
-    for name, text in (settings.say or {}).items():
+    for name, text in (settings.say or {}).items() if tools is not None else ():
         if name not in known:
             _report(
                 manifest,
@@ -60,7 +61,7 @@ def wire(manifest, provider, tools: list) -> bytes:
         "warm": settings.warm,
         "say": say,
         "tools": offered,
-        "examples": read_examples(manifest, known),
+        "examples": [] if tools is None else read_examples(manifest, known),
     }
     return json.dumps(said, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()
 

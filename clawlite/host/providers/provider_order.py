@@ -64,6 +64,8 @@ def embedders(manifest) -> list:
         for store in stores
         if embeds(store)
     ]
+    chain = providers(manifest)  # the local model has one row for all that it does
+    found = [one for one in found if not (local_model.is_local(one[0]) and one[0] in chain)]
     return [each for number, each in enumerate(found) if each not in found[:number]]
 
 
@@ -79,6 +81,8 @@ def embedding(manifest, store) -> list | None:
         return None
     remote = [provider for provider in providers(manifest) if not is_builtin(provider)]
     asked = manifest.resolve("Provider", store.embedding.provider_ref), store.embedding.model
+    if local_model.is_local(asked[0]) and asked[0] in remote:
+        return [remote.index(asked[0]), store.embedding.dimensions]
     return [len(remote) + embedders(manifest).index(asked), store.embedding.dimensions]
 
 
@@ -207,10 +211,14 @@ def tables(manifest, tools: list, entries: list, system) -> tuple:
                     spans.append([len(wire), len(begin), end])
                     wire += begin
             rows.append(encode(remotes.row(provider, manifest.settings, spans[0], spans[-1])))
-    rows += [
-        encode(remotes.embedding_row(provider, model, manifest.settings))
-        for provider, model in embedders(manifest)
-    ]
+    for provider, model in embedders(manifest):
+        if local_model.is_local(provider):
+            data = local_model.wire(manifest, provider, None)
+            row = local_model.row(provider, [len(wire), len(data), 0])
+            wire += data
+        else:
+            row = remotes.embedding_row(provider, model, manifest.settings)
+        rows.append(encode(row))
     return (table(rows), wire) if rows else (None, None)
 
 

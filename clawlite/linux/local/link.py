@@ -197,10 +197,14 @@ class LocalPart:
         self._links, self._waiting = {}, {}  # task -> (link, function that hears of its outcome)
 
     def make_provider(self, row: list) -> LocalProvider:
-        """Return the provider of *row*, whose process starts with the first sentence."""
+        """Return the provider of *row*, whose process starts with the first sentence; all who ask
+        share it.
+        """
         offset, length, _ = row[_PREFIX]
         data = self._parts.image.part(WIRE, offset, length)
         settings = loads(data)
+        if row[_NAME] in self._links:
+            return LocalProvider(row[_NAME], settings["say"], now_ms)
         link = LocalLink(self._parts.wire, data, settings["timeout_ms"], settings["idle_ms"])
         self._links[row[_NAME]] = self._parts.add_part(link)
         if settings["warm"]:

@@ -20,6 +20,7 @@
 
 from clawlite.core.base.effect import SLEEP, TELL
 from clawlite.core.base.errors import ClawError, ProviderError, QuotaExceeded, TransientError
+from clawlite.core.image.features import LOCAL_API
 from clawlite.core.image.memories import VECTOR, ask
 from clawlite.core.net.exchange import exchange, head, without
 from clawlite.core.providers.provider import KEY_HEADER, NONE, Provider
@@ -37,6 +38,7 @@ _NAMED = 3  # texts that a notice names
 _LENGTHS = ("too large", "too long", "context length", "exceeds", "batch size")
 _NUMBER = 32  # bytes that one takes at most in an answer, about
 _AROUND = 65536
+_API = 1  # of a row of PROVIDERS
 
 
 class Embeddings:
@@ -131,10 +133,7 @@ class Embeddings:
         row, size = store.embedding
         embedder = self._made.get(row)
         if embedder is None:
-            image, guard = self._agent.image, self._agent.setup.guard
-            embedder = self._made[row] = Embedder(
-                image.provider(row), *self._agent.setup.codecs, 0, guard and guard.learn
-            )
+            embedder = self._made[row] = self._make(self._agent.image.provider(row))
         dumps, found = self._agent.setup.codecs[1], []
         texts = [
             (content if isinstance(content, str) else dumps(content))[:MAX_CHARACTERS]
@@ -147,6 +146,30 @@ class Embeddings:
         if len(odd) > _NAMED:
             odd[_NAMED:] = ["and %d more" % (len(odd) - _NAMED)]
         return found, "; ".join(odd)
+
+    def _make(self, record: list):
+        setup = self._agent.setup
+        if record[_API] == LOCAL_API:
+            return LocalEmbedder(setup.make_local(record))
+        return Embedder(record, *setup.codecs, 0, setup.guard and setup.guard.learn)
+
+
+class LocalEmbedder:
+    """The local model, whose engine makes vectors without a network.
+
+    model  ``linux/local/provider.LocalProvider``
+    """
+
+    most_texts = 8  # a long one takes a second
+
+    def __init__(self, model):
+        self._model = model
+
+    def embed_each(self, texts: list, size: int, meter, odd: list):
+        """As ``Embedder.embed_each``: it takes all texts, and costs nothing."""
+        answer = yield from self._model.reach({"do": "embed", "texts": texts})
+        data = [{"embedding": vector} for vector in answer["vectors"]]
+        return _vectors_of({"data": data}, len(texts), size)
 
 
 class Embedder(Provider):

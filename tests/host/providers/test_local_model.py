@@ -9,6 +9,7 @@ from local_model import project
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import WIRE, Image
+from clawlite.core.image.memories import stores
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import lint_warnings, manifest
@@ -46,8 +47,8 @@ def test_its_row_fits_the_grammar(tmp_path):
     assert found.valid, found
 
 
-@pytest.mark.parametrize("endpoint", ["builtin:local", "builtin:reflex"])
-def test_it_makes_no_embeddings_for_a_store(tmp_path, endpoint):
+def test_rules_make_no_embeddings_for_a_store(tmp_path):
+    endpoint = "builtin:reflex"
     path = project(tmp_path / "a")
     embedding = '{ provider_ref: "words", model: "needle-3", dimensions: 512 }'
     store = '{ name: "facts", type: "semantic", embedding: %s }' % embedding
@@ -58,9 +59,21 @@ def test_it_makes_no_embeddings_for_a_store(tmp_path, endpoint):
     line = 1 + path.read_text().splitlines().index("        - " + store)
     assert [one.text() for one in caught.value.problems if "embedding" in one.path] == [
         "%s:%d: spec.memory.inline.stores[0].embedding.provider_ref: %s makes no embeddings for "
-        'stores - name a provider with protocol "openai-compatible", or remove embedding: the '
-        "store is searched by words then" % (path, line, endpoint)
+        'stores - name a provider with protocol "openai-compatible" or the local model '
+        '("builtin:local"), or remove embedding: the store is searched by words then'
+        % (path, line, endpoint)
     ]
+
+
+def test_it_makes_the_vectors_of_a_store_by_the_row_of_the_chain(tmp_path):
+    path = project(tmp_path / "a")
+    embedding = '{ provider_ref: "words", model: "needle-3", dimensions: 3072 }'
+    store = '{ name: "facts", type: "semantic", embedding: %s }' % embedding
+    memory = '  memory:\n    inline:\n      name: "m"\n      stores:\n        - %s\n' % store
+    path.write_text(path.read_text() + memory)
+    image = _built(tmp_path / "a")
+    [kept] = stores(image)
+    assert kept.embedding == [0, 3072] and _setup(image)["tools"] and image.agent.providers == [2]
 
 
 def test_a_tool_that_policy_denies_is_not_shown(tmp_path):

@@ -6,24 +6,9 @@ import select
 import subprocess
 import sys
 
-from local_model import environment, in_turn, needs_model, project
+from local_model import alone, environment, in_turn, needs_model, project
 
 CLAWLITE = [sys.executable, "-m", "clawlite"]
-
-
-def _alone():
-    """Have no network: a namespace of its own, where this user may make one."""
-    in_turn()
-    try:
-        os.unshare(os.CLONE_NEWNET) if hasattr(os, "unshare") else _unshare()
-    except OSError:
-        pass
-
-
-def _unshare():
-    import ctypes
-
-    ctypes.CDLL(None).unshare(0x40000000)
 
 
 def _play(tmp_path, lines: str, **how):
@@ -36,7 +21,7 @@ def _play(tmp_path, lines: str, **how):
         text=True,
         env=env,
         timeout=900,
-        preexec_fn=_alone,
+        preexec_fn=alone,
     )
 
 
