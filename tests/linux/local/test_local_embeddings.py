@@ -73,4 +73,3 @@ def test_without_the_engine_words_are_searched_and_the_notice_says_why(tmp_path)
 def test_its_vectors_are_of_one_kind(tmp_path, how, said):
     done = build(made(tmp_path, **how))
     assert done.returncode == 2 and said in done.stderr
-
