@@ -52,6 +52,8 @@ $(RUN_STAMP): requirements/run.txt requirements/sim.txt
 MODEL_AGENT := build/model
 run: $(or $(wildcard $(STAMP)),$(RUN_STAMP)) ## start the example agent here; with a model: make run ENDPOINT=http://127.0.0.1:8080/v1 MODEL=name
 	@agent=$(AGENT); set -- --offline; mkdir -p build; \
+	if [ "$$(getconf LONG_BIT)" = 64 ] && [ "$$(getconf _NPROCESSORS_ONLN)" -gt 1 ]; then \
+	case "$$(uname -sm)" in "Linux x86_64"|"Linux aarch64") set -- --local;; esac; fi; \
 	if [ -n "$(ENDPOINT)" ]; then agent=$(MODEL_AGENT); rm -rf $$agent; set -- --endpoint "$(ENDPOINT)" $(if $(MODEL),--model "$(MODEL)"); fi; \
 	if [ ! -f $$agent/claw.yaml ]; then said=$$($(BIN)/clawlite new $$agent "$$@" 2>&1) || { echo "$$said" >&2; exit 1; }; \
 	echo "Made $$agent, to look at and to change. It is started here."; fi; \

@@ -18,13 +18,13 @@ def new(name, lists, template, endpoint, model, offline, local, board, as_json):
             "clawlite new NAME; clawlite new --list shows what it may begin as",
         )
     if not (template or endpoint or model or offline or local or board) and ui.is_asking():
-        template, endpoint, offline, board = _ask_for_project()
+        template, endpoint, offline, local, board = _ask_for_project()
     made = project.new(name, template or project.DEFAULT, endpoint, model, offline, board, local)
     return ui.show_new_project(name, made, board)
 
 
 def _ask_for_project() -> tuple:
-    """Ask what the project is for: (template, endpoint, offline, board)."""
+    """Ask what the project is for: (template, endpoint, offline, local, board)."""
     from clawlite.host.boards import boards as profiles
     from clawlite.host.projects import gallery
     from clawlite.host.serial.ports import ports
@@ -41,25 +41,28 @@ def _ask_for_project() -> tuple:
     template = ui.choose(
         "What should it begin as?", [(one["name"], one["about"]) for one in kinds], ()
     )
-    endpoint, offline = None, True
+    endpoint, offline, local = None, True, False
+    other = None if board == "here" else board
     if next(one["model"] for one in kinds if one["name"] == template):
-        endpoint, offline = _ask_for_model()
-    return template, endpoint, offline, None if board == "here" else board
+        endpoint, offline, local = _ask_for_model(template, other)
+    return template, endpoint, offline, local, other
 
 
-def _ask_for_model() -> tuple:
-    """Return (endpoint or None, whether no model is asked)."""
-    from clawlite.host.projects.new import ENDPOINT
+def _ask_for_model(template: str, board: str | None) -> tuple:
+    """Return (endpoint or None, whether no model is asked, whether the local model is)."""
+    from clawlite.host.projects.new import ENDPOINT, can_understand
 
+    words = "one of 37 MB in this machine, for plain words: no key; it is fetched when you agree"
     ways = [
         ("none", "rules of its own: no key, no network"),
+        *([("words", words)] if can_understand(template, board) else []),
         ("local", f"a server on this computer, {ENDPOINT}"),
         ("address", "another server with an OpenAI-compatible API"),
     ]
     way = ui.choose("Which model shall it ask?", ways, ())
     if way == "address":
-        return ui.ask_text("Its address, such as https://api.example.com/v1"), False
-    return None, way == "none"
+        return ui.ask_text("Its address, such as https://api.example.com/v1"), False, False
+    return None, way == "none", way == "words"
 
 
 def check(manifest, board, allowed, as_json, watches, as_sarif):

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import sys
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import did_you_mean, unwritten
@@ -207,13 +208,27 @@ def _check_board(template: str, profile) -> None:
         )
 
 
-def _check_local(template: str, remote, profile) -> None:
-    """Raise ``ClawError`` where the local model cannot be asked."""
-    able = [
+def can_understand(template: str, board: str | None) -> bool:
+    """Return whether an agent of *template* can ask the local model here, on a machine that has its
+    engine; *board*: the name of another machine, for which it is made.
+    """
+    is_able = sys.platform == "linux" and sys.maxsize > 1 << 32
+    if board is not None or not is_able or os.uname().machine not in ("x86_64", "aarch64"):
+        return False
+    return template in _able_templates() and (os.cpu_count() or 1) > 1
+
+
+def _able_templates() -> list:
+    return [
         name
         for name in templates()
         if any("sentences.jsonl" in files for _, _, files in os.walk(os.path.join(FOLDER, name)))
     ]
+
+
+def _check_local(template: str, remote, profile) -> None:
+    """Raise ``ClawError`` where the local model cannot be asked."""
+    able = _able_templates()
     if template not in able:
         raise ClawError(
             f"the template {template} has no tools for the local model",

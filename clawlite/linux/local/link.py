@@ -193,7 +193,11 @@ class LocalPart:
     """
 
     def __init__(self, parts):
-        self._parts = parts
+        self._parts, self._offer = parts, None
+        if parts.terminal:
+            from clawlite.linux.local.offer import Offer
+
+            self._offer = parts.add_part(Offer(parts.wire, parts.agent))
         self._links, self._waiting = {}, {}  # task -> (link, function that hears of its outcome)
 
     def make_provider(self, row: list) -> LocalProvider:
@@ -204,12 +208,12 @@ class LocalPart:
         data = self._parts.image.part(WIRE, offset, length)
         settings = loads(data)
         if row[_NAME] in self._links:
-            return LocalProvider(row[_NAME], settings["say"], now_ms)
+            return LocalProvider(row[_NAME], settings["say"], now_ms, self._offer)
         link = LocalLink(self._parts.wire, data, settings["timeout_ms"], settings["idle_ms"])
         self._links[row[_NAME]] = self._parts.add_part(link)
         if settings["warm"]:
             link.ask({"do": "prepare"}, lambda outcome: None)
-        return LocalProvider(row[_NAME], settings["say"], now_ms)
+        return LocalProvider(row[_NAME], settings["say"], now_ms, self._offer)
 
     def carry_out(self, effect: tuple) -> bool:
         """Carry out *effect* if it is one of this provider's; return whether it was."""

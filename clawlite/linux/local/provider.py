@@ -39,10 +39,11 @@ class LocalProvider:
 
     name  of the provider;  say: {tool: template of what is said after it}
     now_ms  function() -> monotonic milliseconds
+    offer  ``offer.Offer``: the model may be fetched; or None
     """
 
-    def __init__(self, name: str, say: dict, now_ms):
-        self.name, self._say, self._now_ms = name, say, now_ms
+    def __init__(self, name: str, say: dict, now_ms, offer=None):
+        self.name, self._say, self._now_ms, self._offer = name, say, now_ms, offer
 
     def ask(self, history, meter, most=None):
         """A generator of effects that returns a ``Reply``.
@@ -59,13 +60,29 @@ class LocalProvider:
         if last.role == "tool":
             return Reply(self._tell(history.turn), [])
         waits, history.question = history.question, None
-        if waits is not None and waits.fits(history, self._now_ms()):
+        if waits is not None and not waits.fits(history, self._now_ms()):
+            waits = None
+        if self._offer is not None:
+            text = self._offer_model(history, last.text, waits)
+            if text:
+                return Reply(text, [])
+        if waits is not None and waits.calls:
             asked = {"do": "answer", "text": last.text, "calls": waits.calls}
             found = yield from self.reach(dict(asked, missing=waits.missing))
             if found["kind"] != "nothing":
                 return self._reply(found, history)
         found = yield from self.propose(last.text)
         return self._reply(found, history)
+
+    def _offer_model(self, history, text: str, waits):
+        """Return what is said about a model that is not here, or ""."""
+        if waits is not None and not waits.calls:
+            return self._offer.answer(text)
+        asked = self._offer.question(history.speaker)
+        if asked:
+            due_ms = self._now_ms() + ASKED_MS
+            history.question = Question({"calls": [], "missing": ""}, history.speaker, due_ms)
+        return asked
 
     def propose(self, text: str, is_clause: bool = False):
         """A generator of effects that returns what *text* asks for, as a dict: "kind": "act"
@@ -123,7 +140,7 @@ class LocalProvider:
 class Question:
     """A question back that waits for its answer.
 
-    found   the proposal that asks it
+    found   the proposal that asks it; without calls it is that of offer.py
     asker   who was asked (``History.speaker``);  due_ms: until when
     """
 

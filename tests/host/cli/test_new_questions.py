@@ -2,12 +2,15 @@
 
 import io
 import json
+import os
 import sys
+from types import SimpleNamespace
 
 import pytest
 from agents import clawlite
 
 from clawlite.host.cli import project, ui
+from clawlite.host.projects import new as project_new
 from clawlite.host.projects.new import templates
 from clawlite.host.serial import ports
 
@@ -53,6 +56,30 @@ def test_number_name_and_a_typing_error(answer):
     made, shown = answer("pico-ww", "pico-w", "chat", "3", "http://127.0.0.1:8080/v1")
     assert "'pico-ww' is none of them - did you mean" in shown
     assert "http://127.0.0.1:8080/v1" in (made / "claw.yaml").read_text()
+
+
+def test_the_model_in_this_machine_where_it_can_run(answer, monkeypatch):
+    monkeypatch.setattr(project_new, "can_understand", lambda template, board: True)
+    made, shown = answer("", "", "words")
+    assert "37 MB" in shown and 'endpoint: "builtin:local"' in (made / "claw.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    "machine, count, board, able",
+    [
+        ("x86_64", 2, None, True),
+        ("aarch64", 4, None, True),
+        ("armv7l", 4, None, False),
+        ("x86_64", 1, None, False),
+        ("x86_64", 2, "pico", False),
+    ],
+)
+def test_where_the_model_can_run(monkeypatch, machine, count, board, able):
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine=machine), raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: count)
+    assert project_new.can_understand("greenhouse", board) is able
+    assert not project_new.can_understand("chat", board)
 
 
 def test_a_template_without_a_model_asks_for_none(answer):
