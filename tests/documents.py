@@ -13,10 +13,10 @@ from agents import ROOT
 GENERATED = re.compile(r"<!-- written by .*?(?:<!-- end of what it wrote -->|\Z)", re.S)
 FENCE = re.compile(r"^( *)```.*?^\1```$", re.M | re.S)
 ITEM = re.compile(r"^ *(?:[-*]|\d+\.) +")
-# an end of a sentence, but not that of "e.g.", of "1." or of a name such as tools.py
-END = re.compile(
-    r"(?<!e\.g)(?<!i\.e)(?<!etc)(?<!\d)[.!?][)\"*_]*(?=\s+[\"(*_`\[]*[A-Z0-9`/.-]|\s*$)"
-)
+# code that is indented, but not what goes on in an item of a list
+INDENTED = re.compile(r"(?:\A|\n\n)(?: {4}(?![-*] |\d+\. ).*\n?)+")
+# an end of a sentence, but not that of "e.g." or of a name such as tools.py
+END = re.compile(r"(?<!e\.g)(?<!i\.e)[.!?][)\"*_]*(?=\s+[\"(*_`\[]*(?:[A-Z0-9`/.-]|clawlite)|\s*$)")
 
 
 def list_documents() -> list:
@@ -31,7 +31,7 @@ def read_written(path) -> str:
 
 def list_sentences(text: str) -> list:
     """Return the sentences of a document, without marks of links and emphasis."""
-    text = FENCE.sub("\n", text)
+    text = INDENTED.sub("\n\n", FENCE.sub("\n", text))
     blocks, block = [], []
     for line in [*text.splitlines(), ""]:
         other = not line.strip() or line.lstrip().startswith(("#", "|", "![", "<!--"))

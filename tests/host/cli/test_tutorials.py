@@ -1,15 +1,86 @@
-"""What docs/tutorials says is what happens: every command, file and output is played."""
+"""What docs/tutorials and docs/howto say is what happens: commands, files and outputs are played."""
+
+import contextlib
+import json
+import re
 
 import pytest
 import tutorials
-from agents import ROOT
+from agents import ROOT, eventually
+from bot_server import TOKEN, BotServer
+from llm_server import Server, calls, say
 
-FOUND = sorted((ROOT / "docs/tutorials").glob("*.md"))
+FOUND = sorted((ROOT / "docs/tutorials").glob("*.md")) + sorted((ROOT / "docs/howto").glob("*.md"))
+PERSON = 1234567
+MOST_NOT_PLAYED = 0.05  # of the commands of all of them
 
 
-@pytest.mark.parametrize("path", FOUND, ids=[path.stem for path in FOUND])
-def test_a_tutorial_works_word_for_word(path, tmp_path):
-    assert tutorials.play(path, tmp_path) >= 5
+@contextlib.contextmanager
+def open_plain():
+    yield tutorials.World()
+
+
+@contextlib.contextmanager
+def open_model():
+    """A server that answers as a model might."""
+
+    def answer(request):
+        messages = json.loads(request.body)["messages"]
+        asked = [one["content"] for one in messages if one["role"] == "user"][-1]
+        if messages[-1]["role"] == "tool":
+            return say("The basil had water for 5 seconds.")
+        if "drink" in str(asked):
+            return calls(("water", {"seconds": 5}))
+        return say("Let me look at the soil first. Ask me to measure it.")
+
+    with Server(answer) as server:
+        yield tutorials.World({"127.0.0.1:8080": "127.0.0.1:%d" % server.port})
+
+
+@contextlib.contextmanager
+def open_phone():
+    """A Telegram server, and a person with the app."""
+    with BotServer(TOKEN) as server:
+
+        def use(text: str):
+            for line in text.splitlines():
+                if line.startswith("["):
+                    server.tap(PERSON, line[1:-1], find_question(server))
+                else:
+                    eventually(lambda: shows(server, line))
+
+        yield tutorials.World({"https://api.telegram.org": server.url}, use)
+
+
+def find_question(server) -> int:
+    """Return the number of the first message with buttons."""
+    return [number for number, one in enumerate(server.sent) if "reply_markup" in one][0]
+
+
+def shows(server, line: str) -> bool:
+    pattern = re.escape(line).replace(r"\.\.\.", ".*")
+    texts = [one["text"] for one in server.sent] + [text for _, text in server.edits()]
+    return any(re.match(pattern, text, re.S) for text in texts)
+
+
+WORLDS = {"model": open_model, "phone": open_phone}
+
+
+@pytest.mark.parametrize("path", FOUND, ids=["%s-%s" % (p.parent.name, p.stem) for p in FOUND])
+def test_a_page_works_word_for_word(path, tmp_path):
+    with WORLDS.get(path.stem, open_plain)() as world:
+        assert tutorials.play(path, tmp_path, world) >= (0 if path.parent.name == "howto" else 5)
+
+
+def test_nearly_all_commands_are_played():
+    counts = [tutorials.count_commands(path.read_text()) for path in FOUND]
+    played, idle = (sum(column) for column in zip(*counts))
+    assert idle <= MOST_NOT_PLAYED * (played + idle), (played, idle)
+
+
+def test_a_tutorial_is_short():
+    words = {path.name: len(path.read_text().split()) for path in FOUND}
+    assert {name: count for name, count in words.items() if count > 700} == {}
 
 
 def test_a_wrong_output_is_noticed():
@@ -17,10 +88,11 @@ def test_a_wrong_output_is_noticed():
     assert not tutorials.fits("a\n", "b\n") and not tutorials.fits("a\n", "a\nb\n")
     assert not tutorials.fits("", "something\n") and tutorials.fits("", "")
     steps = tutorials.read_steps(
-        "```console\n$ a b # exit code 3\nout\n$ c\n```\n```toml x.toml\ny\n```\n"
+        "```console\n$ a b # exit code 3\nout\n$ c &\n> typed\n```\n```toml x.toml\ny\n```\n"
+        "```console no-run: a board\n$ d\n```\n"
     )
-    assert [(s.command, s.output, s.code, s.file) for s in steps] == [
-        ("a b", "out\n", 3, ""),
-        ("c", "", 0, ""),
-        ("", "y\n", 0, "x.toml"),
+    assert [(s.command, s.output, s.code, s.file, s.typed) for s in steps] == [
+        ("a b", "out\n", 3, "", ""),
+        ("c &", "", 0, "", "typed\n"),
+        ("", "y\n", 0, "x.toml", ""),
     ]
