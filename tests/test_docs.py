@@ -61,3 +61,37 @@ def test_the_reference_is_current():
     """Tables of tools, methods, boards, rooms, settings, events and limits."""
     changed = [str(path.relative_to(ROOT)) for path in load_site("reference").list_changes()]
     assert changed == [], "the sources have changed: make reference"
+
+
+WORDS = 60000  # of README, CHANGELOG and docs/, without what is generated
+SENTENCE = 25  # words
+LONG_SENTENCES = 0.03  # of all
+
+
+def test_documents_have_at_most_so_many_words():
+    count = sum(len(documents.read_written(path).split()) for path in documents.list_documents())
+    assert count <= WORDS, "delete what neither a maker nor a changer needs"
+
+
+def test_sentences_are_short():
+    """One idea each; decisions are for those who change the code, and not counted."""
+    sentences = [
+        (path.name, one)
+        for path in documents.list_documents()
+        if path.parent.name != "adr"
+        for one in documents.list_sentences(documents.read_written(path))
+    ]
+    long = [(name, one) for name, one in sentences if len(one.split()) > SENTENCE]
+    assert len(sentences) > 1500 and len(long) <= LONG_SENTENCES * len(sentences), long
+
+
+def test_sentences_and_generated_text_are_told_apart():
+    text = (
+        "# Title\n\nOne, e.g. `a.py`. Two\nlines! It is 3. End\n\n- item one\n- item two. More\n\n"
+        "| a | b |\n\n```\ncode. Code\n```\n\n    more. Code\n"
+    )
+    parts = ["One, e.g. `a.py`.", "Two lines!", "It is 3.", "End", "item one", "item two.", "More"]
+    assert documents.list_sentences(text) == parts
+    made = "kept\n<!-- written by x -->\nmade\n<!-- end of what it wrote -->\nkept\n"
+    assert documents.GENERATED.sub("", made) == "kept\n\nkept\n"
+    assert documents.GENERATED.sub("", "a\n<!-- written by x -->\nall of it\n") == "a\n"

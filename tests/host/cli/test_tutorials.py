@@ -1,7 +1,6 @@
-"""What docs/tutorials and docs/howto say is what happens: commands, files and outputs are played."""
+"""What docs/tutorials and docs/howto say is what happens: commands, files, outputs are played."""
 
 import contextlib
-import json
 import re
 
 import pytest
@@ -25,7 +24,7 @@ def open_model():
     """A server that answers as a model might."""
 
     def answer(request):
-        messages = json.loads(request.body)["messages"]
+        messages = request.body["messages"]
         asked = [one["content"] for one in messages if one["role"] == "user"][-1]
         if messages[-1]["role"] == "tool":
             return say("The basil had water for 5 seconds.")
@@ -44,7 +43,7 @@ def open_phone():
 
         def use(text: str):
             for line in text.splitlines():
-                if line.startswith("["):
+                if re.fullmatch(r"\[\w+\]", line):
                     server.tap(PERSON, line[1:-1], find_question(server))
                 else:
                     eventually(lambda: shows(server, line))
