@@ -28,6 +28,8 @@ ELSEWHERE = (
     "counted.py",
     "promises.py",
     "readme.py",
+    "picture.py",
+    "first_answer.py",
     "llm.py",
     "stores.py",
     "without_userns.py",
