@@ -78,6 +78,7 @@ _before = {}
 _seconds = {}  # file -> of its tests
 _LIBC = ctypes.CDLL(None)
 # boards of every test get the same, linked once
+os.environ["NO_COLOR"] = "1"  # whatever the terminal of this run: who tests colours sets it anew
 os.environ.setdefault("CLAWLITE_CACHE", str(ROOT / "build/cache"))
 
 

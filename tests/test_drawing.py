@@ -122,8 +122,11 @@ OWN = {
     "clawlite/linux/runtime/meters.py:_read": "paths of our own state, and strerror",
     "clawlite/linux/runtime/meters.py:add": "paths of our own state, and strerror",
     "clawlite/linux/swarm_commands/run_task.py:run_task": "the name of a state, and a UUID",
+    "clawlite/linux/terminal/console_view.py:_show": "printable() made it harmless, above",
     "clawlite/linux/terminal/console_view.py:_tell": "text that was escaped above",
+    "clawlite/linux/terminal/console_view.py:show_print": "names and lines are escaped in it",
     "clawlite/linux/terminal/thinking.py:_write": "text that was escaped above",
+    "clawlite/linux/terminal/progress.py:_write": "a word of our own, and numbers",
     "firmware-host/micropython/boot/bootwindow.py:_say": "own paths, and strerror",
     "firmware-host/micropython/boot/main.py:ready": "own paths, and strerror",
     "firmware-host/micropython/io/machinepins.py:off": "own paths, and strerror",
@@ -309,7 +312,7 @@ def test_each_tell_is_one_line():
     class Shell:
         answers = None
         guard = None
-        screen = type("", (), {"show": lambda self, data: shown.append(data)})()
+        screen = type("", (), {"show": lambda self, data: shown.append(data), "edits": False})()
 
     ConsoleView(Shell()).table()[TELL]((TELL, "a\nApprove x?\x1b[2K\u202e\r"))
     assert shown == [b"a\\nApprove x?\\x1b[2K\\u202e\\x0d\n"]

@@ -4,12 +4,15 @@ import json
 import os
 import sys
 import threading
+import time
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import LinesError, ManifestErrors, did_you_mean
+from clawlite.host.base.progress import duration
 from clawlite.host.boards import text as board_text
 from clawlite.host.image import inspection
 
+_LINE_S = 5  # between two lines of progress where no terminal is
 _MANY_FILES = 8  # of a folder: more are one line
 
 
@@ -469,17 +472,28 @@ def agree(flag: str, yes: bool) -> None:
 
 
 class ByteProgress:
-    """A progress line on a terminal; elsewhere nothing."""
+    """How much is written, with the time that is left: a line on a terminal that is overwritten;
+    elsewhere a line every few seconds.
+    """
 
     def __init__(self):
         self._done = 0
+        self._began = self._due = time.monotonic()
 
     def __call__(self, total: int, more: int) -> None:
         self._done += more
-        if sys.stderr.isatty() and more:
-            end = "\n" if self._done == total else ""
-            sys.stderr.write(f"\r{self._done * 100 // total:3} % of {total} bytes{end}")
-            sys.stderr.flush()
+        now = time.monotonic()
+        is_terminal, is_end = sys.stderr.isatty(), self._done == total
+        took = now - self._began
+        if not more or not is_terminal and (is_end or now < self._due + _LINE_S):
+            return
+        self._due = now
+        left = took * (total - self._done) / self._done
+        said = f"{self._done * 100 // total:3} % of {total} bytes"
+        said += f", about {duration(left)} left" if took > 1 and not is_end else ""
+        begin, end = ("\r", "\x1b[K") if is_terminal else ("", "\n")
+        sys.stderr.write(begin + said + end + "\n" * (is_terminal and is_end))
+        sys.stderr.flush()
 
 
 class Elapsed:

@@ -12,6 +12,7 @@ from clawlite.linux.audit.chain import Head, verify
 from clawlite.linux.io.jsontext import document, dumps, loads
 from clawlite.linux.io.printing import print_line
 from clawlite.linux.records.audit_record import copies_of, open_audit, parse_anchor
+from clawlite.linux.terminal.progress import Progress
 
 _UNREAD = "the audit cannot be read, or taken"
 _WIDEST = 100  # characters of a column
@@ -35,7 +36,8 @@ def show_verdict(manifest, anchor, as_json: bool, board) -> int:
     with mending(_UNREAD):
         lines, head, folder, agent, image = _open(manifest, board)
         copies = copies_of(image, folder) if board is None else {}
-        found = dict(verify(lines, head, agent, anchor), **copies)
+        with Progress("Verifying", 0 if board else _size(folder)) as progress:
+            found = dict(verify(progress.count(lines), head, agent, anchor), **copies)
         return _print_verdict(found, folder, as_json)
 
 
@@ -55,6 +57,14 @@ def _open(manifest, board, newest: int = 0) -> tuple:
     if board is not None:
         return (*fetch_audit(board, image), image)
     return (*open_audit(image, newest), image.agent.name, image)
+
+
+def _size(folder: str) -> int:
+    """Return the bytes of the records in *folder*, 0 where there is none."""
+    if not os.path.isdir(folder):
+        return 0
+    with os.scandir(folder) as entries:
+        return sum(one.stat().st_size for one in entries if one.name.startswith("audit"))
 
 
 def _parse_anchor(text):

@@ -16,6 +16,7 @@ from clawlite.linux.files import files
 from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import document, loads
 from clawlite.linux.io.printing import print_line
+from clawlite.linux.terminal.progress import Progress
 
 _SINCE = re.compile(r"([0-9]{1,6})(m|h|d|w)")
 _UNITS = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -63,7 +64,8 @@ def show(manifest, since: str, readings, answer, as_json: bool, board) -> int:
     is_yes = None if answer is None else answer == "yes"
     lasted = list_calls(folder, from_s)
     played = Rehearsal(image, samples, from_s, to_s, answers, is_yes, edges, None, lasted)
-    played.play()
+    with Progress("Rehearsing", (to_s - from_s) * 1000) as progress:
+        played.play(progress.reach)
     known = {pin for _, pin, _ in edges}
     pins = [
         rule[table.NAME]

@@ -143,8 +143,11 @@ class Rehearsal:
             self._agent, lambda: self._ms, self._times, self._value_of, self._pins, section
         )
 
-    def play(self):
-        """Play all of it."""
+    def play(self, reach=None):
+        """Play all of it.
+
+        reach  function(milliseconds that are played) for who watches, or None
+        """
         agent, end_ms = self._agent, 1000 + (self._to_s - self._from_s) * 1000
         agent.start(self._ms)
         for _ in range(MAX_STEPS):
@@ -159,6 +162,8 @@ class Rehearsal:
             self._ms = max(self._ms + 1, min([*due, end_ms]))
             if self._ms >= end_ms:
                 return
+            if reach:
+                reach(self._ms - 1000)
             self._pins.step()
             agent.tick(self._ms)
             for one in [one for one in self._running if one[_UNTIL] <= self._ms]:

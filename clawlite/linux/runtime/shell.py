@@ -384,6 +384,8 @@ class Shell(Parts):
             self.audit.write(event)
             event.pop("output", None)  # only for the audit
         self.log.write(event)
+        if self.people and event["event"] == "tool.print":
+            self.people.show_print(event)
         if self.log_watch:
             self.log_watch(event)
 

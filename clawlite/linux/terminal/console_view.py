@@ -75,7 +75,8 @@ class ConsoleView(Part):
         """Show whole lines."""
         self.release()
         self._hear_out()
-        self._show(effect[E.TEXT])
+        asking = self._asking()
+        self._show(effect[E.TEXT], asking is not None and asking is not self._asked)
 
     def _tell(self, effect: tuple):
         """Show text that is not part of an answer; on stderr when stdout is only for the answer."""
@@ -89,12 +90,31 @@ class ConsoleView(Part):
             shell.wire.flush(0)
         os.write(2, text.encode() + b"\n")
 
-    def _show(self, text: str):
-        guard = self._shell.guard
+    def _show(self, text: str, is_question: bool = False):
+        guard, screen = self._shell.guard, self._shell.screen
         if guard is not None:
             text = self._rest() + guard.text(text)
         self._make_room()
-        self._shell.screen.show(printable(text.encode("utf-8", "replace")) + b"\n")
+        data = printable(text.encode("utf-8", "replace"))
+        if screen.edits:
+            from clawlite.linux.terminal.dress import columns_of, dress
+
+            data = dress(data.decode(), columns_of(0), is_question).encode()
+        screen.show(data + b"\n")
+
+    def show_print(self, event: dict):
+        """Show what a tool printed, dim, on a terminal that can; elsewhere it is in the log
+        alone.
+        """
+        screen = self._shell.screen
+        if screen.edits:
+            from clawlite.linux.terminal.dress import DIM, paint
+
+            tool = event.get("tool")
+            name = escape_name(tool) + ": " if tool else ""
+            self._make_room()
+            for line in event["text"].rstrip("\n").split("\n"):
+                screen.show(paint(name + escape_line(line), DIM).encode() + b"\n")
 
     def _write(self, effect: tuple):
         """Show a provider's text as it comes; the line stays open.

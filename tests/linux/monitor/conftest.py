@@ -29,7 +29,7 @@ def command(state, tmp_path):
     started = []
 
     def start(*words, terminal: bool = False, **env) -> Agent:
-        env = {"CLAWLITE_STATE": state, "TERM": "xterm", **env}
+        env = {"CLAWLITE_STATE": state, "TERM": "xterm", "NO_COLOR": "", **env}
         agent = Agent(linux(*words), tmp_path / "home", terminal, env=env)
         started.append(agent.__enter__())
         return agent
