@@ -30,7 +30,8 @@ FUNCTIONS = {
     "mcp": [mcp.mcp, mcp.ready, mcp.compiles],
     "page": [page.page, page.weight, page_browser.paint, page_browser.shown],
 }
-ELSEWHERE = ("peers", "swarm")  # suites that need more: make bench-peers, make bench-swarm
+# suites that need more: make bench-peers, make bench-swarm, benchmarks/cortex_m3
+ELSEWHERE = ("peers", "swarm", "cortex-m3")
 RECORD = Path(bench.__file__).with_name("recorded.json")
 # as bench.RECORDED_S
 RECORDED_S = {

@@ -12,6 +12,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from pathlib import Path
@@ -79,6 +80,29 @@ def estimate(folder: Path):
             "the worst of %d agents" % len(found),
             max(found),
         )
+
+
+def work(folder: Path, rounds: int):
+    """The heap in which boards with 32-bit words do the work of users, and what ``build`` says."""
+    import board_work
+    import words32
+
+    from clawlite.host.fit import heap
+
+    if words32.missing():
+        sys.stderr.write(
+            "clawlite: the work of boards with 32-bit words is left out: %s\n" % words32.missing()
+        )
+        return
+    for case in board_work.PROJECTS if rounds >= 20 else ["chat"]:
+        image = Path(board_work.PROJECTS[case](Path(tempfile.mkdtemp(dir=folder)) / "agent"))
+        program = board_work.write_work(case, image)
+        found = words32.measure(words32.tree(folder / program, runs=program), image.parent, 32)
+        most = found["most"][board_work.REWRITES if case == board_work.CALLS else 0]
+        note = f"{board_work.WHAT[case]}; the most that a step of the loop takes, in which nothing "
+        told(f"heap, 32-bit words: {case}", "B", [most], note + "is collected")
+        said = heap.needed(image.read_bytes(), words32.source(image.parent), 32)
+        told(f"heap, 32-bit words, build says: {case}", "B", [said])
 
 
 def line(rounds: int):
@@ -330,9 +354,10 @@ def breaks():
 def main(folder: Path, is_long: bool, rounds: int) -> int:
     """Measure each part, whatever becomes of the others; return the exit code.
 
-    rounds  int >= 2; from 20 on nothing is left out of line and noise
+    rounds  int >= 2; from 20 on nothing is left out
     """
-    parts = [lambda: line(rounds), lambda: noise(rounds), lambda: estimate(folder), gateway] + [
+    parts = [lambda: line(rounds), lambda: noise(rounds), lambda: estimate(folder)]
+    parts += [lambda: work(folder, rounds), gateway] + [
         lambda: power(folder),
         breaks,
         newcomer,

