@@ -19,6 +19,7 @@ HERE = Path(__file__).resolve().parent
 DATA = ("boards", "firmware-host", "benchmarks")
 # Benchmarks of a checkout: they need its tests, or servers and brokers.
 ELSEWHERE = (
+    "cortex_m3",
     "results",
     "peers",
     "README.md",

@@ -13,7 +13,6 @@ from clawlite.host.base.programs import program
 from clawlite.host.bench import agent
 from clawlite.host.bench.run import spawn
 from clawlite.host.firmware import firmware, slot
-from clawlite.host.fit.heap import on_flash
 
 STEP_KIB = 4
 MOST_KIB = 512
@@ -43,6 +42,8 @@ def calls(bench):
     """Yield rows: size of what is flashed and loaded, heap in use, time of a call, and the
     smallest heaps.
     """
+    from clawlite.host.fit.heap import on_flash
+
     board = Board(bench)
     found = board.run("calls", CALLS)
     row = board.row
