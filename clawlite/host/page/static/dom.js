@@ -1,5 +1,19 @@
 // Elements are made here, and all that somebody wrote becomes text: nothing is parsed as HTML.
 
+// Marks that nobody sees, and those that turn a text around. The two joiners stay: scripts and emoji
+// need them.
+const UNSEEN =
+  /[\0-\x08\v\f\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
+
+/** Return *text* with each such mark written out, as "\\u202e"; elements stay as they are. */
+function show(text) {
+  if (typeof text !== "string") return text;
+  return text.replace(
+    UNSEEN,
+    (one) => "\\u" + one.codePointAt(0).toString(16).padStart(4, "0"),
+  );
+}
+
 /** Return an element. Properties "on..." are listeners; children are elements or texts. */
 export function h(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
@@ -11,7 +25,8 @@ export function h(tag, properties = {}, ...children) {
     else if (value !== false && value !== null && value !== undefined)
       made.setAttribute(name, String(value));
   }
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  const there = children.flat().filter((child) => child !== null && child !== undefined);
+  made.append(...there.map(show));
   return made;
 }
 
@@ -25,7 +40,8 @@ export function svg(tag, properties = {}, ...children) {
 
 /** Put *children* in the place of all that *element* holds. */
 export function fill(element, ...children) {
-  element.replaceChildren(...children.flat().filter((child) => child !== null));
+  const there = children.flat().filter((child) => child !== null);
+  element.replaceChildren(...there.map(show));
   return element;
 }
 
