@@ -96,3 +96,26 @@ def test_a_malformed_result_is_an_error():
         assert isinstance(error, ProviderError) and "malformed" in error.message, result
         assert effects[-1] == (CLOSE,)
     assert len(ask([{"calls": [call] * 16}])[0].calls) == 16
+
+
+def open_effect(speaker, texts=True, nested=False):
+    """Return the effect OPEN of a provider that writes *texts*, or the error in its place."""
+    history = History(100)
+    history.speaker, history.is_nested = speaker, nested
+    history.begin(Message("user", "hello"))
+    try:
+        return next(GatewayProvider("words", loads, 2048, texts).ask(history, None))
+    except ProviderError as e:
+        return e
+
+
+def test_who_speaks_is_told_to_the_local_model_alone():
+    assert not open_effect(("console", True))[5]
+    assert open_effect(("console", True), False)[5] == ("console", True)
+    assert not open_effect(None, False)[5]
+
+
+def test_the_local_model_gets_no_instruction_of_a_skill():
+    assert open_effect(None, True, True)[0] == OPEN
+    error = open_effect(None, False, True)
+    assert "writes no text" in error.message and error.hint

@@ -2,12 +2,18 @@
 ``clawlite gateway``, and the real model.
 """
 
+from pathlib import Path
+
 import local_model
+import pytest
 from gateways import HEAP, flashed, gateway, says, script
 from local_model import needs_model
 from sims import needs_micropython, needs_mpy_cross
 
+from clawlite.core.image.image import Image
 from clawlite.host.build.build import build_beside
+from clawlite.host.gateway.device import MAX_SPEAKER, _read_speaker
+from clawlite.host.proxy.proxy import Runner
 from clawlite.host.sim.sim import Sim
 
 pytestmark = [needs_micropython, needs_mpy_cross]
@@ -25,9 +31,9 @@ def board(tmp_path, firmware, name: str = "garden", **how):
 
 
 def _serve(tmp_path, *words):
-    """Start the gateway with the model, which runs before what else this machine does."""
+    """Start the gateway with the model, in a network of its own without a network."""
     env = local_model.environment(tmp_path)
-    return gateway(tmp_path, *words, popen={"preexec_fn": local_model.in_turn}, **env)
+    return gateway(tmp_path, *words, popen={"preexec_fn": local_model.alone}, **env)
 
 
 @needs_model
@@ -81,3 +87,28 @@ def test_a_gateway_without_the_model_says_so_and_the_next_provider_answers(
         assert says(running, "clawlite local fetch")
     assert "By rule." in said and "the local model is not on this machine" in said
     assert said.count("local model") == 1 and "Watered" not in said
+
+
+@pytest.mark.parametrize(
+    "told, speaker",
+    [
+        (["console", True], ("console", True)),
+        (["telegram/7", False], ("telegram/7", False)),
+        (["x", 1], ("x", False)),
+        (["y" * 500, True], ("y" * MAX_SPEAKER, True)),
+        (None, None),
+        ("console", None),
+        ([True, True], None),
+        (["console"], None),
+        ({"0": "console"}, None),
+    ],
+)
+def test_who_speaks_is_untrusted_input(told, speaker):
+    assert _read_speaker(told) == speaker
+
+
+def test_runners_at_the_proxy_are_not_offered_it(tmp_path):
+    local_model.project(tmp_path / "garden", more=SAY)
+    data = Path(build_beside(str(tmp_path / "garden"))).read_bytes()
+    image = Image(lambda offset, length: data[offset : offset + length], len(data), 8)
+    assert Runner("runner", image, None, None, lambda: {}).providers == []

@@ -1,0 +1,194 @@
+"""The numbers of the local model: how many sentences are understood, how long one takes, and how
+much memory its engine has.
+
+    python benchmarks/local/measure.py [--sentences] [--times] [--memory] [--into FILE]
+
+Without an option all three.  Raw rows are appended to FILE (benchmarks/local/results.jsonl): one of
+each sentence, and one with what they come to.  Quiet machines give other times than busy ones: a
+row says the load.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1]))
+
+from clawlite.linux.local import confined, places  # noqa: E402
+from clawlite.linux.local.link import spawn  # noqa: E402
+from clawlite.linux.local.trial import Trial, read_sentences, summary  # noqa: E402
+
+SETS = "greenhouse", "freezer", "hens", "home"
+REPEATS = 7
+MANY_TOOLS, MANY_EXAMPLES = 12, 300
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name in ("sentences", "times", "memory"):
+        parser.add_argument("--" + name, action="store_true")
+    parser.add_argument("--into", default=str(HERE / "results.jsonl"))
+    wanted = parser.parse_args()
+    everything = not (wanted.sentences or wanted.times or wanted.memory)
+    rows = []
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["XDG_CACHE_HOME"] = cache
+        if wanted.sentences or everything:
+            rows += play_sentences()
+        if wanted.times or everything:
+            rows += measure_times(cache)
+        if wanted.memory or everything:
+            rows.append(measure_memory())
+    with open(wanted.into, "a", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps({**machine(), **row}, ensure_ascii=False, sort_keys=True) + "\n")
+    for row in rows:
+        if row["what"] != "sentence":
+            print(json.dumps(row, sort_keys=True))
+
+
+def machine() -> dict:
+    """Return what each row says of where it was measured."""
+    return {
+        "machine": platform.machine(),
+        "processors": len(os.sched_getaffinity(0)),
+        "python": platform.python_version(),
+        "model": places.MODEL,
+        "load": round(os.getloadavg()[0], 1),
+    }
+
+
+def read_setup(name: str) -> dict:
+    """Return what an image would have for the local model, of the set *name*."""
+    found = json.loads((HERE / (name + ".json")).read_text(encoding="utf-8"))
+    found.update({"do": "setup", "timeout_ms": 60000, "idle_ms": 0, "warm": False, "say": {}})
+    return found
+
+
+def play_sentences() -> list:
+    """Return a row for each sentence of all sets, and one for all of them."""
+    rows, unmeant = [], 0
+    for name in SETS:
+        trial = Trial(read_setup(name))
+        try:
+            played = trial.play(read_sentences(str(HERE / (name + ".try.jsonl"))))
+            unmeant += trial.count_unmeant(played)
+        finally:
+            trial.close()
+        rows += [{"what": "sentence", "set": name, **row} for row in played]
+    found = summary(rows, unmeant)
+    good = found["right"] + found["asked"]
+    share = {"right_or_asked_percent": round(100 * good / len(rows), 1)}
+    return [*rows, {"what": "sentences", **found, **share}]
+
+
+class Mind:
+    """The process that understands sentences, as an agent starts it."""
+
+    def __init__(self, setup: dict):
+        self.pid, self._line = spawn()
+        self._line.sendall(confined.frame(json.dumps(setup).encode()))
+
+    def say(self, text: str) -> dict:
+        asked = {"do": "propose", "text": text, "clause": False}
+        self._line.sendall(confined.frame(json.dumps(asked).encode()))
+        found = json.loads(confined.receive(self._line.recv))
+        assert "error" not in found, found
+        return found
+
+    def end(self):
+        os.kill(self.pid, 9)
+        os.waitpid(self.pid, 0)
+        self._line.close()
+
+
+def of_size(tools: int, examples: int) -> dict:
+    """Return a setup with so many tools and examples, those of all sets one after the other."""
+    setup = read_setup(SETS[0])
+    setup["tools"], setup["examples"] = [], []
+    for name in SETS:
+        own = read_setup(name)
+        known = {tool["name"] for tool in setup["tools"]}
+        setup["tools"] += [tool for tool in own["tools"] if tool["name"] not in known]
+        setup["examples"] += own["examples"]
+    setup["tools"] = setup["tools"][:tools]
+    names = {tool["name"] for tool in setup["tools"]}
+    fitting = [one for one in setup["examples"] if one["tool"] in names or not one["tool"]]
+    more = [dict(one, say="%s %d" % (one["say"], at)) for at in range(1, 99) for one in fitting]
+    setup["examples"] = (fitting + more)[:examples]
+    return setup
+
+
+def measure_times(cache: str) -> list:
+    """Return rows of the first sentence after a start, with vectors that were never computed and
+    with those of the cache, and of the sentences after it; 8 tools.
+    """
+    setup = of_size(8, 40)
+    first, later = [], []
+    begun = time.monotonic()
+    mind = Mind(setup)
+    mind.say("water the tomatoes for 12 seconds")
+    never_s = time.monotonic() - begun
+    mind.end()
+    for _ in range(REPEATS):
+        begun = time.monotonic()
+        mind = Mind(setup)
+        mind.say("water the tomatoes for 12 seconds")
+        first.append(time.monotonic() - begun)
+        for text in ("how wet is the soil", "run the pump for 7 seconds", "tell me a joke") * 5:
+            begun = time.monotonic()
+            mind.say(text)
+            later.append(time.monotonic() - begun)
+        mind.end()
+    return [
+        {"what": "first sentence, new examples", "tools": 8, "s": round(never_s, 3)},
+        spread("first sentence", first),
+        spread("later sentences", later),
+    ]
+
+
+def spread(what: str, seconds: list) -> dict:
+    ordered = sorted(seconds)
+    return {
+        "what": what,
+        "tools": 8,
+        "n": len(ordered),
+        "min_s": round(ordered[0], 3),
+        "p50_s": round(statistics.median(ordered), 3),
+        "max_s": round(ordered[-1], 3),
+        "s": [round(one, 3) for one in seconds],
+    }
+
+
+def measure_memory() -> dict:
+    """Return a row of what engine and process have resident, with many tools and examples."""
+    mind = Mind(of_size(MANY_TOOLS, MANY_EXAMPLES))
+    mind.say("water the tomatoes for 12 seconds")
+    children = Path("/proc/%d/task/%d/children" % (mind.pid, mind.pid)).read_text().split()
+    found = {
+        "what": "memory",
+        "tools": MANY_TOOLS,
+        "examples": MANY_EXAMPLES,
+        "engine_rss_mb": sum(kilobytes(int(pid), "status", "VmRSS") for pid in children) / 1000,
+        "process_rss_mb": kilobytes(mind.pid, "status", "VmRSS") / 1000,
+    }
+    mind.end()
+    return found
+
+
+def kilobytes(pid: int, file: str, field: str) -> int:
+    for line in Path("/proc/%d/%s" % (pid, file)).read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1])
+    return 0
+
+
+if __name__ == "__main__":
+    main()
