@@ -122,9 +122,13 @@ ANSWERS = {
 
 
 class HostileAgent:
-    """``with HostileAgent(state folder)``: it listens at the control socket there."""
+    """``with HostileAgent(state folder)``: it listens at the control socket there.
 
-    def __init__(self, folder):
+    lacks  methods that it does not have
+    """
+
+    def __init__(self, folder, lacks=()):
+        self._lacks = lacks
         os.makedirs(folder, exist_ok=True)
         self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listening.bind(os.path.join(folder, "control.sock"))
@@ -172,6 +176,10 @@ class HostileAgent:
             for event in (CALL, {"event": BAD, "timestamp": AT, BAD: BAD, "long": LONG}):
                 yield {"jsonrpc": "2.0", "method": "claw.log.event", "params": event}
         if method is None or "id" not in asked:
+            return
+        if method in self._lacks:
+            error = {"code": -32601, "message": "unknown method: " + method}
+            yield {"jsonrpc": "2.0", "id": asked["id"], "error": error}
             return
         if method.startswith("claw.task."):
             task = {"task_id": params["task_id"], "state": "completed"}

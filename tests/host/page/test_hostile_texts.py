@@ -29,6 +29,22 @@ ONLY_TEXT = (
 )
 
 
+# what a board behind a gateway does not answer
+LACKS = (
+    "call.list call.preview audit.list audit.verify audit.export reading.history rule.rehearse "
+    "pin.list usage.get swarm.list"
+)
+
+
+def add_ada(state) -> str:
+    """Make ada an admin of the agent and of the gateway; return her token."""
+    token, digest = people.make_token("ada")
+    for place in (AGENT, GATEWAY):
+        (state / place).mkdir(exist_ok=True)
+        people.add(str(state / place), "ada", "admin", digest)
+    return token
+
+
 @pytest.fixture
 def hostile(state, monkeypatch):
     monkeypatch.setattr(
@@ -36,10 +52,7 @@ def hostile(state, monkeypatch):
         "find_boards",
         lambda _: [{"board": BAD, "agent": BAD, "seen": AT, "ckp": "/ckp/none"}],
     )
-    token, digest = people.make_token("ada")
-    for place in (AGENT, GATEWAY):
-        (state / place).mkdir(exist_ok=True)
-        people.add(str(state / place), "ada", "admin", digest)
+    token = add_ada(state)
     with HostileAgent(state / AGENT), RunningPage(state) as page:
         yield page, token
 
@@ -80,3 +93,27 @@ def test_each_view_shows_what_an_agent_says_as_text(hostile, tmp_path, is_dark):
             widths[view] = look(browser, page.url, view)
         assert {view: wide for view, wide in widths.items() if wide > PHONE[0]} == {}
         assert not [one for one in browser.complaints() if "evil" in one or "x.png" in one]
+
+
+def test_a_view_of_what_a_board_does_not_keep_says_so(state, tmp_path):
+    lacks = ["claw." + one for one in LACKS.split()]
+    token = add_ada(state)
+    with HostileAgent(state / AGENT, lacks), RunningPage(state) as page:
+        with browsers.open_browser(page.url, tmp_path) as browser:
+            browser.show(PHONE)
+            browser.log_in(token)
+            wanted = {
+                "why": "A board does not keep this",
+                "audit": "A board does not keep this",
+                "budgets": "This agent does not say what it uses",
+                "swarm": "This agent works alone",
+                "home": "5",
+            }
+            for view, words in wanted.items():
+                browser.driver.execute_script("location.hash = arguments[0]", "#" + view)
+                shown = lambda words=words: words in "".join(browser.texts("main"))
+                browser.until(shown)
+                assert browser.texts(".problem") == [] and browser.find_barriers() == [], view
+            browser.open("rules")
+            browser.touch("A day in a picture")
+            browser.until(lambda: "A board does not keep this" in "".join(browser.texts("main")))

@@ -200,7 +200,10 @@ export function follow(app, list, seconds, show) {
   return { learn, draw: () => list.childElementCount || learn(), close: () => clearTimeout(timer) };
 }
 
+const UNKNOWN = -32601; // a method that this agent does not have
+
 export function problem(error) {
+  if (error.code === UNKNOWN) return h("p", { class: "soft", role: "status" }, T.not_kept);
   return h("p", { class: "problem", role: "alert" }, T.failed(error.message));
 }
 

@@ -112,6 +112,7 @@ export const T = {
   },
   left_out: (reason, count) => `left out${count > 1 ? ` ${count} times` : ""}: ${reason}`,
   nothing_acts: "Nothing acted, and what an act would have changed is not simulated.",
+  not_kept: "A board does not keep this; a machine with Linux does.",
   // Why
   last_calls: "Last calls",
   no_calls: "No call yet",
