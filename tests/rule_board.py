@@ -295,9 +295,8 @@ class TemplateBoard(RuleBoard):
             assert text.count(before) == 1
             if more != BOT or self.has_gateway:
                 path.write_text(text.replace(before, more + before))
-        if not self.has_gateway:  # for a rehearsal of all
-            path = self.flash / "reflex.toml"
-            path.write_text(path.read_text().replace('keep = "2d"', 'keep = "14d"'))
+        path = self.flash / "reflex.toml"  # for a rehearsal of all
+        path.write_text(path.read_text().replace('keep = "2d"', 'keep = "14d"'))
         with open(self.flash / "clawlite.toml", "a") as file:
             file.write(VIA_GATEWAY if self.has_gateway else "")
         self.image = compiler.build(manifest.load(self.flash)).data
@@ -329,7 +328,7 @@ class TemplateBoard(RuleBoard):
         return [json.loads(line) for line in lines]
 
     def list_samples(self, reading: str) -> list:
-        samples, _ = read_samples(str(self.flash / "readings"))
+        samples, _, _ = read_samples(str(self.flash / "readings"))
         return [(at_s, value) for at_s, name, value in samples if name == reading]
 
     def heap(self) -> list:

@@ -9,7 +9,7 @@ on Linux and on a virtual board: a *week* is either.
     chain()              the records of its audit, once that is verified
     list_samples(name)   [(seconds since 1970, value), ...] of the samples that it has
 
-A rehearsal of time without resets is what happened: the same runs, times and decisions.
+A rehearsal of that week is what happened, with its resets: the same runs, times and decisions.
 """
 
 import random
@@ -133,18 +133,19 @@ JUDGES = {
 }
 
 
-def compare_rehearsal(data: bytes, record: tuple, week, from_s: int, within_s: int):
-    """Fail unless a rehearsal of the image *data* from *from_s* on with *record*, (samples, edges),
-    is what the audit of *week* says that rules did; *within_s*: how exact its times are.
+def compare_rehearsal(data: bytes, record: tuple, week, from_s: int, within_s: int, habits):
+    """Fail unless a rehearsal of the image *data* from *from_s* on with *record*, (samples, edges,
+    lives), is what the audit of *week* says that rules did; *within_s*: how exact its times are,
+    *habits*: of core/rules/rehearsal.py.
     """
-    to_s, (samples, edges), chain = week.now_s(), record, week.chain()
-    lasted = list_calls(week.audit_folder(), from_s)
-    image = image_of(data, "test")
-    played = Rehearsal(image, samples, from_s, to_s, edges=edges, lasted=lasted)
+    to_s, (samples, edges, lives), chain = week.now_s(), record, week.chain()
+    image, lasted = image_of(data, "test"), list_calls(week.audit_folder(), from_s)
+    played = Rehearsal(image, samples, from_s, to_s, (), None, edges, None, lasted, lives, habits)
     played.play()
     runs = [
         (run["at"], run["rule"], run["tool"], run["action"], run["rule_id"], run["status"])
         for run in played.runs
+        if run["status"] != "cut"  # how it ended is on record nowhere
     ]
     happened = [
         (

@@ -11,6 +11,14 @@ from agents import INITIALIZE, clawlite
 from rule_board import RuleBoard
 from rules_world import ASK, EPOCH_S, READING, RULE
 
+from clawlite.core.base.instant import from_iso8601
+from clawlite.core.rules import table
+from clawlite.core.rules.rehearsal import NOTHING_ACTS, OF_BOARD, pick_rule
+from clawlite.linux.files.files import image_of
+from clawlite.linux.rules.board_samples import read_samples
+from clawlite.linux.rules.rehearsal import Rehearsal, lines_of
+from clawlite.linux.rules.samples import spread
+
 # each call is in the log
 LOGGED = [{"id": "all", "action": "audit-only", "scope": "all"}]
 
@@ -97,9 +105,7 @@ def test_commands_and_questions_at_the_console(ruled):
     assert "water(seconds=3)  (waits for a person)" in said and "soil                 20, " in said
     assert "rule/r asked for it" in said and "2027-01-15T08:05:33+00:00 ok" in said
     assert board.acted[0] == (EPOCH_S + 330, "begin")
-    lines = [(310, "n"), (320, "/rules off r"), (330, "/rules why r"), (340, "/rehearse r")]
-    said = board.run(700, lines)
-    assert "clawlite rehearse --port PORT plays the rules of a board on a computer" in said
+    said = board.run(700, [(310, "n"), (320, "/rules off r"), (330, "/rules why r")])
     assert "It does not run: a person switched it off. /rules on r" in said
     assert len(board.acted) == 2
     assert "(off)" in board.run(700, [(10, "/rules")]) and len(board.acted) == 2  # it lasts
@@ -249,6 +255,56 @@ def test_damaged_files_are_told_and_rules_go_on(ruled, name, data):
     said = board.run(310)
     assert "was damaged and is dropped: " + name in said
     assert [what for _, what in board.acted].count("begin") == 2
+
+
+REHEARSED = (
+    READING.replace("60s", "10m")
+    + 'keep = "2d"\n'
+    + RULE
+    + 'on = "soil"\nbelow = 2\nagain_above = 3\nfor = "5m"\n'
+    + RULE.replace('"r"', '"d"')
+    + 'pin = "door"\nedge = "rise"\nif = "soil < 3"\n'
+    + RULE.replace('"r"', '"h"')
+    + 'every = "1h"\nat_most = "3/day"\n'
+)
+
+
+def test_a_board_plays_what_it_has_on_record_as_linux_does(ruled):
+    board = ruled(REHEARSED, heap="200k")
+    board.write("soil", "now // 1200 % 6")
+    board.write("pin-4", "now // 1800000 % 2")
+    board.write("rests", "[600000, 200, 599900]")
+    for seconds, off_s in ((9000, 0), (1234, 5000), (40, 0), (10000, 300)):
+        board.run(seconds, dies=True, off_s=off_s)
+    board.write("rests", "[null, 0, 0]")
+    for name in ("r", "d", "h"):
+        said = board.run(90, [(70, "/rehearse " + name)])
+        begin = said.index("the answer comes below.\n")
+        lines = [line.removeprefix("> ") for line in said[begin:].splitlines()[1:]]
+        head = lines[0].split(" ")
+        from_s, to_s = [from_iso8601(head[place].strip(",")) // 1000 for place in (0, 2)]
+        rows, edges, lives = read_samples(str(board.flash / "readings"))
+        rows = [row for row in rows if row[0] <= to_s]
+        assert len(lives) >= 5 and to_s == board.wall_s - 20
+        image = image_of((board.flash / "claw.cbor").read_bytes(), "test")
+        section = pick_rule(image.section(table.SECTION), name)
+        edges = [edge for edge in spread(edges) if edge[0] <= to_s * 1000]
+        played = Rehearsal(image, rows, from_s, to_s, (), None, edges, section, (), lives, OF_BOARD)
+        played.play()
+        assert lines == lines_of(played, from_s, to_s, len(rows), []), name
+        assert len(lines) > 4 and lines[-1] == NOTHING_ACTS
+    acted = len(board.acted)
+    said = board.run(90, [(10, "/rehearse x"), (20, "/rehearse")])
+    assert "There is no rule x; rules here: r, d, h." in said and "/rehearse NAME" in said
+    assert len(board.acted) <= acted + 4  # what was played acted on nothing
+
+
+def test_a_heap_without_room_for_a_rehearsal_is_told(ruled):
+    board = ruled(REHEARSED, heap="155k")
+    board.run(90, dies=True)
+    said = board.run(90, [(70, "/rehearse r"), (80, "/readings")])
+    assert "The heap has no room for a rehearsal (" in said, said
+    assert "clawlite rehearse --port PORT plays it" in said and "soil  " in said
 
 
 def test_samples_and_edges_of_a_board_are_played_on_a_computer(ruled, tmp_path):

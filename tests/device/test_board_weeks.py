@@ -17,6 +17,7 @@ from template_weeks import (
     live_a_week,
 )
 
+from clawlite.core.rules.rehearsal import OF_BOARD
 from clawlite.linux.rules.board_samples import read_samples
 from clawlite.linux.rules.samples import spread
 
@@ -41,10 +42,17 @@ def board(micropython, mpy_cross, tmp_path):
 
 
 @pytest.mark.parametrize("name", JUDGES)
-def test_a_week_of_a_template_on_a_board(board, name):
+def test_a_week_of_a_template_on_a_board_and_its_rehearsal(board, name):
     week = board(name)
     spans = live_a_week(week, 7, MORE.get(name, ()))
     judge(name, week, spans)
+    compare(week)
+
+
+def compare(week):
+    samples, edges, lives = read_samples(str(week.flash / "readings"))
+    record = samples, spread(edges), lives
+    compare_rehearsal(week.image, record, week, EPOCH_S, 2, OF_BOARD)
 
 
 @pytest.mark.parametrize("name", JUDGES)
@@ -54,8 +62,7 @@ def test_time_takes_no_more_of_the_heap_and_its_rehearsal_is_what_happened(board
     used = week.heap()
     # an hour in which modules are loaded for a moment says nothing
     assert min(used[-6:]) - min(used[-24:-18]) < LEAK, used
-    samples, edges = read_samples(str(week.flash / "readings"))
-    compare_rehearsal(week.image, (samples, spread(edges)), week, EPOCH_S, 2)
+    compare(week)
 
 
 def test_what_waits_for_a_gateway_has_a_bound_and_goes_there(board):

@@ -155,8 +155,9 @@ class Engine:
     state    dict of an earlier process, or {}; it is changed in place
     keeps_edges  bool, the shell takes ``edges``
     Attributes: ``readings``, ``rules``: in the image's order; ``is_set``: the clock is believed;
-    ``changed``: 0, 1 when ``state`` should be kept, 2 when at once; ``events``: for the log, taken
-    by the shell; ``edges``: [pin, level] of levels that have lasted, likewise.
+    ``start_ms``: when it was made; ``changed``: 0, 1 when ``state`` should be kept, 2 when at once;
+    ``events``: for the log, taken by the shell; ``edges``: [pin, level] of levels that have lasted,
+    likewise.
     """
 
     def __init__(self, section: list, state: dict, times, keeps_edges: bool = False):
@@ -169,7 +170,7 @@ class Engine:
         if not isinstance(state.get("rules"), dict):
             state["rules"] = {}
         self.active = None  # the ``Run`` that is under way
-        self._start_ms = times.up_ms
+        self.start_ms = times.up_ms
         self._ran_s = state.get("ran_s", 0)  # before the start
         self._ahead_s = times.wall_s - times.up_ms // 1000
         self._leap_ms = None  # since when the clock is more than a year ahead
@@ -326,7 +327,7 @@ class Engine:
         seen_s = self.state.get("wall_s", 0)
         if not self.is_set and times.wall_s >= _FLOOR_S:
             self.is_set = (
-                was_set or times.wall_s >= seen_s or times.up_ms - self._start_ms >= _BELIEVED_MS
+                was_set or times.wall_s >= seen_s or times.up_ms - self.start_ms >= _BELIEVED_MS
             )
         if not self.is_set:
             return
@@ -428,7 +429,7 @@ class Engine:
         """
         if rule.is_held:
             return True
-        if times.up_ms - self._start_ms >= _FIRST_MS:
+        if times.up_ms - self.start_ms >= _FIRST_MS:
             return False
         for condition in rule.record[table.IF]:
             for reading in self.readings:
@@ -476,7 +477,7 @@ class Engine:
 
     def _running_s(self, times) -> int:
         """Return the seconds that the agent has run, with those of earlier processes."""
-        return self._ran_s + (times.up_ms - self._start_ms) // 1000
+        return self._ran_s + (times.up_ms - self.start_ms) // 1000
 
     def _period(self, most: list, times) -> list:
         """Return [whether it is by the clock, the number of the present period]."""

@@ -26,13 +26,13 @@ class RuleCommands:
     """The commands and methods of one agent: also a group of ``group_session.GroupSession``.
 
     rules      ``runs.Runs``
-    rehearses  function(name) -> lines that say what the rule would have done; None: none here
+    rehearses  function(name) -> lines that say what the rule would have done
     """
 
     capability = ""
     rows = ROWS
 
-    def __init__(self, rules, rehearses=None):
+    def __init__(self, rules, rehearses):
         self._rules = rules
         self._rehearses = rehearses
 
@@ -44,8 +44,6 @@ class RuleCommands:
             return [HELP]
         if words[0] not in ("/rules", "/readings", "/rehearse"):
             return None
-        if words[0] == "/rehearse" and self._rehearses is None:
-            return ["clawlite rehearse --port PORT plays the rules of a board on a computer."]
         if self._rules.engine is None:
             return [
                 "The rules of this agent run in %s."

@@ -19,6 +19,10 @@ _AT_S, _IMAGE, _SINCE_S, _TIMEOUT_S, _ARGUMENTS = range(5)  # of a question on r
 # how the console answers what is open when its person leaves: for a rule, that is no answer
 _NOBODY = "nobody is at the console"
 _CALLER = "rule/"
+_HOUR_S = const(3600)
+_MOST_EARLY = const(24)  # samples that wait for the clock
+# runs without side effects of an hour that are put on record at once: each wears out flash
+_MOST_NOTED = const(12)
 _MOST_TOKENS = const(512)  # of the answer to a question of ``then``
 # codes of ``Denied``: its classes are not in a board's memory
 _DENIED = const(-32013)
@@ -33,6 +37,8 @@ class Runs:
     read_pin(name)                 the value of a pin
     save(lasting) -> bool          keep ``engine.state``; *lasting*: it must survive a power cut
     keep_sample(name, at_s, value) keep a sample
+    keep_start(at_s, set_s, cut)   keep that the agent began at *at_s*, with a clock since *set_s*;
+                                   *cut*: [[rule, when it began], ...] of runs that were cut
     tell(text, to_admins)          show a text at the console, and send it to the admins
 
     agent    ``agent.Agent``
@@ -47,6 +53,9 @@ class Runs:
         self.statuses = [{} for _ in section[table.READINGS]]  # of readings (act.read)
         self._runs = {}  # number of a task -> its run
         self._looks_at_pins = False
+        self._cut = None  # runs that were under way before the start, until that is kept
+        self._early = []  # (name, ms, value) of samples from before the clock was set
+        self._noted = [0, 0]  # an hour, and how many runs of it were put on record at once
         if agent.setup.confirm:
             agent.setup.confirm.on_failure.append(self._rest)
 
@@ -64,6 +73,8 @@ class Runs:
     def _begin_due(self, times):
         """Begin the readings and the runs that are due."""
         engine = self.engine
+        if engine.is_set and self._cut is not None:
+            self._note_start(times)
         number = engine.next_reading(times)
         while number is not None:
             self._read(number)
@@ -74,6 +85,32 @@ class Runs:
             self._begin(run)
             run = engine.next_run(times)
         self._tell_events()
+
+    def begin_record(self):
+        """The engine is new: that the agent began is kept once the clock is set."""
+        engine = self.engine
+        self._early = []
+        self._cut = [
+            [record[table.NAME], engine.row(record[table.NAME]).get("at_s", 0)]
+            for record, _ in engine.cut_runs()
+        ]
+
+    def _note_start(self, times):
+        """Keep when the agent began, for a rehearsal, and what was measured before the clock was
+        set.
+        """
+        ahead_s, cut, early = times.wall_s - times.up_ms // 1000, self._cut, self._early
+        self._cut, self._early = None, []
+        self.keep_start(ahead_s + self.engine.start_ms // 1000, times.wall_s, cut)
+        for name, up_ms, value in early:
+            self.keep_sample(name, ahead_s + up_ms // 1000, value)
+
+    def put_sample(self, name: str, value, times):
+        """Keep a sample; one from before the clock is set waits for that."""
+        if self.engine.is_set and self._cut is None:
+            self.keep_sample(name, times.wall_s, value)
+        else:
+            self._early = self._early[1 - _MOST_EARLY :] + [(name, times.up_ms, value)]
 
     def _drop_unknown(self):
         """Forget what is on record of rules that the image has no more; a question or a run of one
@@ -154,8 +191,8 @@ class Runs:
         known["wrong"] = wrong
         self.engine.sample(number, value, times)
         self.look_soon()
-        if value is not None and self.engine.is_set:
-            self.keep_sample(record[table.NAME], times.wall_s, value)
+        if value is not None:
+            self.put_sample(record[table.NAME], value, times)
 
     # -- runs
 
@@ -269,10 +306,22 @@ class Runs:
         """Put on record that the tool of *run* begins; return whether that is done."""
         acts = acts or run.at_s > 0
         self.engine.begin(run, self.times(), acts)
-        if not acts or self.save(True):
+        if not acts:
+            if self._may_note():
+                self.save(False)
+            return True
+        if self.save(True):
             return True
         self.engine.row(run.name).pop("began", None)
         return False
+
+    def _may_note(self) -> bool:
+        """Return whether one more run without side effects is put on record at once."""
+        hour = self.times().up_ms // (_HOUR_S * 1000)
+        if hour != self._noted[0]:
+            self._noted = [hour, 0]
+        self._noted[1] += 1
+        return self._noted[1] <= _MOST_NOTED
 
     def _end(self, run, act, result, error):
         """Say what comes after the call of *run*, and put its end on record."""

@@ -9,6 +9,7 @@ import time
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.instant import from_iso8601
 from clawlite.core.rules import table
+from clawlite.core.rules.rehearsal import BEGUN_S, OF_BOARD, OF_LINUX
 from clawlite.linux.admin.commands import BadUsage
 from clawlite.linux.admin.trace import mending, open_image_of
 from clawlite.linux.audit.files import read as read_audit
@@ -51,7 +52,7 @@ def show(manifest, since: str, readings, answer, as_json: bool, board) -> int:
     else:
         folder = files.state_folder(image.agent.name)
         record = read_here(folder, int(time.time()) - long_s)
-    samples, edges, answers = record
+    samples, edges, answers, lives = record
     to_s = int(time.time())
     if readings or board:
         ends = [rows[-1][0] for rows in (samples, answers) if rows]
@@ -63,7 +64,11 @@ def show(manifest, since: str, readings, answer, as_json: bool, board) -> int:
     answers = sorted(answers + _recorded_answers(folder, from_s))
     is_yes = None if answer is None else answer == "yes"
     lasted = list_calls(folder, from_s)
-    played = Rehearsal(image, samples, from_s, to_s, answers, is_yes, edges, None, lasted)
+    lives = [life for life in lives if life[BEGUN_S] >= from_s]
+    habits = OF_BOARD if board else OF_LINUX
+    played = Rehearsal(
+        image, samples, from_s, to_s, answers, is_yes, edges, None, lasted, lives, habits
+    )
     with Progress("Rehearsing", (to_s - from_s) * 1000) as progress:
         played.play(progress.reach)
     known = {pin for _, pin, _ in edges}
@@ -95,7 +100,9 @@ def read_here(folder: str, from_s: int) -> tuple:
     from clawlite.linux.rules.samples import Samples
 
     kept = Samples(folder, {})
-    found = (kept.since(from_s), kept.spread_edges(from_s), []) if kept.exists() else ([], [], [])
+    found = [], [], [], []
+    if kept.exists():
+        found = kept.since(from_s), kept.spread_edges(from_s), [], kept.lives_since(from_s)
     kept.close()
     return found
 
@@ -105,20 +112,21 @@ def read_board(folder: str) -> tuple:
     from clawlite.linux.rules.board_samples import read_samples
     from clawlite.linux.rules.samples import spread
 
-    samples, edges = read_samples(os.path.join(folder, "readings"))
+    samples, edges, lives = read_samples(os.path.join(folder, "readings"))
     if not samples and not edges:
         raise ClawError(
             "the board has no samples on record",
             "a [[reading]] of its reflex file is measured and kept",
         )
-    return samples, spread(edges), []
+    return samples, spread(edges), [], lives
 
 
 def read_record(path: str) -> tuple:
-    """Return (samples, edges, answers) of a file of lines: [(at_s, reading, value), ...],
-    [(at_ms, pin, level), ...], [(at_s, tool, is approved), ...], each the earliest first.
+    """Return (samples, edges, answers, lives) of a file of lines: [(at_s, reading, value), ...],
+    [(at_ms, pin, level), ...], [(at_s, tool, is approved), ...], each the earliest first; lives as
+    core/rules/rehearsal.py has them: none.
     """
-    found = [], [], []
+    found = [], [], [], []
     with mending("the readings cannot be read"):
         with open(path, "rb", opener=open_regular) as file:
             lines = file.read().split(b"\n")

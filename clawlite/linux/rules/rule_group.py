@@ -57,7 +57,7 @@ class RuleGroup(RuleCommands):
         return {"name": name, **describe(played, from_s, to_s, samples, [])}
 
 
-def commands_of(rules, rehearses=None) -> RuleGroup:
+def commands_of(rules, rehearses) -> RuleGroup:
     """Return the ``RuleGroup`` of *rules*, which the console of its agent asks from now on."""
     return attach(rules, RuleGroup(rules, rehearses))
 

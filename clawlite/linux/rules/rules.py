@@ -21,7 +21,7 @@ from clawlite.linux.files.files import state_folder
 from clawlite.linux.files.marks import UP
 from clawlite.linux.files.process_lock import ProcessLock
 from clawlite.linux.io import stdio
-from clawlite.linux.rules.samples import Samples
+from clawlite.linux.rules.samples import EDGE, Samples
 
 SAVE_MS = 60000
 TRY_AGAIN_MS = 5000
@@ -107,7 +107,8 @@ class Rules(Runs, stdio.Part):
         self._state: Any = None
         self.samples: Any = None
         self._is_draining = False
-        self._try_ms = self._save_ms = self._written_ms = 0
+        self._try_ms = self._save_ms = 0
+        self._written_ms = -SAVE_MS
 
     @property
     def lasts(self) -> bool:  # type: ignore[override]
@@ -223,6 +224,8 @@ class Rules(Runs, stdio.Part):
         for name, (at_s, value) in self.samples.latest().items():
             if self.engine.is_set and at_s <= times.wall_s:
                 self.engine.restore(name, value, (times.wall_s - at_s) * 1000, times)
+        if self.lasts:
+            self.begin_record()
         self._drop_unknown()
 
     def _open_taught(self):
@@ -309,18 +312,25 @@ class Rules(Runs, stdio.Part):
             return False
         self.engine.note_kept()
         self._save_ms, self._written_ms = 0, self.now_ms()
+        self.samples.write(self.times().wall_s, True)  # a rehearsal needs both of one moment
         return True
 
     def read_pin(self, name: str):
         return self._read_pin(name)
 
     def keep_edge(self, pin: str, level: int, times):
-        if self._levels.get(pin) != level and self.engine.is_set:
+        if self._levels.get(pin) != level:
             self._levels[pin] = level
-            self.samples.add_edge(pin, times.wall_s, level)
+            self.put_sample(EDGE + pin, level, times)
 
     def keep_sample(self, name: str, at_s: int, value):
-        self.samples.add(name, at_s, value)
+        if name.startswith(EDGE):
+            self.samples.add_edge(name[len(EDGE) :], at_s, value)
+        else:
+            self.samples.add(name, at_s, value)
+
+    def keep_start(self, at_s: int, set_s: int, cut: list):
+        self.samples.add_start(at_s, set_s, cut)
 
     def tell(self, text: str, to_admins: bool = False):
         """Show *text* at the console, and send it to the admins of all channels."""

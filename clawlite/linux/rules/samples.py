@@ -3,6 +3,9 @@
     sample   reading, at_s, value         as it was read, for ``keep``
     hourly   reading, hour_s, least, mean, most, count      of numbers, for ``keep_hourly``
     edge     number, pin, at_s, level   of pins that rules begin with, for ``EDGES_S``
+    life     number, start_s, set_s, seen_s, cut      when the agent began, with a set clock since
+             set_s, when it was seen last, and [[rule, when], ...] of the runs that were cut before,
+             for a rehearsal
 
 Samples wait in memory and are written together, at most once in ``WRITE_S``: each commit wears a
 card.  What a power cut takes is the last of them.  A file that cannot be written is reported once,
@@ -13,8 +16,10 @@ import os
 from typing import Any
 
 from clawlite.linux.files.files import own_file, print_to_stderr
+from clawlite.linux.io.jsontext import dumps, loads
 
 FILE = "readings.db"
+EDGE = "="  # before the name of a pin, whose levels stand among the samples
 WRITE_S = 30
 EDGES_S = 7 * 86400
 MOST_EDGES = 100000
@@ -28,6 +33,9 @@ CREATE TABLE IF NOT EXISTS hourly(
     count INTEGER, PRIMARY KEY(reading, hour_s)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS edge(
     number INTEGER PRIMARY KEY, pin TEXT NOT NULL, at_s INTEGER NOT NULL, level INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS life(
+    number INTEGER PRIMARY KEY, start_s INTEGER NOT NULL, set_s INTEGER NOT NULL,
+    seen_s INTEGER NOT NULL, cut TEXT NOT NULL);
 """
 
 
@@ -43,6 +51,8 @@ class Samples:
         self._folder, self._keeps = folder, keeps
         self._connection: Any = None
         self._waiting, self._edges = [], []
+        self._start: Any = None  # (when, since when the clock is set, cut runs) of this process
+        self._life: Any = None  # the number of its row
         self._thinned_s = self._written_s = 0
         self._has_reported = False
 
@@ -57,6 +67,24 @@ class Samples:
         """Take a level that a pin has from *at_s* on."""
         self._edges.append((pin, at_s, level))
         del self._edges[:-MOST_WAITING]
+
+    def add_start(self, at_s: int, set_s: int, cut: list):
+        """Take when the agent began; it is written with what comes after."""
+        self._start, self._life = (at_s, set_s, cut), None
+
+    def lives_since(self, from_s: int) -> list:
+        """Return [[begun_s, seen_s, set_s, cut], ...] of the starts from *from_s* on; seen_s: when
+        the agent was seen last before it.
+        """
+        rows = self._run(
+            lambda db: db.execute(
+                "SELECT start_s, coalesce((SELECT max(seen_s) FROM life AS a WHERE "
+                "a.number < b.number), (SELECT max(at_s) FROM sample WHERE at_s < start_s), 0), "
+                "set_s, cut FROM life AS b WHERE start_s >= ? ORDER BY number",
+                (from_s,),
+            )
+        )
+        return [[*row[:3], loads(row[3].encode())] for row in rows or ()]
 
     def edges_since(self, from_s: int) -> list:
         """Return [(at_s, pin, level), ...] from *from_s* on, in their order."""
@@ -124,7 +152,7 @@ class Samples:
     def write(self, now_s: int, at_once: bool = False):
         """Write what waits, when it has waited for long enough, and thin out what is old."""
         is_early = 0 <= now_s - self._written_s < WRITE_S
-        waits = self._waiting or self._edges
+        waits = self._waiting or self._edges or at_once and self._start
         if not waits or not self._path or is_early and not at_once:
             return
         self._written_s = now_s
@@ -133,18 +161,31 @@ class Samples:
         def change(db):
             db.executemany("INSERT OR REPLACE INTO sample VALUES(?, ?, ?)", rows)
             db.executemany("INSERT INTO edge(pin, at_s, level) VALUES(?, ?, ?)", edges)
+            self._note_life(db, now_s)
             if hour_s != self._thinned_s:
                 db.execute("DELETE FROM edge WHERE at_s < ?", (now_s - EDGES_S,))
                 db.execute(
                     "DELETE FROM edge WHERE number <= (SELECT max(number) FROM edge) - ?",
                     (MOST_EDGES,),
                 )
+                longest_s = max([EDGES_S, *(keep_s for keep_s, _ in self._keeps.values())])
+                db.execute("DELETE FROM life WHERE seen_s < ?", (now_s - longest_s,))
                 self._thin(db, now_s, hour_s)
             db.commit()
             return ()
 
         if self._run(change) is not None:
             self._waiting, self._edges, self._thinned_s = [], [], hour_s
+
+    def _note_life(self, db, now_s: int):
+        """Put on record that the agent is seen now, and once when it began."""
+        if self._life is None and self._start:
+            at_s, set_s, cut = self._start
+            row = at_s, set_s, now_s, dumps(cut)
+            made = db.execute("INSERT INTO life(start_s, set_s, seen_s, cut) VALUES(?,?,?,?)", row)
+            self._life = made.lastrowid
+        elif self._life is not None:
+            db.execute("UPDATE life SET seen_s = ? WHERE number = ?", (now_s, self._life))
 
     def _thin(self, db, now_s: int, hour_s: int):
         for name, (keep_s, hourly_s) in self._keeps.items():

@@ -4,15 +4,20 @@
    every _PINS_MS: a shorter level than that is no edge.
 2. What must survive is in flash before a tool with side effects begins (rulestate.py); what only
    saves work is written once in _SAVE_MS, because flash wears out.
-3. Samples wait in memory, and are written together (samplefiles.py).
+3. Samples wait in memory, and are written together (samplefiles.py), also when the state is: what
+   a rehearsal plays is of one moment.
 4. Flash that is full or worn is told once.  No tool with side effects begins for a rule until its
    beginning can be put on record; all else goes on.
 """
+
+import gc
+import sys
 
 from clawlite.core.base.dialect import const
 from clawlite.core.base.effect import TELL
 from clawlite.core.base.printable import escape_ends, escape_line
 from clawlite.core.base.render import call_text
+from clawlite.core.rules import table
 from clawlite.core.rules.engine import Engine, Times
 from clawlite.core.rules.runs import Runs
 from unload import drop
@@ -23,6 +28,13 @@ _PINS_MS = const(20)
 _HOUR_S, _MOST_EDGES = const(3600), const(120)
 _LEVEL = const(1)  # of a pin that is looked at
 _SETTLES = const(2)
+_LIFE = "!"  # as core/rules/rehearsal.py has it
+_ROOM = const(20000)  # bytes of a heap of 32-bit words that a rehearsal needs
+_NO_ROOM = (
+    "The heap has no room for a rehearsal (%d KiB are free): clawlite rehearse --port PORT plays "
+    "it on a computer."
+)
+_STATE = "what must be kept of the rules"
 
 
 class BoardRules(Runs):
@@ -39,11 +51,12 @@ class BoardRules(Runs):
         self._pins = []  # [name, level, whether it settles]
         self._edges = [0, 0]  # an hour since 1970, and how many edges were in it
         self._due_ms = self._save_ms = 0
-        self._is_told = False  # that flash fails
+        self._is_told = set()  # what cannot be written to flash
         self._is_new = True
+        self._playing = None  # ``boardrehearsal.Playing``
         device.agent.commands.append(self._command)
         if device.channels:
-            device.channels.add_command(self._command)
+            device.channels.add_command(self._answer_channel)
 
     # -- the loop
 
@@ -56,6 +69,8 @@ class BoardRules(Runs):
             self._open()
         if self._pins:
             self._look_at_pins()
+        if self._playing:
+            self._go_on_playing()
         if now_ms < self._due_ms:
             return
         drop()
@@ -71,6 +86,17 @@ class BoardRules(Runs):
         wait_ms = engine.wait_ms(times)
         self._due_ms = now_ms + (_SAVE_MS if wait_ms is None else wait_ms)
 
+    def _go_on_playing(self):
+        try:
+            more = self._playing.go_on()
+        except MemoryError:
+            more = self._playing = None
+            gc.collect()
+            self.tell(_NO_ROOM % (gc.mem_free() // 1024))
+        if not more:
+            self._playing = None
+            drop("playing boardrehearsal rehearsal agent_setup")
+
     def _recover(self, times):
         if self._is_new:  # the agent begins, or goes on after a failure
             self._is_new = False
@@ -80,6 +106,8 @@ class BoardRules(Runs):
         """Return the monotonic ms at which ``tick`` has something to do."""
         if not self.agent.is_ready:
             return None
+        if self._playing:
+            return self.now_ms()
         return min(self._due_ms, self.now_ms() + _PINS_MS) if self._pins else self._due_ms
 
     def look_soon(self):
@@ -99,6 +127,7 @@ class BoardRules(Runs):
         del load
         self.engine = Engine(self.section, state, self.times(), True)
         self._pins = [[name, None, False] for name in self.engine.pins]
+        self.begin_record()
         if damaged:
             self.tell(
                 "a part of what was kept of the rules was damaged and is dropped: %s"
@@ -121,13 +150,17 @@ class BoardRules(Runs):
         for name, level in self.engine.take_edges():
             self._keep_edge(name, level, self.times().wall_s)
 
+    def keep_start(self, at_s: int, set_s: int, cut: list):
+        if any([rule[table.CALL] for rule in self.section[table.RULES]]):  # to be played
+            self.keep_sample(_LIFE, at_s, [set_s - at_s, cut])
+
     def _keep_edge(self, name: str, level: int, wall_s: int):
         """Keep, for a rehearsal, that a pin has a new level; at most _MOST_EDGES in an hour."""
         if wall_s // _HOUR_S != self._edges[0]:
             self._edges = [wall_s // _HOUR_S, 0]
         self._edges[1] += 1
-        if self.engine.is_set and self._edges[1] <= _MOST_EDGES:
-            self.keep_sample("=" + name, wall_s, level)
+        if self._edges[1] <= _MOST_EDGES:
+            self.put_sample("=" + name, level, self.times())
 
     # -- what the runs need (core/rules/runs.py)
 
@@ -149,17 +182,22 @@ class BoardRules(Runs):
         wrong = keep(self.path, self.engine.state, self.marks)
         if wrong:
             self._save_ms = now_ms + _AGAIN_MS
-            self.report("what must be kept of the rules", wrong)
+            self.report(_STATE, wrong)
             return False
         self.engine.note_kept()
-        self._is_told = False
+        self._is_told.discard(_STATE)
         self._save_ms = now_ms + _SAVE_MS
+        if self.samples:
+            wall_s = self.times().wall_s
+            if self.engine.is_set:
+                self.samples.add(_LIFE, wall_s, 0)
+            self.samples.write(self, wall_s, True)
         return True
 
     def report(self, what: str, wrong: str):
         """Tell once that *what* cannot be written."""
-        if not self._is_told:
-            self._is_told = True
+        if what not in self._is_told:
+            self._is_told.add(what)
             self.tell("%s cannot be written (%s): make room in the flash" % (what, wrong))
 
     def tell(self, text: str, to_admins: bool = False):
@@ -185,7 +223,29 @@ class BoardRules(Runs):
         escape_line(call_text("", {"of": ""}))
         from clawlite.core.rules.rule_commands import RuleCommands
 
-        return RuleCommands(self)
+        return RuleCommands(self, self._rehearse)
+
+    def _answer_channel(self, words: list, is_admin: bool = True):
+        if words[0] == "/rehearse":
+            return ["/rehearse is for the console; clawlite rehearse --port PORT has it, too."]
+        return self._command(words, is_admin)
+
+    def _rehearse(self, name: str) -> list:
+        """Begin to play the rule *name*; what comes of it is told."""
+        if self._playing:
+            return ["A rehearsal is under way."]
+        if self.samples is None or not self.engine.is_set:
+            return ["Nothing is on record yet: samples are kept once the clock is set."]
+        drop()
+        gc.collect()
+        free = gc.mem_free()
+        if free < (_ROOM if sys.maxsize >> 31 == 0 else 2 * _ROOM):  # words of 32 or 64 bits
+            return [_NO_ROOM % (free // 1024)]
+        from boardrehearsal import Playing
+
+        self.samples.write(self, self.times().wall_s, True)
+        self._playing = Playing(self, name)
+        return ["It plays what is on record; the answer comes below."]
 
     def find_row(self, method: str) -> list:
         """Return the columns of *method*, [] when it is none of rules."""

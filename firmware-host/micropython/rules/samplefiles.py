@@ -3,11 +3,14 @@
     20480       of the day 20480 since 1970: lines [name, first time, [s later, value, ...]]
     20470.h     of a day that is older: lines [name, day, [[hour, least, mean, most, count], ...]]
 
-1. Samples wait in memory, and are written together at most every _WRITE_S: each time littlefs
-   copies a block of 4 KiB.  What a power cut takes is the last of them.
+1. Samples wait in memory, and are written together at most every _WRITE_S, and when the state of
+   the rules is: each time littlefs copies a block of 4 KiB.  What a power cut takes is the last of
+   them.
 2. All readings are kept for as long as the one that is kept longest.  Then a day becomes hours, of
    the readings that have ``keep_hourly`` (samplehours.py).
-3. The levels of pins that rules begin with stand among them, as the samples of "=NAME".
+3. The levels of pins that rules begin with stand among them, as the samples of "=NAME", and as
+   those of "!" when the agent began, [s until its clock was set, runs that were cut], or was seen,
+   0.  Its line is the first of what is written together.
 4. Where less than _FREE bytes of flash are free, the oldest days go first.
 """
 
@@ -50,18 +53,18 @@ class Waiting:
         known[1] += text
         self.count += len(text)
 
-    def write(self, rules, now_s: int):
+    def write(self, rules, now_s: int, at_once: bool = False):
         """Write what waits, when that has waited for long enough; *rules*: ``BoardRules``."""
         if self._write_s is None or self._write_s > now_s + _WRITE_S:  # or the clock went back
             self._write_s = now_s + _WRITE_S
-        if not self.count or now_s < self._write_s and self.count < _MOST:
+        if not self.count or not at_once and now_s < self._write_s and self.count < _MOST:
             return
         self._write_s = now_s + _WRITE_S
         try:
             self._make_room(rules, now_s // _DAY)
             for day in sorted({key[1] for key in self._texts}):
                 with open("%s/%d" % (self.path, day), "a") as file:
-                    for key in self._texts:
+                    for key in sorted(self._texts):
                         if key[1] == day:
                             at_s, text = self._texts[key]
                             file.write("[%s,%d,[%s]]\n" % (dumps(key[0]), at_s, text[:-1]))

@@ -708,12 +708,11 @@ def test_two_people_who_answer_at_once_get_one_answer_each(tmp_path):
 
 
 def test_a_disk_that_is_full_is_told_once_and_rules_go_on(tmp_path, monkeypatch, capfd):
-    world = World(tmp_path, READING + RULE + 'every = "10m"\nif = "soil < 30"\n')
-
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("clawlite.linux.rules.samples.own_file", full)
+    world = World(tmp_path, READING + RULE + 'every = "10m"\nif = "soil < 30"\n')
     world.move(3600)
     assert len(world.acted) == 6
     assert capfd.readouterr().err.count("No space left on device") == 1
