@@ -9,7 +9,7 @@ import shutil
 import pytest
 from agents import INITIALIZE, clawlite
 from rule_board import RuleBoard
-from rules_world import ASK, EPOCH_S, READING, RULE
+from rules_world import ALLOW, ASK, EPOCH_S, READING, RULE
 
 from clawlite.core.base.instant import from_iso8601
 from clawlite.core.rules import table
@@ -155,12 +155,44 @@ def test_what_is_approved_is_looked_at_again(ruled):
     assert board.acted == []
 
 
-def test_an_image_that_changed_voids_the_question(ruled):
-    board = ruled(RULE + 'at = "08:01"\n', ASK)
+MORNING = RULE + 'at = "08:01"\n'
+NO_MORE = [{"id": "no", "action": "deny", "scope": "tool", "match": {"name": "water"}}, *ASK]
+
+
+@pytest.mark.parametrize(
+    "rules, policy, more",
+    [
+        (MORNING.replace("3", "4"), ASK, {}),  # its arguments
+        (MORNING, ALLOW, {}),  # the policy: it need not ask any more
+        (MORNING, NO_MORE, {}),
+        (MORNING, ASK, {"autonomy": "supervised"}),
+        (MORNING, ASK, {"more_code": "\n\ndef more():\n    pass\n"}),
+    ],
+    ids=["arguments", "allowed", "denied", "autonomy", "code"],
+)
+def test_an_image_that_changed_voids_the_question(ruled, rules, policy, more):
+    board = ruled(MORNING, ASK)
     board.run(70, dies=True, off_s=5)
-    board.build(RULE.replace("3", "4") + 'at = "08:01"\n', ASK)
+    board.build(rules, policy, **more)
     said = board.run(60, [(30, "y")])
     assert "its question is void" in said and board.acted == []
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_of_two_answers_the_first_counts_and_the_other_is_told(ruled, first):
+    """Two people, by an operator each, approve and deny what a rule asks."""
+    board = ruled(RULE + 'every = "5m"\n', ASK, heap="240k")
+    begin = {"jsonrpc": "2.0", "id": 1, "method": "claw.initialize", "params": INITIALIZE}
+    lines = [(1, json.dumps(begin))]
+    for number, approved in ((10, first), (11, not first)):
+        params = {"name": "r", "is_approved": approved}
+        request = {"jsonrpc": "2.0", "id": number, "method": "claw.rule.answer", "params": params}
+        lines.append((310, json.dumps(request)))
+    said = board.run(320, lines, line=["--stdio"])
+    found = {one["id"]: one for one in map(json.loads, said.splitlines()) if "id" in one}
+    assert found[10]["result"] == {"name": "r", "is_approved": first}
+    assert "rule r: it waits for no approval" in found[11]["error"]["message"], found[11]
+    assert [what for _, what in board.acted] == (["begin", "end"] if first else [])
 
 
 def test_an_unset_clock_lets_periods_run_and_a_day_is_running_time(ruled):

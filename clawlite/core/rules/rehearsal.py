@@ -196,8 +196,11 @@ class Rehearsal:
         for name in self._pins:  # what was before
             self._pins[name].go(from_s * 1000 - 1)
         self._lives, self._place, self._life = lives, 0, [from_s, 0, from_s, ()]
-        while self._place < len(lives) and lives[self._place][BEGUN_S] <= from_s:
-            self._life = lives[self._place]
+        for life in lives:
+            if life[BEGUN_S] <= from_s:
+                self._life = life
+            elif life[SEEN_S]:  # before the first start on record, it is not known to have been off
+                break
             self._place += 1
         self._kept, self._spent, self._ledger = {}, {}, None
         self.skipped, self._calls, self._running = {}, {}, []

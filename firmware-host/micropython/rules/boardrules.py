@@ -95,7 +95,7 @@ class BoardRules(Runs):
             self.tell(_NO_ROOM % (gc.mem_free() // 1024))
         if not more:
             self._playing = None
-            drop("playing boardrehearsal rehearsal agent_setup")
+            drop("boardrehearsal rehearsal agent_setup")
 
     def _recover(self, times):
         if self._is_new:  # the agent begins, or goes on after a failure

@@ -43,6 +43,7 @@ DOORS = {
     ("core", "logfile"): "a log is there",
     ("more_gates", "limits"): "agent.calls_per_minute: LIMITS",
     ("counting", "limits"): "limits alone ask for it",
+    ("boardrehearsal", "limits"): "the same: a gate that counts asks for it",
     ("counting", "remote"): "requires http: REMOTE",
     ("guard", "injection"): "the first of section GUARD",
     ("guard", "leaks"): "the second",
