@@ -166,7 +166,7 @@ NO_MORE = [{"id": "no", "action": "deny", "scope": "tool", "match": {"name": "wa
         (MORNING, ALLOW, {}),  # the policy: it need not ask any more
         (MORNING, NO_MORE, {}),
         (MORNING, ASK, {"autonomy": "supervised"}),
-        (MORNING, ASK, {"more_code": "\n\ndef more():\n    pass\n"}),
+        (MORNING, ASK, {"more_code": "\n\ndef _more():\n    pass\n"}),
     ],
     ids=["arguments", "allowed", "denied", "autonomy", "code"],
 )
