@@ -76,10 +76,12 @@ class World:
 
     instead  {words of the document: those of the test}, such as addresses
     phone    called with the text of a block ``phone``
+    seen     what commands have printed; running: agents that were left running
     """
 
     def __init__(self, instead: dict = {}, phone=None):
         self.instead, self.phone = instead, phone
+        self.seen, self.running = [], []
 
     def adapt(self, text: str) -> str:
         for written, there in self.instead.items():
@@ -87,7 +89,7 @@ class World:
         return text
 
 
-def play(path: Path, folder: Path, world: World = World()) -> int:
+def play(path: Path, folder: Path, world: World) -> int:
     """Play the document *path* in the empty *folder*; return how many steps it has."""
     steps, here = read_steps(world.adapt(path.read_text())), folder
     with contextlib.ExitStack() as running:
@@ -100,23 +102,25 @@ def play(path: Path, folder: Path, world: World = World()) -> int:
             elif step.command.startswith("cd "):
                 here = here / step.command[3:]
             elif step.stays():
-                start(step, here, running)
+                world.running.append(start(step, here, running))
             else:
-                play_command(step, here)
+                world.seen.append(play_command(step, here))
     return len(steps)
 
 
-def start(step: Step, here: Path, running) -> None:
-    """Start what goes on, and wait for the lines that it prints."""
+def start(step: Step, here: Path, running) -> Agent:
+    """Start what goes on, and wait for the lines that it prints; return it."""
     words = shlex.split(step.command[:-2])
     assert words[0] == "clawlite", "only clawlite is left running"
     agent = running.enter_context(Agent(linux(*words[1:]), here / ".home", cwd=here))
     for line in step.output.splitlines():
         for part in filter(None, line.split("...")):
             agent.expect(part)
+    return agent
 
 
-def play_command(step: Step, here: Path) -> None:
+def play_command(step: Step, here: Path) -> str:
+    """Run a command to its end, compare what it prints, and return that."""
     words = shlex.split(step.command)
     typed = step.typed.encode()
     if words[:2] == ["clawlite", "flash"]:  # what it says and what the board says come mixed
@@ -139,6 +143,7 @@ def play_command(step: Step, here: Path) -> None:
     shown = done.stdout + (done.stderr or "")
     assert done.returncode == step.code, (step.command, done.returncode, shown)
     assert fits(step.output, shown), f"$ {step.command}\nwritten:\n{step.output}\nis:\n{shown}"
+    return shown
 
 
 def fits(written: str, shown: str) -> bool:

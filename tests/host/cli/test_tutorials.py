@@ -1,8 +1,12 @@
 """What docs/tutorials and docs/howto say is what happens: commands, files, outputs are played."""
 
 import contextlib
+import functools
 import re
+import tempfile
+from pathlib import Path
 
+import browsers
 import pytest
 import tutorials
 from agents import ROOT, eventually
@@ -62,7 +66,37 @@ def shows(server, line: str) -> bool:
     return any(re.match(pattern, text, re.S) for text in texts)
 
 
-WORLDS = {"model": open_model, "phone": open_phone}
+@contextlib.contextmanager
+def open_page():
+    """A browser as small as a phone, before the page that was started last."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        world = tutorials.World()
+        world.phone = functools.partial(use_page, world, stack, Path(folder))
+        yield world
+
+
+def use_page(world, stack, folder: Path, text: str) -> None:
+    address = re.compile(r"http://127\.0\.0\.1:\d+")
+    eventually(lambda: address.search(world.running[-1].errors()))
+    url = address.search(world.running[-1].errors())[0]
+    browser = stack.enter_context(browsers.open_browser(url, folder))
+    browser.show(browsers.PHONE)
+    browser.log_in(re.search(r"^ann:\S+$", "\n".join(world.seen), re.M)[0])
+    for line in text.splitlines():
+        if line.startswith("> "):
+            browser.open("talk")
+            browser.find("#message").send_keys(line[2:])
+            browser.touch("Send")
+            browser.until(lambda: browser.texts(".count") == ["1"])
+            browser.open("approve")
+        elif re.fullmatch(r"\[\w+\]", line):
+            browser.touch(line[1:-1])
+            browser.open("talk")
+        else:
+            browser.until(lambda: any(line.strip(".") in one for one in browser.texts("main")))
+
+
+WORLDS = {"approve": open_page, "model": open_model, "phone": open_phone}
 
 
 @pytest.mark.parametrize("path", FOUND, ids=["%s-%s" % (p.parent.name, p.stem) for p in FOUND])
