@@ -20,7 +20,14 @@ def new(name, lists, template, endpoint, model, offline, local, board, as_json):
     if not (template or endpoint or model or offline or local or board) and ui.is_asking():
         template, endpoint, offline, local, board = _ask_for_project()
     made = project.new(name, template or project.DEFAULT, endpoint, model, offline, board, local)
-    return ui.show_new_project(name, made, board)
+    if board is None:
+        return ui.show_new_project(name, made)
+    from clawlite.host.boards import boards as profiles
+
+    way = "with --port PORT on the %s: clawlite ports lists the ports"
+    if profiles.load(board)["runtime"] == "cpython":
+        way = "on the %s: clawlite flash --ssh HOST"
+    return ui.show_new_project(name, made, way % board)
 
 
 def _ask_for_project() -> tuple:

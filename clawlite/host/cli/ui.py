@@ -90,7 +90,8 @@ def show_gallery(rows: list, as_json: bool) -> None:
         print_data(f"{row['name']:12} {row['about']}")
 
 
-def show_new_project(name: str, files: list[str], board: str = None) -> None:
+def show_new_project(name: str, files: list[str], elsewhere: str = "") -> None:
+    """Say what was made and what comes next; *elsewhere*: how it comes onto its board."""
     print_note(f"Made {name} with {', '.join(files)}.")
     if "claw.yaml" not in files:  # several agents, a folder each
         print_note(f"Next: cd {name} && clawlite swarm up")
@@ -102,12 +103,7 @@ def show_new_project(name: str, files: list[str], board: str = None) -> None:
         )
         return
     print_note(
-        f"Next: cd {name} && clawlite run"
-        + (
-            f"   (here), or with --port PORT on the {board}: clawlite ports lists the ports"
-            if board
-            else ""
-        )
+        f"Next: cd {name} && clawlite run" + (f"   (here), or {elsewhere}" if elsewhere else "")
     )
 
 
