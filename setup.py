@@ -20,6 +20,8 @@ DATA = ("boards", "firmware-host", "benchmarks")
 # Benchmarks of a checkout: they need its tests, or servers and brokers.
 ELSEWHERE = (
     "cortex_m3",
+    "local",
+    "teach",
     "results",
     "peers",
     "README.md",

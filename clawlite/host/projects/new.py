@@ -65,9 +65,14 @@ _DIGITAL = ".digital."
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9-]{0,62}\Z")
 
 
+def _is_template(name: str) -> bool:
+    return any("claw.yaml" in files for _, _, files in os.walk(os.path.join(FOLDER, name)))
+
+
 def templates() -> list[str]:
     """Return the names of the templates."""
-    return sorted(os.listdir(FOLDER))
+    # a folder that was a template once may still hold what Python compiled there
+    return sorted(filter(_is_template, os.listdir(FOLDER)))
 
 
 def new(
