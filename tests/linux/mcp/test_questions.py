@@ -499,10 +499,11 @@ def test_an_admin_of_a_channel_answers(tmp_path):
             ):
                 server.message(1, "/approve %s %s" % (number, text))
                 eventually(lambda said=said: said in "\n".join(said_to(server, 1)))
-            eventually(lambda: "/approve %s VALUE or" % number in said_to(server, 1)[-1])
-            server.message(1, "/approve %s Bonn am Rhein" % number)
+            second = "%d" % (int(number) + 1)  # each question has a number of its own
+            eventually(lambda: "/approve %s VALUE or" % second in said_to(server, 1)[-1])
+            server.message(1, "/approve %s Bonn am Rhein" % second)
             eventually(lambda: '"Sure?"' in said_to(server, 1)[-1])
-            server.message(1, "/deny %s" % number)
+            server.message(1, "/deny %d" % (int(number) + 2))
             answer = eventually(
                 lambda: [text for text in said_to(server, 7) if text.startswith("[{")]
             )[0]
