@@ -6,8 +6,10 @@
    tasks of another name.
 3. What leaves are states and the answer.  Why a task failed, which call waits for an approval, and
    what an MCP server asks a person, stay inside.
-4. A caller may deny what its task waits for.  Only a name that the gateway was started with is told
-   what that is, and may approve a call or answer a question.
+4. A caller may deny what its task waits for, and approves none of its own calls.  A name that the
+   gateway was started with, an approver, is told what its tasks wait for, and answers questions.
+   It sees tasks of others while they wait, and approves, denies or answers: the question that it
+   was shown, if it was shown one, and no later one.
 """
 
 import asyncio
@@ -33,12 +35,15 @@ MOST_OPEN = 16  # of them of one caller
 WAIT_S = 300  # that a message waits for the end of its task
 KEEP_ALIVE_S = 15  # between two comments in a stream
 MAX_TEXT = 65536  # characters of one message
+MOST_SHOWN = 1024  # questions that the door knows to have been shown
 PAGE, MAX_PAGE = 50, 100
 _CONTEXT = re.compile(r"[A-Za-z0-9_-]{1,40}\Z")
 _TASK = re.compile(r"[A-Za-z0-9_-]{1,40}\.[0-9a-f]{16}\Z")
+_OTHER = re.compile(r"[^/]+/[A-Za-z0-9_-]{1,40}\.[0-9a-f]{16}\Z")
 _ENDED = ("completed", "failed", "canceled", "rejected")
 _RESTS = (*_ENDED, "input_required")
 _WAITS = "This task waits for an approval or an answer: deny it, or have its owner give one."
+_OVER = "what the task waited for is over: it was answered, or has ended - nothing was done now"
 # of JSON-RPC, and of A2A
 _PARSE, _REQUEST, _METHOD, _PARAMS, _INTERNAL = -32700, -32600, -32601, -32602, -32603
 _NOT_FOUND, _NOT_CANCELABLE, _NO_PUSH, _UNSUPPORTED, _CONTENT = range(-32001, -32006, -1)
@@ -58,7 +63,7 @@ class A2A:
 
     folder     of the project; raises ``ClawError`` when its manifest is wrong
     is_right   function(name, token) -> bool
-    approvers  names that may approve calls
+    approvers  names that may approve calls of others
     note       function(text) for who runs the gateway
     loads      function(bytes) -> value of strict JSON; raises ``ParseError``
     strangers  see ``Door``
@@ -69,7 +74,7 @@ class A2A:
         self._is_right, self._approvers, self._note = is_right, approvers, note
         self._loads = loads
         self._agent = AgentProcess(folder, self._manifest.name, bool(approvers))
-        self._card, self._open = {}, {}
+        self._card, self._open, self._shown_to = {}, {}, {}
         routes = [("GET", CARD, self._shown), ("POST", "/", self._asked)]
         self._door = Door(routes, self._missing, note, strangers)
 
@@ -138,7 +143,8 @@ class A2A:
         try:
             body = self._loads(await body_of(request))
             number = _id_of(body)
-            call = _Call(self._agent, name, name in self._approvers, *_operation(request, body))
+            shown = self._shown_to if name in self._approvers else None
+            call = _Call(self._agent, name, shown, *_operation(request, body))
             if call.operation in (dialects.STREAM, dialects.SUBSCRIBE):
                 events = call.events()
                 first = await anext(events)  # what is refused before it begins is no stream
@@ -170,17 +176,24 @@ class A2A:
 
 
 class _Call:
-    """One request of a caller whose token is right."""
+    """One request of a caller whose token is right.
 
-    def __init__(self, agent, name: str, may_approve: bool, dialect, operation: str, params: dict):
+    shown  of an approver: {(its name, id of a task of another): number of the question that it was
+           shown last}; else None
+    """
+
+    def __init__(self, agent, name: str, shown, dialect, operation: str, params: dict):
         self.operation = operation
         self._agent, self._dialect, self._params = agent, dialect, params
-        self._name, self._may_approve = name, may_approve
+        self._name, self._shown, self._may_approve = name, shown, shown is not None
+        self._others: dict = {}  # id that the caller has of another's task -> its id on the line
 
     async def result(self) -> dict:
         """Return what the operation gives.  Raises ``Refused``, ``ClawError``."""
         if self.operation == dialects.SEND:
             task_id, found = await self._sent()
+            if self._is_other(task_id):
+                return self._dialect.sent(self._task(task_id, found))
             configuration = _object(self._params, "configuration")
             if found["state"] not in _RESTS and self._dialect.waits(configuration):
                 await self._rested(task_id)
@@ -189,9 +202,10 @@ class _Call:
             return self._dialect.sent(self._task(task_id, found))
         if self.operation == dialects.LIST:
             return await self._list()
-        task_id = self._task_id(self._params)
-        found = await self._get(task_id)
+        task_id, found = await self._find(self._params)
         if self.operation == dialects.CANCEL:
+            if self._is_other(task_id):
+                raise Refused(_NOT_CANCELABLE, "the task is another's - you may deny its call")
             if found["state"] in _ENDED:
                 raise Refused(_NOT_CANCELABLE, f"the task is {found['state']} already")
             reason = f"canceled by {self._name}"
@@ -204,12 +218,12 @@ class _Call:
         """Yield the events of a task until it rests.  Raises as ``result``."""
         if self.operation == dialects.STREAM:
             task_id, found = await self._sent()
-            if found["state"] == "rejected":
+            if found["state"] == "rejected" or self._is_other(task_id):
                 yield self._dialect.event(self._task(task_id, found))
                 return
         else:
-            task_id = self._task_id(self._params)
-            if (await self._get(task_id))["state"] in _ENDED:
+            task_id, found = await self._find(self._params)
+            if found["state"] in _ENDED:
                 raise Refused(_UNSUPPORTED, "the task has ended - use GetTask or tasks/get")
         queue = await self._agent.watch(self._inside(task_id))
         try:
@@ -264,30 +278,45 @@ class _Call:
         return task_id, await self._begun(task_id, text)
 
     async def _replied(self, message: dict, text: str) -> tuple:
-        """Answer the approval or the question that a task of this caller waits for."""
-        task_id = self._task_id(message, "taskId")
-        found = await self._get(task_id)
+        """Answer the approval or the question that a task waits for."""
+        task_id, found = await self._find(message, "taskId")
         said = text.strip()
         is_word = said.lower() in ("approve", "deny")
         if found["state"] != "input_required" or not (is_word or found.get("is_question")):
             waits = found["state"] == "input_required"
             expected = "expected approve or deny" if waits else "it takes no more messages"
             raise Refused(_UNSUPPORTED, f"the task is {found['state']}: {expected}")
-        if said.lower() != "deny" and not self._may_approve:
-            raise Refused(
-                _UNSUPPORTED,
-                f"{self._name} may deny but not approve - the operator of the agent "
-                f"allows it with --a2a-approver",
-            )
+        if said.lower() != "deny":
+            self._check_may_answer(task_id, "is_question" in found)
+        number = found["number"]
+        if self._is_other(task_id) and self._shown.setdefault(self._key(task_id), number) != number:
+            raise Refused(_UNSUPPORTED, "the task asks something else by now - get it, and look")
+        said = said.lower() if is_word else said
         try:
-            return task_id, await self._create(task_id, said.lower() if is_word else said, True)
+            return task_id, await self._create(task_id, said, is_answer=True, number=number)
         except AgentRefused as e:
-            raise Refused(_PARAMS, e.message) if e.code == _PARAMS else e from None
+            if e.code != _PARAMS:
+                raise
+            is_late = e.message.startswith("number:")
+            raise Refused(*((_UNSUPPORTED, _OVER) if is_late else (_PARAMS, e.message))) from None
+
+    def _check_may_answer(self, task_id: str, is_question: bool) -> None:
+        """Raise ``Refused`` unless the caller may approve, or answer a question: the latter in
+        tasks of its own, too.
+        """
+        if self._may_approve and (is_question or self._is_other(task_id)):
+            return
+        said = "the operator of the agent allows it with --a2a-approver"
+        if not is_question:
+            said = "the console, the page or another name of --a2a-approver can"
+        raise Refused(
+            _UNSUPPORTED, f"{self._name} may deny but not approve what it asked for itself - {said}"
+        )
 
     async def _begun(self, task_id: str, text: str) -> dict:
         """Make a task of a message.  One that comes again with other words answers nothing."""
         try:
-            return await self._create(task_id, text, False)
+            return await self._create(task_id, text, is_answer=False)
         except AgentRefused as e:
             if e.code != _PARAMS:
                 raise
@@ -295,12 +324,10 @@ class _Call:
             said = "message.messageId: another message with other words has this id"
             raise Refused(_PARAMS, said if is_other else e.message) from None
 
-    async def _create(self, task_id: str, text: str, is_answer: bool) -> dict:
+    async def _create(self, task_id: str, text: str, **more) -> dict:
         block = {"role": "user", "content": [{"type": "text", "text": text}]}
         caller = "a2a:" + self._name
-        return await self._request(
-            "create", task_id, message=block, caller=caller, is_answer=is_answer
-        )
+        return await self._request("create", task_id, message=block, caller=caller, **more)
 
     def _text(self, message: dict) -> str:
         if message.get("role") != self._dialect.role:
@@ -321,7 +348,7 @@ class _Call:
         return text
 
     async def _list(self) -> dict:
-        """Return a page of the tasks of this caller, the newest first."""
+        """Return a page of the tasks that this caller may see, the newest first."""
         field = self._dialect.status_field
         wanted = self._params.get(field) or None
         states = {said: name for name, said in self._dialect.states.items()}
@@ -331,17 +358,16 @@ class _Call:
         if type(most) is not int or not 1 <= most <= MAX_PAGE:
             raise Refused(_PARAMS, f"pageSize: expected 1 to {MAX_PAGE}")
         context, after = self._params.get("contextId"), self._params.get("pageToken")
-        prefix = self._inside(f"{context}." if context else "")
         found = [
             task
             for task in await self._all(states.get(wanted))
-            if task["task_id"].startswith(prefix)
+            if self._may_see(task) and context in (None, "", _context(task["task_id"]))
         ]
         begin = await self._behind(self._inside(str(after)), found) if after else 0
         tasks = []
         for task in found[begin : begin + most]:
-            task_id = task["task_id"][len(self._inside("")) :]
-            if self._params.get("includeArtifacts") is True:
+            task_id = self._outside(task["task_id"])
+            if self._params.get("includeArtifacts") is True and not self._is_other(task_id):
                 task = await self._get(task_id)
             tasks.append(self._task(task_id, task))
         more = begin + most < len(found)
@@ -366,7 +392,7 @@ class _Call:
         return next((index for index, one in enumerate(ids) if one in later), len(ids))
 
     async def _all(self, state) -> list:
-        found, params = [], {"page_size": 100}
+        found, params = [], {"page_size": 100, "with_number": True}
         if state:
             params["state"] = state
         while True:
@@ -378,22 +404,66 @@ class _Call:
 
     # -- ids and shapes
 
-    def _task_id(self, params: dict, field: str = "id") -> str:
+    async def _find(self, params: dict, field: str = "id") -> tuple:
+        """Return (id, what the agent has of it) of a task that this caller may see."""
         task_id = params.get(field)
         if not isinstance(task_id, str) or not task_id:
             raise Refused(_PARAMS, f"{field}: expected the id of a task")
-        if not _TASK.match(task_id):
-            raise Refused(_NOT_FOUND, "unknown task")
-        return task_id
+        is_own = _TASK.match(task_id)
+        try:
+            if not is_own and not self._may_approve:
+                raise Refused(_NOT_FOUND, "unknown task")
+            return task_id, await self._get(task_id)
+        except Refused:
+            if not is_own or not self._may_approve:
+                raise
+        # the other told its id, which has no name
+        every = [
+            task
+            for task in await self._all(None)
+            if task["task_id"].rpartition("/")[2] == task_id and self._is_of_other(task["task_id"])
+        ]
+        every = [task for task in every if self._may_see(task)] or every
+        if len(every) != 1:
+            said = "several tasks have this id: write NAME/ID" if every else "unknown task"
+            raise Refused(_NOT_FOUND, said)
+        self._others[task_id] = every[0]["task_id"]
+        return task_id, await self._get(task_id)
 
     def _inside(self, task_id: str) -> str:
-        return f"{self._name}/{task_id}"
+        """Return the id on the agent's line of a task that the caller calls *task_id*."""
+        if task_id in self._others:
+            return self._others[task_id]
+        return task_id.removeprefix("/") if "/" in task_id else f"{self._name}/{task_id}"
+
+    def _outside(self, inside: str) -> str:
+        """Return what the caller calls the task *inside*, the reverse of ``_inside``."""
+        if not self._is_of_other(inside):
+            return inside[len(self._name) + 1 :]
+        return inside if _OTHER.match(inside) else "/" + inside
+
+    def _is_of_other(self, inside: str) -> bool:
+        return not inside.startswith(self._name + "/")
+
+    def _is_other(self, task_id: str) -> bool:
+        return self._is_of_other(self._inside(task_id))
+
+    def _may_see(self, task: dict) -> bool:
+        """Return whether a task of the agent's line is the caller's, or waits for an approver."""
+        is_waiting = task["state"] == "input_required"
+        return not self._is_of_other(task["task_id"]) or self._may_approve and is_waiting
+
+    def _key(self, task_id: str) -> tuple:
+        return self._name, self._inside(task_id)
 
     async def _get(self, task_id: str) -> dict:
         try:
-            return await self._request("get", task_id)
+            found = await self._request("get", task_id, with_number=True)
         except AgentRefused as e:
             raise Refused(_NOT_FOUND, "unknown task") if e.code == _PARAMS else e
+        if not self._may_see(found):
+            raise Refused(_NOT_FOUND, _OVER)
+        return found
 
     async def _request(self, verb: str, task_id: str, **more) -> dict:
         params = {"task_id": self._inside(task_id), **more}
@@ -410,20 +480,33 @@ class _Call:
         return self._dialect.status(self._fields(task_id, found), found["state"] in _RESTS)
 
     def _fields(self, task_id: str, found: dict) -> dict:
-        context = task_id.rpartition(".")[0]
+        context = _context(self._inside(task_id))
         status = {"state": self._dialect.states[found["state"]]}
         said = _WAITS if found["state"] == "input_required" else ""
         if said and self._may_approve:
-            said = found.get("message", said)
+            said = self._shown_text(task_id, found)
         if said:
             status["message"] = self._dialect.message(task_id, context, said)
         return {"taskId": task_id, "contextId": context, "status": status}
+
+    def _shown_text(self, task_id: str, found: dict) -> str:
+        """Return what an approver is told of a task that waits, and keep that it was."""
+        text = found.get("message", _WAITS)
+        if not self._is_other(task_id):
+            if "is_question" in found:
+                return text
+            return text.rpartition("\n")[0] + "\n  Answer with deny; another approves it"
+        if found.get("number"):
+            self._shown[self._key(task_id)] = found["number"]
+            while len(self._shown) > MOST_SHOWN:
+                del self._shown[next(iter(self._shown))]
+        return text
 
     def _piece(self, task_id: str, text: str, append: bool, is_last: bool) -> dict:
         return self._dialect.artifact(
             {
                 "taskId": task_id,
-                "contextId": task_id.rpartition(".")[0],
+                "contextId": _context(self._inside(task_id)),
                 "artifact": self._artifact(text),
                 "append": append,
                 "lastChunk": is_last,
@@ -440,6 +523,11 @@ def _is_url(text: str) -> bool:
         return url.scheme in ("https", "http") and bool(url.hostname) and url.port != 0
     except ValueError:
         return False
+
+
+def _context(inside: str) -> str:
+    """Return the context of a task by its id on the agent's line; "" where it came by no A2A."""
+    return inside.rpartition("/")[2].rpartition(".")[0]
 
 
 def _answer(found: dict) -> str:

@@ -10,9 +10,9 @@ from clawlite.linux.io.stdio import Part, now_ms
 
 AGAIN_MS = 1000  # between attempts to do the tasks that another process does
 ROWS = """
-task.create     ready  -  task_id  -  message? messages? caller? is_answer?
-task.get        ready  -  -        -  task_id
-task.list       ready  -  -        -  state? page_size? page_token?
+task.create     ready  -  task_id  -  message? messages? caller? is_answer? number?
+task.get        ready  -  -        -  task_id with_number?
+task.list       ready  -  -        -  state? page_size? page_token? with_number?
 task.cancel     ready  -  -        -  task_id reason?
 task.subscribe  ready  -  -        -  task_id
 """

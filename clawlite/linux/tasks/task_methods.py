@@ -12,7 +12,8 @@
    ``deny``, or what the form wants.  Whoever holds this line is trusted as the owner of the
    process.
 3. Whoever passes on the messages of others says with ``is_answer`` which of the two one may be:
-   false, and it answers nothing; true, and it makes no task and is compared with none.
+   false, and it answers nothing; true, and it makes no task and is compared with none.  With a
+   ``number`` it answers that question and no later one.
 4. Of a task its texts leave, and nothing of prompts, arguments, results of tools, or secrets.
 """
 
@@ -123,7 +124,8 @@ class TaskMethods:
             task = Task(task_id, text, before or None, caller, self.runner.swarm.own.identity)
             if self.runner.put(task):
                 return self._state_of(task_id)
-        if is_answer is False or before or not self._answered(task_id, text.strip()):
+        self._check_number(params, task_id)
+        if is_answer is False or before or not self._answered(task_id, text.strip(), caller):
             if is_answer:
                 raise InvalidParams("task_id: %s is not waiting for such an answer" % task_id[:63])
             raise InvalidParams(
@@ -138,9 +140,18 @@ class TaskMethods:
             return True
         return caller != OPERATOR and self.runner.open_tasks(caller) >= MOST_OF_ONE
 
-    def _answered(self, task_id: str, text: str) -> bool:
-        """Answer with *text* what a task waits for; return False when that is no answer to it.
-        Raises ``InvalidParams``: a form wants another value, and waits on.
+    def _check_number(self, params: dict, task_id: str):
+        """Raise ``InvalidParams`` when the message answers a question that is over."""
+        number, asking = field(params, "number", int, "", False), self.runner.asking(task_id)
+        if number is not None and (asking is None or asking.number != number):
+            raise InvalidParams(
+                "number: %s does not wait for %d" % (task_id[:63], number),
+                "ask claw.task.get with with_number what it waits for",
+            )
+
+    def _answered(self, task_id: str, text: str, by: str) -> bool:
+        """Answer with *text*, in the name *by*, what a task waits for; return False when that is no
+        answer to it.  Raises ``InvalidParams``: a form wants another value, and waits on.
         """
         asking, word = self.runner.asking(task_id), text.lower()
         if asking is None:
@@ -153,12 +164,12 @@ class TaskMethods:
             approved = _ANSWERS[word]
         else:
             return False
-        self.runner.answer(task_id, approved)
+        self.runner.answer(task_id, approved, by)
         return True
 
     def _get(self, params: dict) -> dict:
         task_id = self._known(params)
-        found = self._state_of(task_id)
+        found = self._state_of(task_id, params.get("with_number") is True)
         ended = self.runner.outcome(task_id)
         if ended is not None:
             _, status, result, *_ = ended
@@ -186,7 +197,7 @@ class TaskMethods:
         rows = self.runner.page(states, before and int(before), most + 1, caller)
         tasks = []
         for _, task_id, _, created_ms in rows[:most]:
-            one = self._state_of(task_id)
+            one = self._state_of(task_id, params.get("with_number") is True)
             if state in (None, one["state"]):
                 tasks.append(dict(one, created=iso8601(created_ms // 1000)))
         found = {"tasks": tasks}
@@ -218,7 +229,7 @@ class TaskMethods:
             raise _unknown(task_id)
         return task_id
 
-    def _state_of(self, task_id: str) -> dict:
+    def _state_of(self, task_id: str, with_number: bool = False) -> dict:
         state = _STATES[self.runner.state(task_id)]
         found = {"task_id": task_id, "state": state}
         asking = self.runner.asking(task_id)
@@ -227,6 +238,8 @@ class TaskMethods:
             found["message"] = self.runner.question(task_id)
             if asking.form is not None:
                 found["is_question"] = True
+            if with_number:
+                found["number"] = asking.number
         return found
 
     def _told(self, task_id: str):

@@ -90,13 +90,13 @@ class TaskRunner(Member):
         task = self._agent.tasks.get(self._runs.get(task_id))
         return asking if task is not None and task.approval is asking else None
 
-    def answer(self, task_id: str, approved: bool):
-        """Answer the approval that a task of this process waits for.  Who answers hears in its
-        own answer that the task goes on, not in a notification before it.
+    def answer(self, task_id: str, approved: bool, by: str):
+        """Answer the approval that a task of this process waits for, in the name *by*.  Who answers
+        hears in its own answer that the task goes on, not in a notification before it.
         """
         task = self._agent.tasks[self._runs[task_id]]
         del self._asking[task_id]  # it may ask again at once
-        self._agent.answer(task, approved, "", self._now_ms(), "caller")
+        self._agent.answer(task, approved, "", self._now_ms(), by)
 
     def has(self, number: int) -> bool:
         """Return whether the agent's task *number* is the turn of a task of this process."""

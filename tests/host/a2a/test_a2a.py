@@ -270,22 +270,183 @@ def test_a_task_under_way_is_subscribed_to_and_canceled(folder, version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_caller_may_deny_a_call_and_a_named_one_may_approve_it(folder, version):
+def test_a_caller_may_deny_what_it_asked_for_and_never_approves_it(folder, version):
+    async def play(it):
+        for name in ("friend", "owner"):
+            client = await it.client(version, name)
+            task = await task_of(client, asked("water 3"))
+            assert task.status.state == new.TASK_STATE_INPUT_REQUIRED
+            said = said_of(task)
+            assert ("water" in said) == (name == "owner"), "a tool's name is for who approves"
+            assert "approve or deny" not in said
+            for word in ("approve", " APPROVE\n"):
+                with pytest.raises(
+                    errors.UnsupportedOperationError,
+                    match="may deny but not approve what it asked for itself - the console, the "
+                    "page or another name of --a2a-approver can",
+                ):
+                    await task_of(client, asked(word, "c", task_id=task.id))
+            ended = await task_of(client, asked("deny", "d", task_id=task.id))
+            assert ended.status.state == new.TASK_STATE_COMPLETED
+            assert "Watered" not in answer(ended)
+
+    run(play, folder, approvers=("owner",))
+
+
+def said_of(task) -> str:
+    return task.status.message.parts[0].text
+
+
+async def listed(it, name: str) -> list:
+    """Return the tasks that *name* lists; the official client of 0.3 has no such call."""
+    client = await it.client("1.0", name)
+    return list((await client.list_tasks(new.ListTasksRequest())).tasks)
+
+
+def got(task_id: str) -> "new.GetTaskRequest":
+    return new.GetTaskRequest(id=task_id)
+
+
+@pytest.mark.parametrize("form", ["friend/%s", "/friend/%s", "%s"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_approver_sees_tasks_of_others_while_they_wait(folder, version, form):
     async def play(it):
         friend, owner = await it.client(version), await it.client(version, "owner")
-        for client, text, number in ((friend, "deny", "a"), (owner, "approve", "b")):
-            task = await task_of(client, asked("water 3", number))
-            assert task.status.state == new.TASK_STATE_INPUT_REQUIRED
-            said = task.status.message.parts[0].text
-            assert ("water" in said) == (client is owner), "a tool's name is for its owner"
-            if client is friend:
-                with pytest.raises(
-                    errors.UnsupportedOperationError, match="may deny but not approve"
-                ):
-                    await task_of(client, asked("approve", "c", task_id=task.id))
-            ended = await task_of(client, asked(text, "d", task_id=task.id))
-            assert ended.status.state == new.TASK_STATE_COMPLETED
-            assert (answer(ended) == "Watered 3") == (client is owner)
+        for text, word in (("water 3", "approve"), ("water 4", "deny")):
+            task = await task_of(friend, asked(text, text, context_id="talk"))
+            shown = form % task.id
+            found = await owner.get_task(got(shown))
+            assert found.status.state == new.TASK_STATE_INPUT_REQUIRED and found.id == shown
+            assert found.context_id == "talk"
+            assert 'bed="%s"' % text[-1] in said_of(found) and "a2a:friend asked" in said_of(found)
+            with pytest.raises(errors.TaskNotCancelableError, match="another's"):
+                await owner.cancel_task(new.CancelTaskRequest(id=shown))
+            with pytest.raises(errors.UnsupportedOperationError, match="expected approve or deny"):
+                await task_of(owner, asked("water 5", "x", task_id=shown))
+            done = await task_of(owner, asked(word, "a", task_id=shown))
+            assert done.id == shown and not done.artifacts and not done.status.message.parts
+            ended = await ended_task(friend, task.id)
+            assert (answer(ended) == "Watered 3") == (word == "approve")
+            with pytest.raises(errors.TaskNotFoundError, match="nothing was done now"):
+                await owner.get_task(got(shown))
+            for late in ("approve", "deny"):
+                with pytest.raises(errors.TaskNotFoundError, match="answered, or has ended"):
+                    await task_of(owner, asked(late, "b", task_id=shown))
+        assert not await listed(it, "owner")
+
+    run(play, folder, approvers=("owner",))
+
+
+async def ended_task(client, task_id: str):
+    """Return the task when its turn is over."""
+    while True:
+        task = await client.get_task(got(task_id))
+        if task.status.state not in (new.TASK_STATE_WORKING, new.TASK_STATE_SUBMITTED):
+            return task
+
+
+@pytest.mark.parametrize("method", ["ListTasks", "tasks/list"])
+def test_an_approver_lists_what_waits_and_others_do_not(folder, method):
+    field = "status" if method == "ListTasks" else "state"
+    waits = "TASK_STATE_INPUT_REQUIRED" if method == "ListTasks" else "input-required"
+
+    async def play(it):
+        friend, http = await it.client("1.0"), it.http("owner")
+        await task_of(friend, asked("look at 3", "over"))
+        waiting = [await task_of(friend, asked("water %d" % n, str(n))) for n in (1, 2)]
+        own = await task_of(await it.client("1.0", "owner"), asked("look at 3", "own"))
+        expected = [own.id] + ["friend/" + task.id for task in reversed(waiting)]
+        for params, ids in (
+            ({}, expected),
+            ({field: waits}, expected[1:]),
+            ({"contextId": waiting[0].context_id, "includeArtifacts": True}, expected[2:]),
+        ):
+            tasks, token = [], ""
+            while True:
+                page = dict(params, pageSize=1, pageToken=token)
+                page = (await it.post(http, method, page))["result"]
+                tasks += page["tasks"]
+                token = page["nextPageToken"]
+                if not token:
+                    break
+            assert [task["id"] for task in tasks] == ids, params
+        assert tasks[0]["contextId"] == waiting[0].context_id
+        assert 'bed="1"' in tasks[0]["status"]["message"]["parts"][0]["text"]
+        other = await it.client("1.0", "other")
+        assert not await listed(it, "other")
+        for task_id in (waiting[0].id, "friend/" + waiting[0].id):
+            with pytest.raises(errors.TaskNotFoundError, match="unknown task"):
+                await other.get_task(got(task_id))
+            with pytest.raises(errors.TaskNotFoundError, match="unknown task"):
+                await task_of(other, asked("deny", "x", task_id=task_id))
+
+    run(play, folder, approvers=("owner",))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_first_of_two_approvers_counts_and_streams_tell_no_answer(folder, version):
+    async def play(it):
+        friend, stream = await it.client(version), await it.client(version, "second", True)
+        owner, second = await it.client(version, "owner"), await it.client(version, "second")
+        task = await task_of(friend, asked("water 3"))
+        shown = "friend/" + task.id
+        for name in ("owner", "second"):
+            assert [one.id for one in await listed(it, name)] == [shown]
+        (seen,) = [one async for one in stream.subscribe(new.SubscribeToTaskRequest(id=shown))]
+        assert "water" in said_of(seen.task)
+        (event,) = await events(stream, asked("approve", "a", task_id=shown))
+        assert event.task.id == shown and not event.task.artifacts
+        with pytest.raises(errors.TaskNotFoundError, match="nothing was done now"):
+            await task_of(owner, asked("deny", "b", task_id=shown))
+        assert answer(await ended_task(friend, task.id)) == "Watered 3"
+        # an approver approves another's, not its own
+        task = await task_of(owner, asked("water 4"))
+        with pytest.raises(errors.UnsupportedOperationError, match="asked for itself"):
+            await task_of(owner, asked("approve", "c", task_id="owner/" + task.id))
+        await task_of(second, asked("approve", "d", task_id="owner/" + task.id))
+        assert answer(await ended_task(owner, task.id)) == "Watered 4"
+
+    run(play, folder, approvers=("owner", "second"))
+
+
+def test_an_answer_to_a_question_that_was_shown_never_meets_the_next(folder):
+    """Two calls of one turn: who saw the first, and is late, does not answer the second."""
+    rule = '[[rule]]\nwhen = "twice"\ncall = "water"\narguments = { bed = "1" }\n'
+    rule += 'then = [{ call = "water", arguments = { bed = "1" } }, { say = "{result}" }]\n'
+    (folder / "reflex.toml").write_text(RULES + rule)
+
+    async def play(it):
+        friend = await it.client("1.0")
+        owner, second = await it.client("1.0", "owner"), await it.client("1.0", "second")
+        task = await task_of(friend, asked("twice"))
+        shown = "friend/" + task.id
+        for client in (owner, second):
+            await client.get_task(got(shown))
+        await task_of(owner, asked("approve", "a", task_id=shown))
+        again = await ended_task(friend, task.id)
+        assert again.status.state == new.TASK_STATE_INPUT_REQUIRED
+        for client, said in ((owner, "approve"), (second, "approve"), (second, "deny")):
+            with pytest.raises(errors.UnsupportedOperationError, match="something else by now"):
+                await task_of(client, asked(said, "b", task_id=shown))
+        again = await friend.get_task(got(task.id))
+        assert again.status.state == new.TASK_STATE_INPUT_REQUIRED
+        await second.get_task(got(shown))
+        await task_of(second, asked("approve", "c", task_id=shown))
+        assert answer(await ended_task(friend, task.id)) == "Watered 1"
+
+    run(play, folder, approvers=("owner", "second"))
+
+
+def test_an_id_that_two_others_have_is_told_apart_by_their_names(folder):
+    async def play(it):
+        owner = await it.client("1.0", "owner")
+        for name in ("friend", "other"):
+            task = await task_of(await it.client("1.0", name), asked("water 3", context_id="c"))
+        with pytest.raises(errors.TaskNotFoundError, match="several tasks have this id"):
+            await owner.get_task(got(task.id))
+        await task_of(owner, asked("deny", "a", task_id="other/" + task.id))
+        found = await owner.get_task(got(task.id))
+        assert "a2a:friend asked" in said_of(found)
 
     run(play, folder, approvers=("owner",))
 
@@ -331,6 +492,14 @@ def test_what_an_mcp_server_asks_is_put_to_who_may_approve(folder, tmp_path, ver
             await task_of(friend, asked("3", "e", task_id=task.id))
         ended = await task_of(friend, asked("deny", "f", task_id=task.id))
         assert json.loads(answer(ended)) == [{"action": "decline"}]
+        task = await task_of(friend, asked("book", "g"))
+        found = await owner.get_task(got("friend/" + task.id))
+        assert '"How long?"' in said_of(found)
+        with pytest.raises(errors.InvalidParamsError, match="whole number"):
+            await task_of(owner, asked("many", "h", task_id=found.id))
+        await task_of(owner, asked("4", "i", task_id=found.id))
+        ended = await ended_task(friend, task.id)
+        assert json.loads(answer(ended)) == [{"action": "accept", "content": {"nights": 4}}]
 
     run(play, folder, approvers=("owner",))
 
@@ -359,13 +528,18 @@ def test_a_message_that_comes_twice_answers_nothing(folder, tmp_path, version, s
                 again = await client.get_task(new.GetTaskRequest(id=task.id))
                 assert again.status.state == new.TASK_STATE_INPUT_REQUIRED
                 said = "deny" if name == "friend" else "3" if text == "book" else "approve"
+                if said == "approve":  # nobody approves what it asked for itself
+                    second = await it.client(version, "second")
+                    await task_of(second, asked(said, "x", task_id="owner/" + task.id))
+                    ended[number] = answer(await ended_task(client, task.id))
+                    continue
                 ended[number] = answer(await task_of(client, asked(said, "x", task_id=task.id)))
         assert "Watered" not in ended["friend water 3"] + ended["friend approve"]
         assert ended["owner water 3"] == "Watered 3" and ended["owner approve"] == "Watered 4"
         assert json.loads(ended["friend book"]) == [{"action": "decline"}]
         assert json.loads(ended["owner book"])[0]["content"] == {"nights": 3}
 
-    run(play, folder, approvers=("owner",))
+    run(play, folder, approvers=("owner", "second"))
 
 
 @pytest.mark.parametrize("method", ["SendMessage", "SendStreamingMessage"])
@@ -668,7 +842,7 @@ def records(path) -> list:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_the_log_and_the_audit_say_who_asked(folder, state):
+def test_the_log_and_the_audit_say_who_asked_and_who_answered(folder, state):
     audited = CLAW.replace(
         "  - inline:\n        rules:", "  - inline:\n        audit: {}\n        rules:"
     )
@@ -678,16 +852,21 @@ def test_the_log_and_the_audit_say_who_asked(folder, state):
     async def play(it):
         friend, owner = await it.client("1.0"), await it.client("1.0", "owner")
         await task_of(friend, asked("look at 3", "a"))
-        for number, (client, said) in enumerate(((friend, "deny"), (owner, "approve"))):
-            task = await task_of(client, asked("water 3", "b"))
-            await task_of(client, asked(said, str(number), task_id=task.id))
+        task = await task_of(friend, asked("water 3", "b"))
+        await task_of(friend, asked("deny", "0", task_id=task.id))
+        task = await task_of(friend, asked("water 3", "c"))
+        await task_of(owner, asked("approve", "1", task_id=task.id))
+        await ended_task(friend, task.id)
 
     run(play, folder, approvers=("owner",))
-    expected = [("look", "friend"), ("water", "friend"), ("water", "owner")]
+    expected = [("look", "friend"), ("water", "friend"), ("water", "friend")]
     for name in ("log.jsonl", "audit.jsonl"):
         calls = [one for one in records(state / "bed" / name) if one["event"] == "tool.call"]
         said = [(one["tool"], one["caller"]) for one in calls]
         assert said == [(tool, f"tasks/a2a:{caller}") for tool, caller in expected], name
+        said = [one for one in records(state / "bed" / name) if one["event"] == "tool.approval"]
+        said = [(one["answer"], one["by"]) for one in said]
+        assert said == [("denied", "a2a:friend"), ("approved", "a2a:owner")], name
     assert [one.get("status") for one in calls] == ["ok", "refused", "ok"], calls
 
 

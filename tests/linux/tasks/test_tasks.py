@@ -298,6 +298,30 @@ def test_who_approves_a_call_of_a_task_reads_all_of_it(tmp_path):
         ended(agent, "a")
 
 
+def test_an_answer_that_names_its_question_answers_no_other(tmp_path):
+    image = project(tmp_path, "hand", autonomy="supervised", **SWARM)
+    with start(tmp_path, image) as agent:
+        create(agent, "a", "water 3")
+        eventually(lambda: state(agent, "a")["state"] == "input_required")
+        assert "number" not in state(agent, "a")
+        number = call(agent, "get", task_id="a", with_number=True)["result"]["number"]
+        (one,) = call(agent, "list", with_number=True)["result"]["tasks"]
+        assert one["number"] == number
+        params = {"task_id": "a", "message": message("approve"), "caller": "a2a:owner"}
+        other = dict(params, number=number + 1)
+        error = agent.call("claw.task.create", other, 7)["error"]
+        assert error["code"] == -32602 and error["message"].startswith("number: a does not wait")
+        assert state(agent, "a")["state"] == "input_required"
+        params = dict(params, number=number, is_answer=True)
+        assert agent.call("claw.task.create", params, 7)["result"]["state"] == "working"
+        assert ended(agent, "a")["result"]["text"] == "Watered 3"
+        late = agent.call("claw.task.create", params, 7)["error"]
+        assert "does not wait" in late["message"]
+    log = (tmp_path / "state/hand/log.jsonl").read_text().splitlines()
+    asked = [one for one in map(json.loads, log) if one["event"] == "tool.approval"]
+    assert [(one["answer"], one["by"]) for one in asked] == [("approved", "a2a:owner")]
+
+
 @pytest.mark.parametrize("text, other", [("yes", "approve"), ("approve", "yes"), ("deny", "no")])
 def test_a_task_that_comes_again_does_not_answer_itself(tmp_path, text, other):
     rule = '[[rule]]\nwhen = "%s"\ncall = "water"\narguments = { bed = "3" }\n' % text
