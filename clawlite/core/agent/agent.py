@@ -81,7 +81,6 @@ class Agent:
         self.tasks = {}
         self.lifecycle = Lifecycle(self, now_ms)
         self.waiting = []  # tasks with an approval, in the order in which they asked
-        self.last_question = None  # number of the approval that was asked for last
         self.over = []  # (number, how, by, at_ms) of the approvals that ended last
         self.on_wait = []
         self.commands = []
@@ -113,12 +112,6 @@ class Agent:
     def keep_calls(self):
         """Keep the last calls from now on, for who shows them."""
         self.calls = []
-
-    def count_question(self) -> int:
-        """Return the number of one more approval."""
-        last = self.last_question
-        self.last_question = self.setup.first_question if last is None else last + 1
-        return self.last_question
 
     def put_question(self):
         """A person is asked now: what a turn says from now on comes after the question."""

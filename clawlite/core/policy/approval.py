@@ -23,6 +23,7 @@ APPROVAL_S = 300
 _ASKS = const(0)  # of ``Approval.seen``
 _FORESEEN = const(1)
 _MOST_OVER = const(8)  # of ``Agent.over``
+_NUMBER = const(0)  # in one of these
 
 
 class Approval:
@@ -77,7 +78,9 @@ def wait(agent, task, approval, now_ms: int):
     """Let *task* wait for a person.  The key of a call without a request_id is its task's number,
     which the shell makes unique.
     """
-    approval.begin(agent.count_question(), now_ms)
+    # the last ones that ended are among these, so no number comes twice
+    numbers = [one[_NUMBER] for one in agent.over] + [one.approval.number for one in agent.waiting]
+    approval.begin(max(numbers) + 1 if numbers else agent.setup.first_question, now_ms)
     task.approval = approval
     agent.waiting.append(task)
     if approval.form or approval.is_kept:  # the question of a call that runs already
@@ -100,7 +103,7 @@ def forget(agent, task, now_ms: int):
     task.approval = None
     agent.over.append((approval.number, approval.how, approval.by, now_ms))
     if len(agent.over) > _MOST_OVER:
-        agent.over.pop(0)
+        agent.over.remove(min(agent.over))
     if not task.once and not approval.form and not approval.is_kept:
         agent.effects.append((KEEP, 0, GONE, _key(task), None))
 

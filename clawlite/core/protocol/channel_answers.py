@@ -62,8 +62,8 @@ def _tell_over(agent, number: int, now_ms: int) -> str:
             how = "ran out" if over[_HOW] == "expired" else "was " + over[_HOW]
             by = " by " + escape_name(over[_BY]) if over[_BY] else ""
             return "Question %d %s%s %s ago. Nothing was done now." % (number, how, by, ago)
-    last = agent.last_question
-    is_asked = last is not None and agent.setup.first_question <= number <= last
+    numbers = [over[_OVER] for over in agent.over]
+    is_asked = numbers and agent.setup.first_question <= number <= max(numbers)
     if is_asked and number not in [task.approval.number for task in agent.waiting]:
         return "Question %d is over. Nothing was done now." % number
     return "No call with that number waits for approval."

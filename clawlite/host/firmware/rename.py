@@ -33,9 +33,10 @@ reverse rfind rindex rsplit rstrip send sep setdefault sort split start startswi
 values write""".split()  # noqa: E501
 # More of them, for attributes alone: as a top-level name they would hide a builtin.
 IN_FIRMWARE_TOO = """abs all any ArithmeticError AssertionError AttributeError BaseException bool bytearray bytes callable chr const dict dir divmod
-EOFError eval exec Exception GeneratorExit getattr globals hasattr hash id ImportError IndentationError IndexError int isinstance issubclass
-iter KeyError len list locals LookupError map NameError next NoneType NotImplementedError object open ord OSError OverflowError pow print
-range repr round RuntimeError set setattr sorted str sum super SyntaxError SystemExit tuple type TypeError ValueError zip""".split()  # noqa: E501
+classmethod Ellipsis EOFError eval exec Exception GeneratorExit getattr globals hasattr hash id ImportError IndentationError IndexError int isinstance issubclass
+iter KeyboardInterrupt KeyError len list locals LookupError map MemoryError NameError next NoneType NotImplementedError object open ord OSError OverflowError pow print
+range repr round RuntimeError set setattr sorted staticmethod StopIteration str sum super SyntaxError SystemExit tuple
+type TypeError ValueError ZeroDivisionError zip""".split()  # noqa: E501
 
 
 def rename(trees: dict, plain: tuple = (), open: tuple = ()) -> None:

@@ -62,8 +62,9 @@ _DICT_SLOTS = (
 # Fitted to 32-bit words: a function's objects, a name that is known nowhere else, a text that is
 # kept once and not as a name.
 _FUNCTION_WORDS, _NAME_WORDS, _SHORT = 12, 4, 10
-# what is known of a reading or of a rule beside its record, with what survives of it
-_EACH_RULE_WORDS = 90
+# what is known of a reading or of a rule beside its record, with what survives of it, and what a
+# run is put on record with
+_EACH_RULE_WORDS = 140
 # For the work of users, beyond what is held (ADR 0014): with 64-bit words the smallest heaps on the
 # unix port in which a dialogue with all console commands, approvals and 330 calls with request ids
 # were done; with 32-bit words those on a Cortex-M3, and some 4 % of them more.

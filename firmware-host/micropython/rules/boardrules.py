@@ -34,6 +34,10 @@ _NO_ROOM = (
     "The heap has no room for a rehearsal (%d KiB are free): clawlite rehearse --port PORT plays "
     "it on a computer."
 )
+_NO_FILES = (
+    "The flash of this board has no room for rehearsals: clawlite rehearse --port PORT plays it on "
+    "a computer."
+)
 _STATE = "what must be kept of the rules"
 
 
@@ -139,6 +143,8 @@ class BoardRules(Runs):
         for pin in self._pins:
             try:
                 level = 1 if self.read_pin(pin[0]) else 0
+            except MemoryError:  # of what else goes on: the next look has room
+                return
             except Exception as e:
                 self._pins = []
                 self.tell("rules do not look at pins any more: pin %s: %s" % (pin[0], e))
@@ -241,7 +247,10 @@ class BoardRules(Runs):
         free = gc.mem_free()
         if free < (_ROOM if sys.maxsize >> 31 == 0 else 2 * _ROOM):  # words of 32 or 64 bits
             return [_NO_ROOM % (free // 1024)]
-        from boardrehearsal import Playing
+        try:
+            from boardrehearsal import Playing
+        except ImportError:  # the board has little flash: host/firmware/slot.py
+            return [_NO_FILES]
 
         self.samples.write(self, self.times().wall_s, True)
         self._playing = Playing(self, name)

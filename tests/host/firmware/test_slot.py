@@ -75,6 +75,7 @@ DOORS = {
     ("samplehours", "reflex"): "the same",
     ("judging", "reflex"): "the same",
     ("ruling", "reflex"): "the same",
+    ("timetable", "boardrehearsal"): "a board with little flash says that it has none",
 }
 
 
@@ -132,10 +133,10 @@ def test_what_is_reached():
 @pytest.mark.parametrize(
     "board, found",
     [
-        (None, ["bank", "machine", "wifi"]),
-        ("pico", ["machine"]),
-        ("pico-w", ["machine", "wifi"]),
-        ("sim", ["bank"]),
+        (None, ["bank", "machine", "wifi", "rehearsal"]),
+        ("pico", ["machine", "rehearsal"]),
+        ("pico-w", ["machine", "wifi"]),  # two slots fill its flash
+        ("sim", ["bank", "rehearsal"]),
     ],
 )
 def test_what_a_board_has(board, found):

@@ -24,11 +24,8 @@ NAMES_A_FIELD = re.compile(
 )
 # {hint: why no row follows it}
 ELSEWHERE = {
-    "leave it out here: it runs on Linux, in the agent itself": (
-        "a whole Provider goes: tests/host/providers/test_local_model.py has it refused"
-    ),
-    'name a provider with protocol "openai-compatible", or remove embedding: the store is searched '
-    "by words then": "tests/host/providers/test_local_model.py has the mistake",
+    'name a provider with protocol "openai-compatible" or the local model ("builtin:local"), or '
+    "remove embedding: the store is searched by words then": "tests/host/providers has the mistake",
     "take it out, make it invalid where it came from, and store a new "
     "one: clawlite secrets set NAME": "tests/linux/admin/test_secrets_commands.py",
     "the log and the audit name rules by their ids: give each its own": "names no field",

@@ -69,7 +69,7 @@ def test_a_person_sets_a_board_up(world, state, tmp_path, size):
         browser.touch("Choose")
         browser.until(lambda: "does not fit" in browser.texts("main .tag"))
         browser.click(browser.find("main details summary"))
-        assert "swarm is for this machine" in " ".join(browser.texts("main details"))
+        assert "files is for this machine" in " ".join(browser.texts("main details"))
         browser.touch("Make a project: blink")
         name = browser.find("#project")
         name.clear()
