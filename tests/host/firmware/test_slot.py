@@ -75,7 +75,7 @@ DOORS = {
     ("samplehours", "reflex"): "the same",
     ("judging", "reflex"): "the same",
     ("ruling", "reflex"): "the same",
-    ("timetable", "boardrehearsal"): "a board with little flash says that it has none",
+    ("rules", "boardrehearsal"): "a board with little flash says that it has none",
 }
 
 
