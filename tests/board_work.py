@@ -75,7 +75,7 @@ def greenhouse(folder: Path) -> str:
     return _of_template(folder, "greenhouse", True)
 
 
-def audited(folder: Path) -> str:
+def write_audited(folder: Path) -> str:
     greenhouse(folder)
     policy = next(path for path in folder.rglob("*.yaml") if "kind: Policy" in path.read_text())
     text = policy.read_text()
@@ -124,7 +124,7 @@ CALLS, GATEWAY, RULED = (
 )
 PROJECTS = {
     "greenhouse": greenhouse,
-    "greenhouse with audit": audited,
+    "greenhouse with audit": write_audited,
     "chat": chat,
     "blink": blink,
     CALLS: mixed,

@@ -149,7 +149,7 @@ def talked(board: Board, lines: tuple, heap_bytes: int) -> bool:
         return all(talk.say(line) for line in ("", *lines))
 
 
-def called(board: Board, heap_bytes: int) -> bool:
+def can_call(board: Board, heap_bytes: int) -> bool:
     """Return whether an operator's calls work, which come one after the other."""
     lines = agent.opening().split(b"\n")[:-1]
     lines += [line.rstrip(b"\n") for line in bench_micropython.mixed_lines(board_work.COUNT)]
@@ -262,10 +262,10 @@ def measure(bench, firmware: str, case: str):
     if case == board_work.GATEWAY:
         works = functools.partial(served, board, project)
     elif case == board_work.CALLS:
-        works = functools.partial(called, board)
+        works = functools.partial(can_call, board)
     else:
         works = functools.partial(talked, board, board_work.SAYS[case])
-    needed = free_of(smallest(works, known(case) + FIRST - free_of(FIRST)))
+    needed = free_of(smallest(works, find_known(case) + FIRST - free_of(FIRST)))
     note = f"smallest free heap, in steps of {STEP}; {board_work.WHAT[case]}"
     yield bench.row("cortex-m3", case, "B", [needed], note=note)
     tools_py = Path(image).with_name("tools.py")
@@ -288,7 +288,7 @@ def free(firmware: str, folder: Path, heap_bytes: int) -> int:
     return int(talk.text.split(b"free ")[1].split()[0])
 
 
-def known(case: str) -> int:
+def find_known(case: str) -> int:
     """Return what is on record of *case*, or FIRST."""
     rows = [json.loads(line) for line in RECORD.read_text().splitlines()]
     return {row["case"]: row["value"] for row in rows}.get(case, FIRST)

@@ -484,12 +484,12 @@ class _Call:
         status = {"state": self._dialect.states[found["state"]]}
         said = _WAITS if found["state"] == "input_required" else ""
         if said and self._may_approve:
-            said = self._shown_text(task_id, found)
+            said = self._show_text(task_id, found)
         if said:
             status["message"] = self._dialect.message(task_id, context, said)
         return {"taskId": task_id, "contextId": context, "status": status}
 
-    def _shown_text(self, task_id: str, found: dict) -> str:
+    def _show_text(self, task_id: str, found: dict) -> str:
         """Return what an approver is told of a task that waits, and keep that it was."""
         text = found.get("message", _WAITS)
         if not self._is_other(task_id):

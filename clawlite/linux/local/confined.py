@@ -68,7 +68,7 @@ def _give_up_rights(line: int, parent: int):
     os.closerange(line + 1, os.sysconf("SC_OPEN_MAX"))
     os.environ.clear()
     for what, most in (
-        (resource.RLIMIT_AS, _mapped() + MEMORY),
+        (resource.RLIMIT_AS, _count_mapped() + MEMORY),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, 4 << 20),
         (resource.RLIMIT_NOFILE, _FILES),
@@ -80,7 +80,7 @@ def _give_up_rights(line: int, parent: int):
         resource.setrlimit(what, (most, most))
 
 
-def _mapped() -> int:
+def _count_mapped() -> int:
     """Return how many bytes of addresses this process has."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[0]) * mmap.PAGESIZE

@@ -125,7 +125,7 @@ class TaskMethods:
             if self.runner.put(task):
                 return self._state_of(task_id)
         self._check_number(params, task_id)
-        if is_answer is False or before or not self._answered(task_id, text.strip(), caller):
+        if is_answer is False or before or not self._take_answer(task_id, text.strip(), caller):
             if is_answer:
                 raise InvalidParams("task_id: %s is not waiting for such an answer" % task_id[:63])
             raise InvalidParams(
@@ -149,7 +149,7 @@ class TaskMethods:
                 "ask claw.task.get with with_number what it waits for",
             )
 
-    def _answered(self, task_id: str, text: str, by: str) -> bool:
+    def _take_answer(self, task_id: str, text: str, by: str) -> bool:
         """Answer with *text*, in the name *by*, what a task waits for; return False when that is no
         answer to it.  Raises ``InvalidParams``: a form wants another value, and waits on.
         """

@@ -297,7 +297,7 @@ def said_of(task) -> str:
     return task.status.message.parts[0].text
 
 
-async def listed(it, name: str) -> list:
+async def list_waiting(it, name: str) -> list:
     """Return the tasks that *name* lists; the official client of 0.3 has no such call."""
     client = await it.client("1.0", name)
     return list((await client.list_tasks(new.ListTasksRequest())).tasks)
@@ -325,19 +325,19 @@ def test_an_approver_sees_tasks_of_others_while_they_wait(folder, version, form)
                 await task_of(owner, asked("water 5", "x", task_id=shown))
             done = await task_of(owner, asked(word, "a", task_id=shown))
             assert done.id == shown and not done.artifacts and not done.status.message.parts
-            ended = await ended_task(friend, task.id)
+            ended = await end_task(friend, task.id)
             assert (answer(ended) == "Watered 3") == (word == "approve")
             with pytest.raises(errors.TaskNotFoundError, match="nothing was done now"):
                 await owner.get_task(got(shown))
             for late in ("approve", "deny"):
                 with pytest.raises(errors.TaskNotFoundError, match="answered, or has ended"):
                     await task_of(owner, asked(late, "b", task_id=shown))
-        assert not await listed(it, "owner")
+        assert not await list_waiting(it, "owner")
 
     run(play, folder, approvers=("owner",))
 
 
-async def ended_task(client, task_id: str):
+async def end_task(client, task_id: str):
     """Return the task when its turn is over."""
     while True:
         task = await client.get_task(got(task_id))
@@ -373,7 +373,7 @@ def test_an_approver_lists_what_waits_and_others_do_not(folder, method):
         assert tasks[0]["contextId"] == waiting[0].context_id
         assert 'bed="1"' in tasks[0]["status"]["message"]["parts"][0]["text"]
         other = await it.client("1.0", "other")
-        assert not await listed(it, "other")
+        assert not await list_waiting(it, "other")
         for task_id in (waiting[0].id, "friend/" + waiting[0].id):
             with pytest.raises(errors.TaskNotFoundError, match="unknown task"):
                 await other.get_task(got(task_id))
@@ -391,20 +391,20 @@ def test_the_first_of_two_approvers_counts_and_streams_tell_no_answer(folder, ve
         task = await task_of(friend, asked("water 3"))
         shown = "friend/" + task.id
         for name in ("owner", "second"):
-            assert [one.id for one in await listed(it, name)] == [shown]
+            assert [one.id for one in await list_waiting(it, name)] == [shown]
         (seen,) = [one async for one in stream.subscribe(new.SubscribeToTaskRequest(id=shown))]
         assert "water" in said_of(seen.task)
         (event,) = await events(stream, asked("approve", "a", task_id=shown))
         assert event.task.id == shown and not event.task.artifacts
         with pytest.raises(errors.TaskNotFoundError, match="nothing was done now"):
             await task_of(owner, asked("deny", "b", task_id=shown))
-        assert answer(await ended_task(friend, task.id)) == "Watered 3"
+        assert answer(await end_task(friend, task.id)) == "Watered 3"
         # an approver approves another's, not its own
         task = await task_of(owner, asked("water 4"))
         with pytest.raises(errors.UnsupportedOperationError, match="asked for itself"):
             await task_of(owner, asked("approve", "c", task_id="owner/" + task.id))
         await task_of(second, asked("approve", "d", task_id="owner/" + task.id))
-        assert answer(await ended_task(owner, task.id)) == "Watered 4"
+        assert answer(await end_task(owner, task.id)) == "Watered 4"
 
     run(play, folder, approvers=("owner", "second"))
 
@@ -423,7 +423,7 @@ def test_an_answer_to_a_question_that_was_shown_never_meets_the_next(folder):
         for client in (owner, second):
             await client.get_task(got(shown))
         await task_of(owner, asked("approve", "a", task_id=shown))
-        again = await ended_task(friend, task.id)
+        again = await end_task(friend, task.id)
         assert again.status.state == new.TASK_STATE_INPUT_REQUIRED
         for client, said in ((owner, "approve"), (second, "approve"), (second, "deny")):
             with pytest.raises(errors.UnsupportedOperationError, match="something else by now"):
@@ -432,7 +432,7 @@ def test_an_answer_to_a_question_that_was_shown_never_meets_the_next(folder):
         assert again.status.state == new.TASK_STATE_INPUT_REQUIRED
         await second.get_task(got(shown))
         await task_of(second, asked("approve", "c", task_id=shown))
-        assert answer(await ended_task(friend, task.id)) == "Watered 1"
+        assert answer(await end_task(friend, task.id)) == "Watered 1"
 
     run(play, folder, approvers=("owner", "second"))
 
@@ -498,7 +498,7 @@ def test_what_an_mcp_server_asks_is_put_to_who_may_approve(folder, tmp_path, ver
         with pytest.raises(errors.InvalidParamsError, match="whole number"):
             await task_of(owner, asked("many", "h", task_id=found.id))
         await task_of(owner, asked("4", "i", task_id=found.id))
-        ended = await ended_task(friend, task.id)
+        ended = await end_task(friend, task.id)
         assert json.loads(answer(ended)) == [{"action": "accept", "content": {"nights": 4}}]
 
     run(play, folder, approvers=("owner",))
@@ -531,7 +531,7 @@ def test_a_message_that_comes_twice_answers_nothing(folder, tmp_path, version, s
                 if said == "approve":  # nobody approves what it asked for itself
                     second = await it.client(version, "second")
                     await task_of(second, asked(said, "x", task_id="owner/" + task.id))
-                    ended[number] = answer(await ended_task(client, task.id))
+                    ended[number] = answer(await end_task(client, task.id))
                     continue
                 ended[number] = answer(await task_of(client, asked(said, "x", task_id=task.id)))
         assert "Watered" not in ended["friend water 3"] + ended["friend approve"]
@@ -856,7 +856,7 @@ def test_the_log_and_the_audit_say_who_asked_and_who_answered(folder, state):
         await task_of(friend, asked("deny", "0", task_id=task.id))
         task = await task_of(friend, asked("water 3", "c"))
         await task_of(owner, asked("approve", "1", task_id=task.id))
-        await ended_task(friend, task.id)
+        await end_task(friend, task.id)
 
     run(play, folder, approvers=("owner",))
     expected = [("look", "friend"), ("water", "friend"), ("water", "friend")]
