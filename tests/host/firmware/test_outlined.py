@@ -107,9 +107,9 @@ def test_a_group_with_a_class_that_others_name_stays(use, stays):
 
 def test_groups_of_errors_stay():
     found = with_classes(firmware.outlined(), firmware._trees())
-    assert {"faults", "denials", "damage"} <= found
+    assert {"denials", "damage"} <= found
     # the others are stages, of which one at a time is there
-    assert found - {"faults", "denials", "damage"} <= {*firmware.STAGES, *firmware.WITH_A_STAGE}
+    assert found - {"denials", "damage"} <= {*firmware.STAGES, *firmware.WITH_A_STAGE}
 
 
 def dropped(tree) -> set:
