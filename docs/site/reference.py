@@ -129,6 +129,35 @@ def list_record_methods() -> str:
     return list_methods(record_group.ROWS)
 
 
+# -- errors, metrics
+
+
+def list_errors() -> str:
+    """Return the errors of the wire: what the first paragraph of each class says."""
+    from clawlite.core.base import errors
+
+    rows = []
+    for name, one in vars(errors).items():
+        about = getattr(one, "__doc__", None) if hasattr(one, "code") else None
+        if about and one is not errors.ClawError and one is not errors.TransientError:
+            about = " ".join(about.partition("\n\n")[0].split()).replace("``", "`")
+            rows.append([one.code, name, about])
+    return table(["code", "class", "means"], sorted(rows, key=sort_code))
+
+
+def sort_code(row: list) -> tuple:
+    """JSON-RPC's own codes come first."""
+    return row[0] > -32100, -row[0]
+
+
+def list_metrics() -> str:
+    """Return what telemetry counts: the metric, where the manifest turns it on, and its unit."""
+    from clawlite.linux.telemetry.event import METRICS
+
+    titles = ["metric", "kind", "unit", "turned on by", "of what"]
+    return table(titles, [["`%s`" % name, *rest] for name, *rest in METRICS])
+
+
 # -- boards, rooms, decisions
 
 
@@ -262,6 +291,8 @@ BLOCKS = {
     "rule methods": list_rule_methods,
     "watch methods": list_watch_methods,
     "record methods": list_record_methods,
+    "errors": list_errors,
+    "metrics": list_metrics,
     "boards": list_boards,
     "rooms of linux": lambda: list_rooms("linux"),
     "rooms of host": lambda: list_rooms("host"),

@@ -66,7 +66,8 @@ class RequestError(ClawError):
 
 
 class ParseError(RequestError):
-    """The text is no JSON that we accept.
+    """The line is not JSON: RFC 8259, strictly, with no duplicate keys, no NaN, at most 32
+    levels (16 on a board), numbers of at most 40 characters.
 
     whole  the decoded value, when the only fault is half of a surrogate pair in a text; else None
     """
@@ -76,18 +77,33 @@ class ParseError(RequestError):
 
 
 class InvalidRequest(RequestError):
+    """No JSON-RPC request, or not in this state (in ERROR with ``data.state`` and
+    ``data.attempt_in_ms``); a line over the limit; a service's call that nobody made. Or too
+    many are under way: calls that wait for a sandbox (16 run, 64 wait), programs of ``spawn``
+    (5), requests of web tools (8), calls that are remembered and may not run twice
+    (``data.retry_after_seconds``).
+    """
+
     code = -32600
 
 
 class MethodNotFound(RequestError):
+    """No such method at this agent's level."""
+
     code = -32601
 
 
 class InvalidParams(RequestError):
+    """Wrong arguments, unknown tool, unknown identity, policy or sandbox in the context, a
+    ``request_id`` that another call has used.
+    """
+
     code = -32602
 
 
 class VersionError(RequestError):
+    """Another major protocol version; ``data.supported``."""
+
     code = -32001
 
 
@@ -96,27 +112,45 @@ class Denied(ClawError):
 
 
 class SandboxDenied(Denied):
+    """A path, pin or mechanism that the tool may not have, or that this device lacks."""
+
     code = -32010
 
 
 class PolicyDenied(Denied):
+    """A rule, the implicit default, or the autonomy level ``observer`` said no, or
+    ``tool_calls_per_minute`` is exceeded (``data.limit``); ``data.rule_id``, ``data.tool``,
+    ``data.action``.
+    """
+
     code = -32011
 
 
 class ApprovalTimeout(Denied):
+    """Nobody approved in time."""
+
     code = -32012
 
 
 class ApprovalDenied(Denied):
+    """A person said no."""
+
     code = -32013
 
 
 class ToolTimeout(ClawError):
+    """The tool, or a turn, took too long and was stopped (``data.timeout_ms``, of a turn
+    ``data.total_timeout_ms``); or it began before a restart and may have run
+    (``data.request_id``), or while a board ran out of memory.
+    """
+
     code = -32014
 
 
 class ProviderError(ClawError):
-    """*never*: no attempt will work before a person changes something: a key or a model's name.
+    """No provider could go on; its key is missing or cannot be used.
+
+    *never*: no attempt will work before a person changes something: a key or a model's name.
     *status*: of the provider's answer, 0 when there was none; *codes*: what it calls the failure.
     *is_loading*: the provider still reads its model.
     *refuses*: the provider refused this very question, and would refuse it again.
@@ -139,18 +173,31 @@ class TransientError(ProviderError):
 
 
 class QuotaExceeded(ProviderError):
+    """A limit of a provider does not admit the request; nothing was sent."""
+
     code = -32021
 
 
 class StoreError(ClawError):
+    """The memory behind a store cannot be opened, read or written: a full or read-only disk, a
+    damaged file, no room in a workspace; ``data.cause`` is SQLite's name for it. The request
+    may be sent again.
+    """
+
     code = -32030
 
 
 class QueryFailed(StoreError):
+    """The memory works, but the query failed."""
+
     code = -32031
 
 
 class ImageError(ClawError):
+    """A damaged image, or a piece of CBOR in it; or a manifest with problems
+    (``data.problems``), in ``claw.initialize`` too, or one there where no compiler is.
+    """
+
     code = -32060
 
 
@@ -159,10 +206,14 @@ class CBORError(ImageError):
 
 
 class ImageMismatch(ImageError):
-    pass
+    """The image is whole, but needs what this device lacks, or its tools.py is another one."""
 
 
 class InternalError(ClawError):
+    """A bug in clawlite, and it says so; a call that could not be put on record; a call that
+    was under way when the agent failed.
+    """
+
     code = -32603
 
 

@@ -6,12 +6,12 @@ in /v1/traces, /v1/logs or /v1/metrics, and each kind goes to its own beside it.
 
 import os
 
-from clawlite.linux.telemetry.event import BOUNDS_MS
+from clawlite.linux.telemetry.event import BOUNDS_MS, METRICS
 from clawlite.linux.telemetry.webhook import post
 
 _SIGNALS = ("/v1/traces", "/v1/logs", "/v1/metrics")
 _CUMULATIVE = 2  # AggregationTemporality
-_UNITS = {"input_tokens": "{token}", "output_tokens": "{token}", "cost_nano_usd": "nUSD"}
+_UNITS = {name: unit for name, _, unit, *_ in METRICS}
 
 
 def otlp(endpoint: str, secret: str, about):
@@ -88,7 +88,8 @@ def _log(event: dict) -> dict:
 
 def _metrics(event: dict) -> list:
     now, found = str(event["time_ns"]), []
-    for name, label, value in event["counters"]:
+    for short, label, value in event["counters"]:
+        name = "clawlite." + short
         point = {
             "asInt": str(value),
             "timeUnixNano": now,
@@ -96,7 +97,7 @@ def _metrics(event: dict) -> list:
         }
         found.append(
             {
-                "name": "clawlite." + name,
+                "name": name,
                 "unit": _UNITS[name],
                 "sum": {
                     "aggregationTemporality": _CUMULATIVE,
@@ -105,7 +106,8 @@ def _metrics(event: dict) -> list:
                 },
             }
         )
-    for name, count, total, buckets in event["histograms"]:
+    for short, count, total, buckets in event["histograms"]:
+        name = "clawlite.%s.duration" % short
         point = {
             "count": str(count),
             "sum": total,
@@ -115,8 +117,8 @@ def _metrics(event: dict) -> list:
         }
         found.append(
             {
-                "name": "clawlite.%s.duration" % name,
-                "unit": "ms",
+                "name": name,
+                "unit": _UNITS[name],
                 "histogram": {"aggregationTemporality": _CUMULATIVE, "dataPoints": [point]},
             }
         )
