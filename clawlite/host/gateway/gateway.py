@@ -160,7 +160,7 @@ class Gateway:
         self.stops = Stops(images, self._tell_stop, note)
         self.members = Members(images, self._deliver, self._logged, note)
         self.relays = Relays(images, self._hand_over, self._note_event, note)
-        self.people = People(folder(), self.codecs, self._hand_over, note)
+        self.people = People(folder(), self.codecs, self._hand_over, note, self.members.list_swarm)
 
     def device(self, name: str) -> Device:
         """Return the device *name*, made when it comes for the first time."""

@@ -14,6 +14,7 @@ from collections import deque
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.features import APPROVALS
+from clawlite.core.image.image import SWARM
 from clawlite.core.policy.access import ADMIN, ROLE_NAMES
 from clawlite.core.policy.trace import trace_text
 from clawlite.core.protocol import rpc
@@ -47,10 +48,12 @@ class BoardPeople:
     image    what it runs
     codecs   (loads, dumps) of JSON
     deliver  function(params) -> why the board cannot take this, or ""
+    list_swarm  function(reply): asks who is in its swarm
     """
 
-    def __init__(self, name: str, image, codecs: tuple, deliver):
+    def __init__(self, name: str, image, codecs: tuple, deliver, list_swarm):
         self.name, self.image, self.codecs, self._deliver = name, image, codecs, deliver
+        self._list_swarm = list_swarm
         self._socket: BoardSocket | None = None
         self._is_over = False
         self._viewers: list = []
@@ -129,6 +132,9 @@ class BoardPeople:
         """Ask the board, and answer by *reply*.  Raises ``ClawError``."""
         if method.startswith("claw.task."):
             reply(rpc.result(None, self._tasks.begin(viewer, method, params)))
+            return
+        if method == "claw.swarm.list" and self.image.size_of(SWARM):
+            self._list_swarm(reply)  # of all that the gateway knows, not the board
             return
 
         def answer(message: dict):

@@ -15,11 +15,12 @@ class People:
     codecs   (loads, dumps) of JSON
     deliver  function(name of a device, name of a record, params) -> why it cannot take it, or ""
     note     function(text) for who runs the gateway
+    list_swarm  function(name of a device, reply): asks who is in its swarm
     """
 
-    def __init__(self, folder: str, codecs: tuple, deliver, note):
+    def __init__(self, folder: str, codecs: tuple, deliver, note, list_swarm):
         self._folder, self._codecs = os.path.join(folder, BOARDS), codecs
-        self._deliver, self._note = deliver, note
+        self._deliver, self._note, self._list_swarm = deliver, note, list_swarm
         self._boards: dict = {}  # name of a device -> BoardPeople
         self._opening: set = set()  # tasks
 
@@ -29,7 +30,9 @@ class People:
         if sys.platform != "linux":
             return  # the page is for Linux
         deliver = lambda params: self._deliver(name, "operator", params)
-        board = self._boards[name] = BoardPeople(name, image, self._codecs, deliver)
+        board = self._boards[name] = BoardPeople(
+            name, image, self._codecs, deliver, lambda reply: self._list_swarm(name, reply)
+        )
         task = asyncio.get_running_loop().create_task(self._open(name, board))
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)

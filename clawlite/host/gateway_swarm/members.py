@@ -35,6 +35,8 @@ class Members:
         self._timers: dict = {}  # name of a device -> until it has gone
         self._expected: dict = {}  # name of a device -> until it is told again
         self._silent: set = set()  # devices of which it was noted that they do not answer
+        self._listings: dict = {}  # number of a request of the page -> what its answer goes to
+        self._last = 0
         words = "swarm", "stand-in"
         self._helper = Helper(words, self._take_record, note, self._begins, self._over)
 
@@ -98,7 +100,15 @@ class Members:
         """The device asks whether a tool with side effects may begin in *turn*."""
         self._helper.send({"device": device, "begins": turn})
 
-    def asks(self, device: str, id: str, method, params) -> None:
+    def list_swarm(self, device: str, reply) -> None:
+        """A person at the page asks who is in the swarm of *device*; *reply*({"result" or
+        "error"}).
+        """
+        self._last += 1  # a device's own requests have texts for ids
+        self._listings[self._last] = reply
+        self.asks(device, self._last, "claw.swarm.list", {})
+
+    def asks(self, device: str, id, method, params) -> None:
         """An operator of the device asks *method* of its swarm; "": a notification."""
         if device in self._joined and self._helper.is_up:
             self._helper.send({"device": device, "swarm": id, "method": method, "params": params})
@@ -108,7 +118,10 @@ class Members:
             error = {"code": -32603, "message": said, "data": {"hint": hint}}
             self._answer(device, id, {"error": error})
 
-    def _answer(self, device: str, id: str, answer: dict) -> None:
+    def _answer(self, device: str, id, answer: dict) -> None:
+        if id in self._listings:
+            self._listings.pop(id)(answer)
+            return
         why = self._deliver(device, "swarm", {"id": id, "text": "", **answer})
         if why:
             error = {"code": -32603, "message": why}
@@ -136,6 +149,9 @@ class Members:
 
     def _over(self, why: str) -> None:
         self._tasks.clear()  # they are the swarm's again
+        for id in list(self._listings):
+            error = {"code": -32603, "message": f"the swarm cannot be read: {why}"}
+            self._answer("", id, {"error": error})
         self._note(f"the process that speaks for the boards in their swarms has ended: {why}")
 
     def _take_record(self, record: dict) -> None:

@@ -22,6 +22,7 @@ from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.member import GONE, Member, asked
 
 ASKED = ("claw.swarm.delegate", "claw.swarm.report", "claw.swarm.discover")
+_LIST, _LAST = "claw.swarm.list", 50  # the gateway asks for people at its page; tasks
 
 
 class BoardMember(Member):
@@ -127,9 +128,12 @@ class BoardMember(Member):
             self.methods.notified({"method": method, "params": params})
             return
         try:
-            if method not in ASKED or not isinstance(params, dict):
+            if method == _LIST:
+                value = self.describe(_LAST)
+            elif method not in ASKED or not isinstance(params, dict):
                 raise InvalidRequest("swarm: expected one of %s" % ", ".join(ASKED))
-            value = self.methods.begin(method, params)
+            else:
+                value = self.methods.begin(method, params)
         except ClawError as e:
             self._say({"swarm": id, "error": e.to_json()})
             return

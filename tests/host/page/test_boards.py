@@ -8,11 +8,14 @@ import signal
 import browsers
 import pytest
 from agents import clawlite
+from board_beds import AGENTS
 from bot_server import TOKEN, BotServer
-from gateways import process_of
+from gateways import flashed, gateway, process_of
 from pages import RunningPage, initialize
 from relayed_board import ADMIN, USER, Garden, wait
 from sims import needs_micropython, needs_mpy_cross
+from swarm_team import delegate, start
+from swarm_team import project as member
 
 from clawlite.host.sim.sim import Sim
 from clawlite.linux.secrets import people
@@ -323,3 +326,27 @@ def test_a_board_that_was_reset_asks_again_and_old_buttons_do_nothing(worlds, bo
     bot.tap(ADMIN, "Deny", questions(bot)[2])
     wait(lambda: any("Denied by bot/" in text for _, text in bot.edits()), bot.edits)
     assert not world.read("pump")
+
+
+def test_the_page_shows_the_swarm_of_a_board(tmp_path, firmware):
+    lead = member(tmp_path, "lead", agents=AGENTS)
+    image = member(tmp_path, "shed", toml="[gateway]\n", agents=AGENTS)
+    flash, state = flashed(image, tmp_path / "flash", firmware), tmp_path / "state"
+    token, digest = people.make_token("vic")
+    people.add(str(state / ".gateway"), "vic", "viewer", digest)
+    with (
+        Sim(folder=str(flash), heap=HEAP) as sim,
+        start(tmp_path, lead) as leader,
+        gateway(tmp_path, tmp_path / "shed", "--port", sim.path) as running,
+        RunningPage(state) as page,
+        browsers.open_browser(page.url, tmp_path) as browser,
+    ):
+        wait(lambda: list(state.glob(".gateway/boards/*/control.sock")), running.errors)
+        browser.show(browsers.DESK)
+        browser.log_in(token)
+        browser.open("swarm")
+        browser.until(lambda: any("shed worker, 1 process" in one for one in browser.texts("li")))
+        assert "team" in browser.texts("main h2")
+        assert "result" in delegate(leader, "look at 4")
+        browser.until(lambda: "look at 4" in browser.texts(".pre"))
+        assert browser.texts(".problem") == [] and browser.find_barriers() == []
