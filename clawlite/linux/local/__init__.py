@@ -2,6 +2,6 @@
 network.  Engine and weights are a stranger's native code: they run in a confined process, and what
 they say is compared with the sentence before anything is called (docs/local.md).
 
-Imports: confinement, files, io.
+Imports: confinement, files, io, terminal.
 Used by: admin, doctor, runtime.
 """

