@@ -123,6 +123,8 @@ OWN = {
     "clawlite/linux/runtime/meters.py:add": "paths of our own state, and strerror",
     "clawlite/linux/swarm_commands/run_task.py:run_task": "the name of a state, and a UUID",
     "clawlite/linux/terminal/console_view.py:_show": "printable() made it harmless, above",
+    "clawlite/linux/terminal/console_view.py:_end_word": "the rest of what Pieces made harmless",
+    "clawlite/linux/terminal/console_view.py:_show_piece": "Pieces made it harmless, above",
     "clawlite/linux/terminal/console_view.py:_tell": "text that was escaped above",
     "clawlite/linux/terminal/console_view.py:show_print": "names and lines are escaped in it",
     "clawlite/linux/terminal/thinking.py:_write": "text that was escaped above",

@@ -25,6 +25,7 @@ class ConsoleView(Part):
         self.waits = "" if shell.answers and not os.isatty(1) else None
         self._pieces = None  # pieces.Pieces, once an answer has come
         self._held = None  # redact_stream.RedactStream, where secrets are looked for
+        self._wrap = None  # dress.StreamWrap, on a terminal whose lines are edited
         self.thinking = None  # thinking.Thinking, once a model was asked
 
     def deadline(self):
@@ -95,11 +96,13 @@ class ConsoleView(Part):
         if guard is not None:
             text = self._rest() + guard.text(text)
         self._make_room()
+        self._end_word()
         data = printable(text.encode("utf-8", "replace"))
         if screen.edits:
             from clawlite.linux.terminal.dress import columns_of, dress
 
-            data = dress(data.decode(), columns_of(0), is_question).encode()
+            tools = self._shell.agent.image.names
+            data = dress(data.decode(), columns_of(0), is_question, tools).encode()
         screen.show(data + b"\n")
 
     def show_print(self, event: dict):
@@ -153,7 +156,21 @@ class ConsoleView(Part):
 
                 self._pieces = Pieces()
             self._make_room()
-            self._shell.screen.show(self._pieces.show(text), True)
+            data, screen = self._pieces.show(text), self._shell.screen
+            if screen.edits:
+                from clawlite.linux.terminal.dress import StreamWrap, columns_of
+
+                self._wrap = self._wrap or StreamWrap()
+                data = self._wrap.write(data.decode(), columns_of(0)).encode()
+            if data:
+                screen.show(data, True)
+
+    def _end_word(self):
+        """Show the last word of an answer that broke off."""
+        rest = self._wrap.rest() if self._wrap else ""
+        self._wrap = None
+        if rest:
+            self._shell.screen.show(rest.encode(), True)
 
     def _make_room(self):
         """Remove the line "thinking", because other text is shown in its place."""
@@ -167,6 +184,7 @@ class ConsoleView(Part):
 
     def _prompt(self, effect: tuple):
         shell = self._shell
+        self._end_word()
         # from now on a person edits lines, where the terminal has the abilities
         if self._first:
             self._first = False

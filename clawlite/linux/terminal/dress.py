@@ -11,7 +11,8 @@ import os
 import struct
 import termios
 
-BOLD, DIM = "1;33", "2"  # of SGR (ECMA-48): a question is bold and yellow
+# of SGR (ECMA-48): a question is bold and yellow, the name of a tool cyan
+BOLD, DIM, TOOL = "1;33", "2", "36"
 _OFF = "\x1b[0m"
 
 
@@ -28,15 +29,59 @@ def paint(line: str, look: str) -> str:
     return "\x1b[%sm%s%s" % (look, line, _OFF) if line and not os.environ.get("NO_COLOR") else line
 
 
-def dress(text: str, columns: int, is_question: bool) -> str:
+def dress(text: str, columns: int, is_question: bool, tools=()) -> str:
     """Return *text* with its lines broken at words; of a question the first line stands out, and
-    the others do not.
+    the others do not.  Elsewhere a name of *tools* at the start of a line does, before its
+    arguments or a colon.
     """
     done = []
     for number, line in enumerate(text.split("\n")):
-        look = (DIM if number else BOLD) if is_question else ""
-        done += [paint(part, look) if look else part for part in wrap(line, columns)]
+        rows = wrap(line, columns)
+        if is_question:
+            rows = [paint(row, DIM if number else BOLD) for row in rows]
+        else:
+            name = rows[0].partition("(")[0].partition(":")[0]
+            if name in tools and name != rows[0]:
+                rows[0] = paint(name, TOOL) + rows[0][len(name) :]
+        done += rows
     return "\n".join(done)
+
+
+class StreamWrap:
+    """Breaks the lines of a text that comes in pieces, as ``wrap`` breaks whole ones: a word is
+    shown once its end has come, and so is a longer word than a row takes.
+    """
+
+    def __init__(self):
+        self._columns = 0
+        self._used = 0  # characters of the row that are shown
+        self._word = ""  # blanks, and what has come of the word behind them
+        self._is_whole = False  # the line has wide characters: it is not broken
+
+    def write(self, text: str, columns: int) -> str:
+        """Return what may be shown now, for a terminal of *columns* characters."""
+        shown, self._columns = "", columns
+        for character in text:
+            if character in " \n" and self._word.strip(" ") or len(self._word) >= columns:
+                shown += self.rest()
+            if character == "\n":
+                shown += "\n"
+                self._used, self._word, self._is_whole = 0, "", False
+            else:
+                self._word += character
+                self._is_whole = self._is_whole or not character.isascii()
+        return shown + (self.rest() if self._is_whole or not columns else "")
+
+    def rest(self) -> str:
+        """Return the word, on a row of its own when it does not fit behind what is shown."""
+        word, self._word = self._word, ""
+        is_wide = 0 < self._columns < self._used + len(word)
+        if is_wide and self._used and word.startswith(" ") and not self._is_whole:
+            word = word.lstrip(" ")
+            self._used = len(word)
+            return "\n" + word
+        self._used += len(word)
+        return word
 
 
 def wrap(line: str, columns: int) -> list:
