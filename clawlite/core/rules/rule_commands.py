@@ -16,7 +16,7 @@ ROWS = """
 rule.list     ready  rules  -  -
 rule.why      ready  rules  -  -  name
 rule.switch   ready  rules  -  -  name is_on actor?
-rule.answer   ready  rules  -  -  name is_approved reason? actor?
+rule.answer   ready  rules  -  -  name is_approved reason? actor? number?
 reading.list  ready  rules  -  -
 """
 _MAX_REASON = 1000
@@ -179,7 +179,8 @@ class RuleCommands:
         if not isinstance(reason, str) or len(reason) > _MAX_REASON:
             raise InvalidParams("reason: expected a text of at most %d characters" % _MAX_REASON)
         task, channels = self._rules.question_of(name), self._rules.agent.setup.channels
-        if task is None:
+        number = params.get("number")  # of the question that was shown, where one was
+        if task is None or number not in (None, task.approval.number):
             raise PolicyDenied(
                 "rule %s: it waits for no approval" % name, "claw.rule.list says which rules wait"
             )
@@ -206,6 +207,7 @@ class RuleCommands:
         engine, found = self._rules.engine, []
         for rule in engine.rules:
             row, next_s = engine.row(rule.name), rule.next_s if engine.is_set else None
+            asks = self._rules.question_of(rule.name)
             if rule.kind == table.EVERY and engine.is_set:
                 next_s = self._rules.times().wall_s + rule_rest_s(rule, self._rules.times())
             last = row.get("last")
@@ -217,6 +219,7 @@ class RuleCommands:
                     "call": describe_call(rule.record),
                     "is_on": not row.get("off"),
                     "waits": bool(row.get("asks")),
+                    "number": asks and asks.approval.number,
                     "why": row.get("off") or rule.why,
                     "next": None if next_s is None or row.get("off") else self._local(next_s),
                     "last": last

@@ -84,8 +84,15 @@ class Garden(World):
         return str(one.get("error", one.get("result"))).replace("'", "")
 
     def call_method(self, asked: dict, approves: bool, is_foreign: bool) -> str:
+        return self._call_method({"name": "r", "is_approved": approves})
+
+    def number_in_method(self, asked: dict, approves: bool, is_foreign: bool) -> str:
+        params = {"name": "r", "is_approved": approves, "number": asked["number"]}
+        return self._call_method(params)
+
+    def _call_method(self, params: dict) -> str:
         try:
-            done = self.commands.begin("claw.rule.answer", {"name": "r", "is_approved": approves})
+            done = self.commands.begin("claw.rule.answer", params)
         except ClawError as e:
             done = e.message
         self._after(0)
@@ -107,6 +114,7 @@ WAYS = {
     "channel": Garden.write_in_channel,
     "page": Garden.touch_on_page,
     "method": Garden.call_method,
+    "method-number": Garden.number_in_method,
 }
 # what a late answer is told
 OVER = {
@@ -114,6 +122,7 @@ OVER = {
     "channel": "Nothing was done now",
     "page": "{acknowledged: False}",
     "method": "waits for no approval",
+    "method-number": "waits for no approval",
 }
 
 

@@ -333,15 +333,22 @@ def test_methods_of_an_operator(tmp_path):
     begin = world.commands.begin
     listed = begin("claw.rule.list", {})
     assert listed["is_clock_set"] and listed["rules"][0]["waits"]
+    number = listed["rules"][0]["number"]
+    assert number == world.agent.waiting[0].approval.number
     assert begin("claw.reading.list", {})["readings"][0]["value"] == 20
     assert "approve" in begin("claw.rule.why", {"name": "r"})["text"]
     for params in ({"name": "r"}, {"name": "x", "is_approved": True}, {}):
         with pytest.raises(ClawError) as raised:
             begin("claw.rule.answer", params)
         assert raised.value.code == -32602
-    assert begin("claw.rule.answer", {"name": "r", "is_approved": True})["is_approved"]
+    answer = {"name": "r", "is_approved": True}
+    for late in (number - 1, number + 1):  # of a question that is over, or of another
+        with pytest.raises(ClawError, match="waits for no approval"):
+            begin("claw.rule.answer", dict(answer, number=late))
+    assert world.agent.waiting and not world.acted
+    assert begin("claw.rule.answer", dict(answer, number=number))["is_approved"]
     world.settle()
-    assert len(world.acted) == 1
+    assert len(world.acted) == 1 and begin("claw.rule.list", {})["rules"][0]["number"] is None
     with pytest.raises(ClawError):
         begin("claw.rule.answer", {"name": "r", "is_approved": True})
     begin("claw.rule.switch", {"name": "r", "is_on": False})

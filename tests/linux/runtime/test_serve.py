@@ -352,9 +352,13 @@ def test_one_request_id_twice_waits_for_the_first_and_gets_the_same(bench, marks
             answer = agent.message()
             assert answer["id"] == id and answer["result"]["content"][0]["text"] == "careful ran"
         assert (marks / "careful").read_text() == "x"
-        assert agent.call("claw.tool.approve", {"request_id": UUID % 3})["result"] == {
-            "acknowledged": False
-        }
+        # a request_id asks once, so a late answer meets no newer question
+        again = agent.call("claw.tool.call", tool_call("careful", number=3)["params"], id=5)
+        assert again["result"]["content"][0]["text"] == "careful ran"
+        assert (marks / "careful").read_text() == "x"
+        for method in ("claw.tool.approve", "claw.tool.deny"):
+            said = agent.call(method, {"request_id": UUID % 3})["result"]
+            assert said == {"acknowledged": False}
 
 
 def test_too_many_calls_are_refused_by_number(bench):
