@@ -7,10 +7,10 @@ from clawlite.core.turns.builtin import HANDLERS
 from clawlite.core.turns.handlers import Handlers
 
 PINS = [
-    ["soil", 26, ADC, 14000, None, 0, 0],
-    ["door", 2, INPUT, 1, None, 0, 0],
-    ["pump", 15, OUTPUT, 0, None, 0, 0],
-    ["fan", 16, PWM, 0, None, 0, 0],
+    ["soil", 26, ADC, 14000, None, 0, 0, 0, 0],
+    ["door", 2, INPUT, 1, None, 0, 0, 0, 0],
+    ["pump", 15, OUTPUT, 0, None, 0, 0, 0, 0],
+    ["fan", 16, PWM, 0, None, 0, 0, 0, 0],
 ]
 
 

@@ -271,19 +271,24 @@ def test_the_shape_of_the_agent_and_the_tools_is_checked():
 
 
 def test_the_shape_of_pins_is_checked():
-    pin = ["soil", 26, 0, 14000, None, 0, 0]
+    pin = ["soil", 26, 0, 14000, None, 0, 0, 0, 0]
     assert load(of_sections((1, AGENT), (2, []))).section(9) is None
     assert load(of_sections((1, AGENT), (2, []), (9, [pin]))).section(9) == [pin]
-    assert load(of_sections((1, AGENT), (2, []), (9, [["soil", 26, 6, 0, None, 0, 9]]))).section(9)
+    assert load(
+        of_sections((1, AGENT), (2, []), (9, [["soil", 26, 6, 0, None, 0, 9, 1, 0]]))
+    ).section(9)
     for pins in (
         5,
         None,
         [["soil"]],
         [pin + [0]],
-        [["soil", 26, 7, 0, None, 0, 0]],
-        [["soil", 26, 0, 65536, None, 0, 0]],
-        [["soil", 26, 0, 0, 7, 0, 0]],
-        [["soil", 26, 0, 0, None, 0, 65536]],
+        [["soil", 26, 7, 0, None, 0, 0, 0, 0]],
+        [["soil", 26, 0, 65536, None, 0, 0, 0, 0]],
+        [["soil", 26, 0, 0, 7, 0, 0, 0, 0]],
+        [["soil", 26, 0, 0, None, 0, 65536, 0, 0]],
+        [["soil", 26, 1, 0, None, 0, 0, 65536, 0]],
+        [["soil", 26, 1, 0, None, 0, 0, -1, 0]],
+        [["soil", 26, 0, 14000, None, 0, 0]],  # as older versions wrote it
     ):
         try:
             load(of_sections((1, AGENT), (2, []), (9, pins))).section(9)

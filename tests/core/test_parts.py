@@ -269,10 +269,10 @@ def test_errors_carry_a_hint_in_their_data():
 
 NOW = [0]
 BANK = [
-    ["soil", 26, ADC, 1000, None, 0, 0],
-    ["pump", 15, OUTPUT, 0, "soil", 500, 0],
-    ["fan", 3, PWM, 0, None, 0, 0],
-    ["door", 4, INPUT, 1, None, 0, 0],
+    ["soil", 26, ADC, 1000, None, 0, 0, 0, 0],
+    ["pump", 15, OUTPUT, 0, "soil", 500, 0, 0, 0],
+    ["fan", 3, PWM, 0, None, 0, 0, 0, 0],
+    ["door", 4, INPUT, 1, None, 0, 0, 0, 0],
 ]
 
 
@@ -288,6 +288,19 @@ def test_pins_are_read_and_written_by_name():
     pins.write("pump", True)
     assert pins.read("fan") == 65535 and pins.read("pump") == 1
     assert [pin["name"] for pin in pins.describe()] == ["soil", "pump", "fan", "door"]
+
+
+def test_a_relay_that_is_on_while_its_pin_is_low():
+    NOW[0] = 0
+    rows = [BANK[0], ["relay", 15, OUTPUT, 1, "soil", 500, 0, 1, 0]]
+    pins = SimulatedPins(rows, lambda: NOW[0])
+    NOW[0] = 2000
+    assert pins.read("soil") == 1000 and pins.safe_level("relay") == 1
+    pins.write("relay", 0)
+    NOW[0] = 4000
+    pins.off()
+    NOW[0] = 6000
+    assert pins.read("soil") == 2000 and pins.read("relay") == 1
 
 
 def test_an_output_that_is_on_moves_what_it_raises():

@@ -40,6 +40,13 @@ def pump(seconds: int, board):
     return "done"
 
 
+def low(seconds: int, board):
+    """Run the pump by a relay that is on while its pin is low."""
+    board.write("pump", 0)
+    yield seconds * 1000
+    return "done"
+
+
 def broken(board) -> str:
     """Break while the pump runs."""
     board.write("pump", 1)
@@ -50,6 +57,14 @@ def careless(board) -> str:
     """Leave the pump on."""
     board.write("pump", 1)
     return "on"
+'''
+STICKS = '''
+def sticks(board) -> str:
+    """Break while nothing is in its safe state."""
+    board.write("pump", 0)
+    board.write("fan", 0)
+    board.servo("lid").turn(180)
+    raise OSError("it sticks")
 '''
 PINS = """reflex = "reflex.toml"
 [[pins]]
@@ -76,17 +91,25 @@ name = "fan"
 pin = 16
 kind = "pwm"
 """
+SERVO = """[[pins]]
+name = "lid"
+pin = 18
+kind = "pwm"
+pulse_us = [500, 2500]
+degrees = 180
+safe = 90
+"""
 
 
 @pytest.fixture
 def device(micropython, tmp_path):
     """Return a function that starts a board with pins."""
     (tmp_path / "claw.yaml").write_text(MANIFEST)
-    (tmp_path / "tools.py").write_text(TOOLS)
     (tmp_path / "reflex.toml").write_text('[[rule]]\nwhen = "*"\nsay = "By rule."\n')
     (tmp_path / "levels").mkdir()
 
-    def start(settings=PINS):
+    def start(settings=PINS, tools=TOOLS):
+        (tmp_path / "tools.py").write_text(tools)
         (tmp_path / "clawlite.toml").write_text(settings)
         words, env = board(build_beside(str(tmp_path)), "--stdio", stand_ins=[MODULES])
         return Agent(words, tmp_path / "home", env=dict(env, PINS=tmp_path / "levels"))
@@ -189,6 +212,23 @@ def test_a_handler_that_fails_leaves_nothing_on(device, level):
         assert call(agent, "careless", {}, 6) == "on" and level(15) == "1"
 
 
+def test_safe_states_that_are_not_0(device, level, tmp_path):
+    """Before anything runs, and after a failure: a relay that is on while its pin is low, a driver
+    whose signal is turned around, and a servo.
+    """
+    settings = PINS.replace('kind = "output"', 'kind = "output"\nopen_drain = true\nsafe = 1')
+    settings = settings.replace('kind = "pwm"', 'kind = "pwm"\nsafe = 65535') + SERVO
+    with device(settings, STICKS).initialize() as agent:
+        safe = ("1", "65535", str(int(1500 * 65535 / 20000)))
+        assert (level(15), level(16), level(18)) == safe and level("18.freq") == "50"
+        written = (tmp_path / "levels/all").read_text().split()
+        assert "15=0" not in written and "16=0" not in written
+        assert "it sticks" in json.dumps(call(agent, "sticks"))
+        assert (level(15), level(16), level(18)) == safe
+        written = (tmp_path / "levels/all").read_text().split()
+        assert {"15=0", "16=0", "18=8191"} <= set(written)
+
+
 def test_an_output_that_fails_keeps_no_other_one_on(device, level, tmp_path):
     with device().initialize() as agent:
         call(agent, "pwm-write", {"pin": "fan", "value": 60000}, 4)
@@ -200,10 +240,13 @@ def test_an_output_that_fails_keeps_no_other_one_on(device, level, tmp_path):
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, None])
-def test_the_pump_is_off_however_the_agent_ends(device, level, end):
-    with device().initialize() as agent:
-        agent.line(json.dumps(tool_call("pump", {"seconds": 60}, 5)))
-        eventually(lambda: level(15) == "1")
+@pytest.mark.parametrize("safe", [0, 1])
+def test_the_pump_is_off_however_the_agent_ends(device, level, end, safe):
+    settings = PINS.replace('kind = "output"', 'kind = "output"\nsafe = %d' % safe)
+    with device(settings).initialize() as agent:
+        assert level(15) == str(safe)
+        agent.line(json.dumps(tool_call("low" if safe else "pump", {"seconds": 60}, 5)))
+        eventually(lambda: level(15) == str(1 - safe))
         if end:
             agent.signal_at_rest(end)
         else:
@@ -219,7 +262,7 @@ def test_the_pump_is_off_however_the_agent_ends(device, level, end):
             )
             agent.end()
         agent.wait()
-        assert level(15) == "0"
+        assert level(15) == str(safe)
 
 
 def test_a_level_that_does_not_come_is_an_error_and_switches_off(device, level, tmp_path):

@@ -57,6 +57,10 @@ class BusBoard:
             self._simulator.world.move()
         self._bank.write(name, value)
 
+    def safe_level(self, name: str) -> int:
+        """As a bank does."""
+        return self._bank.safe_level(name)
+
     def settle(self, name: str, level: int) -> tuple:
         """As a bank does."""
         return self._bank.settle(name, level)

@@ -3,12 +3,13 @@
     lid.turn(90)        degrees; lid.off() ends the pulses
     bell.play(440)      Hz, until bell.off()
 
-Their safe state is no signal: a servo then holds no position, a buzzer is silent.
+Their safe state is no signal: a servo then holds no position, a buzzer is silent.  A servo whose
+pin has ``safe`` goes to that angle.
 """
 
 from clawlite.core.base.errors import SandboxDenied
 
-_SERVO_HZ, _PERIOD_US = 50, 20000
+SERVO_HZ, _PERIOD_US = 50, 20000
 _HALF = 32768  # a square wave
 
 
@@ -20,14 +21,12 @@ class Servo:
     def turn(self, degrees):
         """Turn to *degrees*, 0 to the declared most."""
         _check(self._pin, degrees, 0, self.degrees, "degrees", "degrees")
-        pulse_us = self._shortest_us + (self._longest_us - self._shortest_us) * degrees / (
-            self.degrees
-        )
-        self._wave(self._bank, self._pin, _SERVO_HZ, int(pulse_us * 65535 / _PERIOD_US))
+        duty = duty_of(degrees, self._shortest_us, self._longest_us, self.degrees)
+        self._wave(self._bank, self._pin, SERVO_HZ, duty)
 
     def off(self):
         """End the pulses."""
-        self._wave(self._bank, self._pin, _SERVO_HZ, 0)
+        self._wave(self._bank, self._pin, SERVO_HZ, 0)
 
 
 class Tone:
@@ -43,6 +42,11 @@ class Tone:
     def off(self):
         """Be silent."""
         self._wave(self._bank, self._pin, self._lowest, 0)
+
+
+def duty_of(degrees, shortest_us: int, longest_us: int, most: int) -> int:
+    """Return the duty, of 65535, of a servo's pulses for an angle of 0 to *most* degrees."""
+    return int((shortest_us + (longest_us - shortest_us) * degrees / most) * 65535 / _PERIOD_US)
 
 
 def _check(pin: str, value, least, most, unit: str, field: str):

@@ -32,14 +32,14 @@ class World:
     rows   [[start, per hour, swing, least, most], ...]
     drives [[pin, quantity, per second], ...]: while that output is on
     clock  function() -> monotonic ms
-    is_on  function(pin) -> value of an output; it is called deep in a small stack
+    bank   pins; it is called deep in a small stack
     follows [[place, quantity, [lowest, highest], [value, value], per second], ...]: while what the
            actor at *place* is told lies between those two, the quantity goes to what that means
     told   {place on a bus: what its actor was told last}; all other actors are at pins
     """
 
-    def __init__(self, rows: list, drives: list, clock, is_on, follows: list, told: dict):
-        self._rows, self._drives, self._clock, self._is_on = rows, drives, clock, is_on
+    def __init__(self, rows: list, drives: list, clock, bank, follows: list, told: dict):
+        self._rows, self._drives, self._clock, self._bank = rows, drives, clock, bank
         self._follows = [tuple(row) for row in follows]
         self._told = told
         self._levels = [row[_START] for row in rows]
@@ -52,10 +52,10 @@ class World:
         for place, row in enumerate(self._rows):
             self._levels[place] += row[_PER_HOUR] * passed / _HOUR_MS
         for pin, place, per_second in self._drives:
-            if self._is_on(pin):
+            if self._bank.read_output(pin) != self._bank.safe_level(pin):
                 self._levels[place] += per_second * passed / 1000
         for at, place, (low, high), (first, last), per_second in self._follows:
-            raw = self._told[at] if at in self._told else self._is_on(at)
+            raw = self._told[at] if at in self._told else self._bank.read_output(at)
             if low <= raw <= high:
                 gap = first + (last - first) * (raw - low) / (high - low) - self._levels[place]
                 most = per_second * passed / 1000 if per_second else abs(gap)
@@ -373,7 +373,7 @@ class Simulator:
         try:
             quantities, models, rows, drives, presses, scales, follows = section or [[]] * 7
             told = {row[_PLACE]: 0 for row in rows}
-            self.world = World(quantities, drives, clock, bank.read_output, follows, told)
+            self.world = World(quantities, drives, clock, bank, follows, told)
             self.chips = [(row[_PLACE], Chip(models[row[_MODEL]], row, self.world)) for row in rows]
             self._presses = {row[0]: row[1:] for row in presses}
             self._scales = {row[0]: row[1:] for row in scales}

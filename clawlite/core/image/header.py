@@ -67,7 +67,7 @@ _SECTIONS = {  # AGENT and PINS of image.py, which imports this
         [None, _MANY],
         4,
     ),
-    9: [(str, _MANY, 7, 65536, [None, str], int, 65536)],
+    9: [(str, _MANY, 7, 65536, [None, str], int, 65536, 65536, _MANY)],
 }
 
 

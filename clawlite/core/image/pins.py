@@ -3,6 +3,7 @@
     board.read("soil")          adc: 0..65535 of full scale; input, output: 0 or 1
     board.write("pump", 1)      output: 0 or 1; pwm: 0..65535 of full duty
     board.settle("pump", 1)     the level that an output has after a write, and whether it may
+    board.safe_level("pump")    what an output has while nothing may run: its safe state
 
 A pin that is not declared, or has another kind, is refused, so that a tool reaches only the pins
 that the manifest names.
@@ -23,14 +24,16 @@ _DRIVEN = (OUTPUT, PWM, OPEN_DRAIN)
 _VALUE = const(0)
 _KIND = const(1)
 _PIN = const(4)
+_SAFE = const(5)
 
 
 class SimulatedPins:
     """A bank of simulated pins.
 
-    pins   list of [name, pin, kind, start, raises, per_second, settle_ms] of the section PINS:
-           *start* is the first value, 0..65535; *raises* is the name of a pin, or None.  While this
-           output is on, the value of that pin changes by *per_second*, within 0..65535
+    pins   list of [name, pin, kind, start, raises, per_second, settle_ms, safe, hertz] of the
+           section PINS: *start* is the first value, 0..65535; *raises* is the name of a pin, or
+           None.  While this output is not as *safe* says, the value of that pin changes by
+           *per_second*, within 0..65535
     clock  function -> monotonic ms
     """
 
@@ -41,8 +44,8 @@ class SimulatedPins:
         self.names = [row[0] for row in pins]
         self._clock = clock
         self._at = clock()
-        for name, pin, kind, start, raises, per_second, _ in pins:
-            self._pins[name] = [start, kind, raises, per_second, pin]
+        for name, pin, kind, start, raises, per_second, _, safe, _ in pins:
+            self._pins[name] = [start, kind, raises, per_second, pin, safe]
 
     def read(self, name: str) -> int:
         """Return the value of a pin of any kind.  Raises ``SandboxDenied`` for a name that is
@@ -55,6 +58,10 @@ class SimulatedPins:
     def read_output(self, name: str) -> int:
         """Return the value of an output, which no passing time changes."""
         return self._pins[name][_VALUE]
+
+    def safe_level(self, name: str) -> int:
+        """Return what an output has in its safe state."""
+        return self._pins[name][_SAFE]
 
     def write(self, name: str, value: int):
         """Set an output (0 or 1) or a PWM pin (0..65535).  Raises ``SandboxDenied`` for any
@@ -94,11 +101,11 @@ class SimulatedPins:
         ]
 
     def off(self):
-        """Switch every output off: the safe state."""
+        """Switch every output off: to its safe state."""
         self._move()
         for pin in self._pins.values():
             if pin[_KIND] in _DRIVEN:
-                pin[_VALUE] = 0
+                pin[_VALUE] = pin[_SAFE]
 
     def _pin(self, name: str) -> list:
         pin = self._pins.get(name)
@@ -114,8 +121,8 @@ class SimulatedPins:
         now = self._clock()
         passed, self._at = now - self._at, now
         for name in self.names:
-            value, _, raises, per_second, _ = self._pins[name]
-            if raises is not None and value and passed > 0:
+            value, _, raises, per_second, _, safe = self._pins[name]
+            if raises is not None and value != safe and passed > 0:
                 target = self._pins[raises]
                 moved = target[_VALUE] + passed * per_second // 1000
                 target[_VALUE] = 0 if moved < 0 else FULL if moved > FULL else moved

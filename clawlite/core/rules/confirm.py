@@ -66,12 +66,12 @@ class Confirms:
         return Watch(self, call, rows) if rows else None
 
     def _sets(self, call, pin: str) -> bool:
-        """Return whether *call* switches *pin* on."""
+        """Return whether *call* switches *pin* on: takes it out of its safe state."""
         arguments = call.arguments
         return (
             call.tool.handler[1] in _WRITES
             and arguments.get("pin") == pin
-            and bool(arguments.get("value"))
+            and arguments.get("value") != self.pins.safe_level(pin)
         )
 
     def tell_failure(self, caller: str, text: str):
@@ -224,11 +224,11 @@ class Watch:
 
     def _make_safe(self) -> str:
         """Switch off the pins of all rows; return what could not be."""
-        failed = []
+        failed, pins = [], self._confirms.pins
         for row in self._rows:
             for name in row[table.MAKE_SAFE]:
                 try:
-                    self._confirms.pins.write(name, 0)
+                    pins.write(name, pins.safe_level(name))
                 except (ClawError, OSError) as e:
                     failed.append("pin %s could not be switched off: %s" % (name, e))
         return "; ".join(failed)

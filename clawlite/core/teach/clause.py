@@ -134,14 +134,15 @@ def _by_switch(clause: str, image, known: list):
     from clawlite.core.image.pins import OPEN_DRAIN, OUTPUT
     from clawlite.core.teach.draft import rows_of_pins
 
-    pins = [name for name, _, kind in rows_of_pins(image) if kind in (OUTPUT, OPEN_DRAIN)]
-    meant = [pin for pin in pins if pin.replace("_", "-") in words or pin in words]
+    pins = [row for row in rows_of_pins(image) if row[1] in (OUTPUT, OPEN_DRAIN)]
+    meant = [row for row in pins if row[0].replace("_", "-") in words or row[0] in words]
     state = [word in _ON for word in words if word in _ON + _OFF]
     if len(meant) != 1 or len(state) != 1:
         return None
     if [word for word in words if "0" <= word[0] <= "9"]:
         return None
-    return Proposal("digital-write", {"pin": meant[0], "value": state[0]}, 0.9)
+    pin, _, safe = meant[0]
+    return Proposal("digital-write", {"pin": pin, "value": state[0] != bool(safe)}, 0.9)
 
 
 def _by_names(clause: str, image, known: list):

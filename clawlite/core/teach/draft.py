@@ -64,12 +64,12 @@ class World:
         self.tools, self.at_most = limits
         self.taken, self.values = taken, values or {}
         self.readings = {row[table.NAME]: row for row in section[table.READINGS]}
-        self.pins = {name: kind for name, _, kind in rows_of_pins(image)}
+        self.pins = {name: kind for name, kind, _ in rows_of_pins(image)}
 
 
 def rows_of_pins(image) -> list:
-    """Return [(name, pin, kind), ...] of the pins of *image*."""
-    return [row[:3] for row in image.section(PINS) or ()]
+    """Return [(name, kind, safe), ...] of the pins of *image*."""
+    return [(name, kind, safe) for name, _, kind, _, _, _, _, safe, _ in image.section(PINS) or ()]
 
 
 def compile_row(row: dict, world) -> list:

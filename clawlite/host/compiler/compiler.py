@@ -11,7 +11,7 @@ import hashlib
 import inspect
 
 from clawlite import __version__
-from clawlite.core.buses import bustable
+from clawlite.core.buses import bustable, pulses
 from clawlite.core.image import image as layout
 from clawlite.core.image.features import APPROVALS
 from clawlite.core.image.pins import KINDS as PIN_KINDS
@@ -462,6 +462,7 @@ def _confirms(manifest, tools: list, triggers, timeouts: dict):
     return confirms.section(manifest, tools, readings, timeouts)
 
 
+_PWM_HZ = 1000
 _PULLS = {"up": PULL_UP, "down": PULL_DOWN}
 
 
@@ -470,15 +471,20 @@ def _pins(manifest):
     for pin in manifest.settings.pins:
         simulate = pin.simulate
         is_quantity = simulate is not None and "." in (simulate.raises or "")
+        safe = pin.safe or 0
+        if pin.pulse_us and pin.safe is not None:
+            safe = pulses.duty_of(pin.safe, *pin.pulse_us, pin.degrees)
         pins.append(
             [
                 pin.name,
                 pin.pin,
                 OPEN_DRAIN if pin.open_drain else _PULLS.get(pin.pull, PIN_KINDS.index(pin.kind)),
-                simulate.start if simulate else 0,
+                (simulate.start if simulate else 0) or safe,
                 None if is_quantity else simulate.raises if simulate else None,
                 int(simulate.per_second) if simulate and not is_quantity else 0,
                 parse_duration(pin.settle) or 0,
+                safe,
+                pulses.SERVO_HZ if pin.pulse_us else _PWM_HZ if pin.kind == "pwm" else 0,
             ]
         )
     return pins or None

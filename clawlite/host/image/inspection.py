@@ -2,7 +2,7 @@
 
 from clawlite.core.base.errors import ImageError
 from clawlite.core.base.printable import join_lines
-from clawlite.core.image import header, image_signature, memories
+from clawlite.core.image import header, image_signature, memories, pins
 from clawlite.core.image import image as layout
 from clawlite.core.image.image import (
     HANDLER_KIND,
@@ -98,7 +98,8 @@ def inspect(data: bytes) -> dict:
     """Return what the image *data* holds, its digest checked.  Raises ``ImageError``.
 
     Keys: agent, version, compiler, format, bytes, signed, autonomy, level, tool_calls_per_minute,
-    requires, sections, companions, audit, tools, services, mcp_servers, skills, rules, stores.
+    requires, sections, companions, audit, tools, services, mcp_servers, skills, rules, stores,
+    pins.
     """
     image = checked(data)
     agent = image.agent
@@ -124,6 +125,7 @@ def inspect(data: bytes) -> dict:
         "stores": [_store(store) for store in memories.stores(image)]
         if image.size_of(layout.MEMORY)
         else [],
+        "pins": [_pin(row) for row in image.section(layout.PINS) or ()],
         "audit": _audit(image),
         "tools": [_tool(image, name) for name in image.names],
         "services": services.services(image),
@@ -161,6 +163,16 @@ def _store(store) -> dict:
         "promise": "power-safe" if store.lasting else "kill-safe",
         "wear_saving": store.saves_wear,
         "encrypted": store.secret is not None,
+    }
+
+
+def _pin(row: list) -> dict:
+    name, number, kind, _, _, _, _, safe, _ = row
+    return {
+        "name": name,
+        "pin": number,
+        "kind": pins.KINDS[kind],
+        "safe": safe if pins.KINDS[kind] in ("output", "pwm") else None,
     }
 
 
@@ -251,6 +263,12 @@ def text(found: dict) -> str:
         f"  {store['name']:20} {store['type']}, {store['scope']}, "
         f"{store['promise']}{', wear-saving' if store['wear_saving'] else ''}{', encrypted' if store['encrypted'] else ''}"  # noqa: E501
         for store in found["stores"]
+    ]
+    lines += ["pins"] if found["pins"] else []
+    lines += [
+        f"  {one['name']:20} {one['pin']}, {one['kind']}"
+        f"{'' if one['safe'] is None else ', safe: ' + str(one['safe'])}"
+        for one in found["pins"]
     ]
     lines += _of_audit(found["audit"]) if found["audit"] else []
     lines += ["tools"] if found["tools"] else []

@@ -143,7 +143,8 @@ KINDS = ("adc", "input", "output", "pwm")
 
 class Pin(Strict):
     """One pin.  *settle*: within this time an output has the level that was written to it, or the
-    write is an error; an *open_drain* output may be held low by others.
+    write is an error; an *open_drain* output may be held low by others.  *safe*: what an output has
+    when nothing may run, 0 where it is left out; of a servo the angle, else it has no signal.
     """
 
     name: Name
@@ -151,6 +152,7 @@ class Pin(Strict):
     kind: Literal[KINDS]  # type: ignore[valid-type]
     pull: Literal["up", "down"] | None = None
     open_drain: bool = False
+    safe: Annotated[int, Meta(ge=0, le=65535)] | None = None
     settle: Text = "10ms"
     confirm: Confirm | None = None
     # what a servo takes (pulse_us, degrees), and what a tone may be: of a pin of kind "pwm"
@@ -197,6 +199,7 @@ class Pin(Strict):
                 hint="remove settle, or open_drain",
                 key=True,
             )
+        _check_safe(value, report)
         ms = parse_duration(value.get("settle", "0ms"))
         if isinstance(value.get("settle"), str) and (ms is None or ms > MAX_SETTLE_MS):
             report(
@@ -205,6 +208,23 @@ class Pin(Strict):
                 f'a time such as "5ms", from 0ms to {MAX_SETTLE_MS}ms',
                 quoted(value["settle"]),
             )
+
+
+def _check_safe(value: dict, report) -> None:
+    """Compare the safe state of the pin *value* with what it is."""
+    safe, kind = value.get("safe"), value.get("kind")
+    if safe is None:
+        return
+    if kind not in ("output", "pwm"):
+        wrong, hint = "only an output has a safe state", "remove it, or change the kind"
+    elif "frequency_hz" in value and "pulse_us" not in value:
+        wrong, hint = "the safe state of a tone is silence", "remove it"
+    else:
+        most = value.get("degrees", 65535) if kind == "pwm" else 1
+        if isinstance(safe, int) and isinstance(most, int) and 65535 >= safe > most:
+            report(("safe",), "", f"0 to {most}, for this pin", str(safe))
+        return
+    report(("safe",), wrong, hint=hint, key=True)
 
 
 class Console(Strict):

@@ -75,7 +75,7 @@ def find_one_piece(manifest) -> list:
 def find_outputs(manifest) -> dict[str, set]:
     """Return {name of a function of tools.py: the pins that it switches on}."""
     source = dict(manifest.sources).get(signature.FILE)
-    return pin_uses.find_switched_on(source) if source else {}
+    return pin_uses.find_switched_on(source, manifest.settings.pins) if source else {}
 
 
 class _Compiler:

@@ -42,19 +42,24 @@ def check(source: bytes, file: str, pins: list, buses: list, problems: Problems)
     _Uses(tree, file, {pin.name: pin for pin in pins}, buses, problems).visit(tree)
 
 
-def find_switched_on(source: bytes) -> dict[str, set]:
+def find_switched_on(source: bytes, pins: list) -> dict[str, set]:
     """Return {name of a function of tools.py: the pins that it, or a function of the file that it
-    calls, switches on by a constant}.
+    calls, switches on by a constant: takes out of its safe state}.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = ast.parse(source)
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     found, calls = {}, {}
+    safe = {pin.name: pin.safe or 0 for pin in pins if not pin.pulse_us}
     for name, node in functions.items():
         uses = _Uses(tree, "", {}, [], Problems())
         uses.visit(node)
-        found[name] = {pin for pin, value in uses.written if isinstance(value, int) and value}
+        found[name] = {
+            pin
+            for pin, value in uses.written
+            if isinstance(value, int) and value != safe.get(pin, 0)
+        }
         named = [one for one in ast.walk(node) if isinstance(one, ast.Name)]
         calls[name] = {one.id for one in named if one.id in functions}
     for _ in functions:

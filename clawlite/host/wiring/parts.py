@@ -57,7 +57,9 @@ def _of_pin(pin, board: Profile) -> Part:
         return _of_pwm(pin, signal)
     if pin.kind == "output":
         about = "open drain: pulls low" if pin.open_drain else "relay or transistor module"
-        return Part(pin.name, about, "", [("IN", signal), *powered])
+        note = "a pull-up resistor keeps it off while the board starts" if pin.safe else ""
+        about += ", off while high" if pin.safe else ""
+        return Part(pin.name, about, note, [("IN", signal), *powered])
     if pin.pull:
         about, other = "button or contact", _GROUND if pin.pull == "up" else _PLUS
         return Part(pin.name, about, "", [("A", signal), ("B", other)])
@@ -68,7 +70,8 @@ def _of_pin(pin, board: Profile) -> Part:
 def _of_pwm(pin, signal) -> Part:
     if pin.pulse_us:
         ways = [("signal", signal), ("+", _PLUS_5), ("-", _GROUND)]
-        return Part(pin.name, "servo", "a strong one needs a 5 V supply of its own", ways)
+        about = "servo" if pin.safe is None else f"servo, rests at {pin.safe} degrees"
+        return Part(pin.name, about, "a strong one needs a 5 V supply of its own", ways)
     if pin.frequency_hz:
         return Part(pin.name, "passive buzzer", "", [("+", signal), ("-", _GROUND)])
     ways = [("IN", signal), ("VCC", _PLUS), ("GND", _GROUND)]

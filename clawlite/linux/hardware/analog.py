@@ -12,7 +12,6 @@ import time
 from clawlite.core.base.errors import ClawError, ImageMismatch
 from clawlite.core.image.pins import FULL
 
-PERIOD_NS = 1000000  # 1 kHz, as on a board
 _CHANNELS = {12: 0, 13: 1, 18: 0, 19: 1}
 _CHANNELS_RP1 = {12: 0, 13: 1, 18: 2, 19: 3}
 # how the controller's address ends: on BCM283x and BCM2711, on RP1
@@ -34,13 +33,13 @@ _WAIT_S, _TRIES = 0.02, 100  # udev sets the group of an exported channel a mome
 
 
 class PWM:
-    """One PWM output, which begins at 0. A lock on a file of its channel keeps other agents away;
-    programs that do not ask for the lock are not kept away.
+    """One PWM output of *hertz*, which begins at *duty*. A lock on a file of its channel keeps
+    other agents away; programs that do not ask for the lock are not kept away.
 
     Raises ``ImageMismatch``: this GPIO has no PWM, or no controller is on; ``ClawError``: this user
     may not use it, or somebody else does."""
 
-    def __init__(self, name: str, number: int, root: str = ""):
+    def __init__(self, name: str, number: int, hertz: int, duty: int, root: str = ""):
         chip, rp1 = _controller(root + "/sys/class/pwm")
         channel = (_CHANNELS_RP1 if rp1 else _CHANNELS).get(number)
         if channel is None:
@@ -54,7 +53,7 @@ class PWM:
                 "add dtoverlay=pwm-2chan to /boot/firmware/config.txt and start again",
             )
         self._folder = "%s/pwm%d" % (chip, channel)
-        self._value, self._period_ns = 0, PERIOD_NS
+        self._value, self._period_ns = duty, 1000000000 // hertz
         try:
             _put(chip + "/export", channel)
         except PermissionError:
@@ -73,8 +72,8 @@ class PWM:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._patiently("duty_cycle", 0)
-            self._patiently("period", PERIOD_NS)
-            self._patiently("duty_cycle", 0)
+            self._patiently("period", self._period_ns)
+            self._patiently("duty_cycle", duty * self._period_ns // FULL)
             self._patiently("enable", 1)
         except BlockingIOError:
             self.close()

@@ -3,8 +3,8 @@ No package.
 
 1. A line is this program's while its request is open; the kernel gives it to nobody else, and says
    by name who holds one.
-2. An output begins at 0, before the request returns.  A test compiles the kernel's header and reads
-   what is packed here.
+2. An output begins in its safe state, before the request returns.  A test compiles the kernel's
+   header and reads what is packed here.
 """
 
 import errno
@@ -101,9 +101,9 @@ class Chip:
             "clawlite doctor tells what is here",
         )
 
-    def line(self, name: str, number: int, flags: int) -> "Line":
-        """Request line *number* for the pin *name*.  Raises ``ImageMismatch``: there is no such
-        line, or somebody else holds it.
+    def line(self, name: str, number: int, flags: int, level: int) -> "Line":
+        """Request line *number* for the pin *name*; an output begins at *level*.  Raises
+        ``ImageMismatch``: there is no such line, or somebody else holds it.
         """
         if number >= self.lines:
             raise ImageMismatch(
@@ -118,7 +118,7 @@ class Chip:
                 flags,
                 1 if flags & OUTPUT else 0,
                 OUTPUT_VALUES if flags & OUTPUT else 0,
-                0,
+                level if flags & OUTPUT else 0,
                 1 if flags & OUTPUT else 0,
                 1,
                 0,

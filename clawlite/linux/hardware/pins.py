@@ -3,8 +3,8 @@ are switched off.
 
 1. On a Pi every pin is real, even where the manifest says how to simulate it: no setting can make
    a real pump run in simulation only (ADR 0052).
-2. Outputs are 0 when the bank is made, when a handler fails or is ended, and when the agent ends.
-   A process that is killed (-9) switches nothing off: the next start does.
+2. Outputs are in their safe state when the bank is made, when a handler fails or is ended, and when
+   the agent ends.  A process that is killed (-9) switches nothing off: the next start does.
 3. A pin that is missing or in use is reported when the image is loaded, not when a tool needs it.
 """
 
@@ -27,7 +27,7 @@ from clawlite.core.image.pins import (
 )
 from clawlite.core.turns.handlers import Handlers
 
-_KIND, _NUMBER, _HELD, _SETTLE_MS = range(4)  # positions in a pin of the bank
+_KIND, _NUMBER, _HELD, _SETTLE_MS, _SAFE = range(5)  # positions in a pin of the bank
 _DRIVEN = (OUTPUT, PWM, OPEN_DRAIN)
 
 
@@ -59,16 +59,18 @@ class Pins:
             PULL_DOWN: gpio.INPUT | gpio.PULL_DOWN,
         }
         try:
-            for name, number, kind, _, _, _, settle_ms in rows:
-                if kind == ADC or kind == PWM:
-                    held = (analog.ADC if kind == ADC else analog.PWM)(name, number, kernel.root)
+            for name, number, kind, _, _, _, settle_ms, safe, hertz in rows:
+                if kind == ADC:
+                    held = analog.ADC(name, number, kernel.root)
+                elif kind == PWM:
+                    held = analog.PWM(name, number, hertz, safe, kernel.root)
                 else:
                     self._chip = self._chip or gpio.Chip(kernel)
-                    held = self._chip.line(name, number, flags.get(kind, gpio.INPUT))
-                self._pins[name] = (kind, number, held, settle_ms)
+                    held = self._chip.line(name, number, flags.get(kind, gpio.INPUT), safe)
+                self._pins[name] = (kind, number, held, settle_ms, safe)
                 self.names.append(name)
                 if kind in _DRIVEN:
-                    self._outputs.append((name, held))
+                    self._outputs.append((name, held, safe))
         except BaseException as e:
             self.release()
             raise (
@@ -83,11 +85,15 @@ class Pins:
         """
         return self._pin(name)[_HELD].read()
 
+    def safe_level(self, name: str) -> int:
+        """Return what an output has in its safe state."""
+        return self._pins[name][_SAFE]
+
     def write(self, name: str, value: int):
         """Set an output (0 or 1) or a PWM pin (0..65535).  Raises ``SandboxDenied`` for any
         other pin or value.
         """
-        kind, _, held, _ = self._pin(name)
+        kind, _, held, _, _ = self._pin(name)
         if kind not in _DRIVEN:
             raise SandboxDenied(
                 "pin %s is %s, expected output or pwm" % (name, KINDS[kind]),
@@ -105,7 +111,7 @@ class Pins:
         """Return (the value of a pin that *level* was written to, whether that may be so).  Only a
         plain output must have its level, after its settle time at the latest.
         """
-        kind, _, held, left_ms = self._pin(name)
+        kind, _, held, left_ms, _ = self._pin(name)
         found = held.read()
         while kind == OUTPUT and found != level:
             if left_ms <= 0:
@@ -140,13 +146,13 @@ class Pins:
         ]
 
     def off(self):
-        """Switch every output off, also when one of them fails.  Raises ``ClawError`` that names
-        those that could not be switched off.
+        """Switch every output off, to its safe state, also when one of them fails.  Raises
+        ``ClawError`` that names those that could not be switched off.
         """
         failed = []
-        for name, held in self._outputs:
+        for name, held, safe in self._outputs:
             try:
-                held.write(0)
+                held.write(safe)
             except OSError as e:
                 failed.append("%s (%s)" % (name, e.strerror))
         if failed:
@@ -155,7 +161,7 @@ class Pins:
     def release(self):
         """Give the pins back, as the end of the process does."""
         self._outputs = []
-        for _, _, held, _ in self._pins.values():
+        for _, _, held, _, _ in self._pins.values():
             try:
                 held.close()
             except OSError:  # the device has been unplugged

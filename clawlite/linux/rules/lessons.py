@@ -216,7 +216,7 @@ class Lessons:
             calls += [[record[table.FIELD]]] if record[table.FIELD] else []
             names.append((name, [one for call in calls for one in (call, _long(call)) if one]))
         kinds = (INPUT, PULL_UP, PULL_DOWN)
-        pins = {name: kind for name, _, kind in rows_of_pins(image) if kind in kinds}
+        pins = {name: kind for name, kind, _ in rows_of_pins(image) if kind in kinds}
 
         def now():
             times, engine = rules.times(), rules.engine

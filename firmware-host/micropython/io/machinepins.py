@@ -1,8 +1,8 @@
 """Real pins, through MicroPython's ``machine``: the counterpart of core/image/pins.py on a board
 with pins.
 
-1. An output is off from the moment when the bank is made, before any code of the agent runs, and
-   again whenever ``off`` is called.
+1. An output is off, in its safe state, from the moment when the bank is made, before any code of
+   the agent runs, and again whenever ``off`` is called.
 2. A pin that the board refuses is reported when the image is loaded, not when a tool needs it.
 3. The value of a pin is what the hardware reports, even for an output.
 """
@@ -15,8 +15,7 @@ import machine
 from clawlite.core.base.errors import ImageMismatch, SandboxDenied
 from clawlite.core.image.pins import ADC, FULL, INPUT, OPEN_DRAIN, OUTPUT, PULL_UP, PWM
 
-_HERTZ = 1000
-_KIND, _NUMBER, _PIN, _SETTLE_MS = range(4)  # positions in a pin of the bank
+_KIND, _NUMBER, _PIN, _SETTLE_MS, _SAFE = range(5)  # positions in a pin of the bank
 # core/image/pins.py has it too; importing it would load the simulated bank
 _KINDS = ("adc", "input", "output", "pwm", "input", "input", "output")
 _DRIVEN = (OUTPUT, PWM, OPEN_DRAIN)
@@ -32,11 +31,12 @@ class MachinePins:
     simulated = False
 
     def __init__(self, pins: list):
-        self._pins = {}  # name -> (kind, number, object of ``machine``, settle_ms)
+        self._pins = {}  # name -> (kind, number, object of ``machine``, settle_ms, safe)
         self.names, self._outputs = [], []
-        for name, number, kind, _, _, _, settle_ms in pins:
+        for name, number, kind, _, _, _, settle_ms, safe, hertz in pins:
             try:
-                self._pins[name] = (kind, number, _opened(number, kind), settle_ms)
+                opened = _open(number, kind, safe, hertz)
+                self._pins[name] = (kind, number, opened, settle_ms, safe)
             except (AttributeError, OSError, TypeError, ValueError) as e:
                 raise ImageMismatch(
                     "pin %s: this board has no pin %d for %s: %s" % (name, number, _KINDS[kind], e),
@@ -45,7 +45,7 @@ class MachinePins:
                 )
             self.names.append(name)
             if kind in _DRIVEN:
-                self._outputs.append((kind, self._pins[name][_PIN]))
+                self._outputs.append((kind, opened, safe))
 
     def read(self, name: str) -> int:
         """Return the value of a pin of any kind.  Raises ``SandboxDenied`` for an undeclared name,
@@ -53,11 +53,15 @@ class MachinePins:
         """
         return _value(self._pin(name))
 
+    def safe_level(self, name: str) -> int:
+        """Return what an output has in its safe state."""
+        return self._pins[name][_SAFE]
+
     def write(self, name: str, value: int):
         """Set an output (0 or 1) or a PWM pin (0..65535).  Raises ``SandboxDenied`` for any
         other pin or value.
         """
-        kind, _, pin, _ = self._pin(name)
+        kind, _, pin, _, _ = self._pin(name)
         if kind not in _DRIVEN:
             raise SandboxDenied(
                 "pin %s is %s, expected output or pwm" % (name, _KINDS[kind]),
@@ -105,12 +109,12 @@ class MachinePins:
         ]
 
     def off(self):
-        """Switch every output off, also when one of them fails: the safe state.  It allocates
-        nothing, because memory may have run out, unless one fails.
+        """Switch every output off, also when one of them fails: to its safe state.  It
+        allocates nothing, because memory may have run out, unless one fails.
         """
-        for kind, pin in self._outputs:
+        for kind, pin, safe in self._outputs:
             try:
-                _set(kind, pin, 0)
+                _set(kind, pin, safe)
             except OSError as e:
                 sys.stderr.write(
                     "clawlite: an output cannot be switched off: %s - cut its power\n" % e
@@ -126,7 +130,7 @@ class MachinePins:
         return pin
 
 
-def _opened(number: int, kind: int):
+def _open(number: int, kind: int, safe: int, hertz: int):
     Pin = machine.Pin
     if kind == ADC:
         converter = machine.ADC(Pin(number))
@@ -134,11 +138,11 @@ def _opened(number: int, kind: int):
             converter.atten(machine.ADC.ATTN_11DB)
         return converter
     if kind == OUTPUT:
-        return Pin(number, Pin.OUT, value=0)
+        return Pin(number, Pin.OUT, value=safe)
     if kind == OPEN_DRAIN:
-        return Pin(number, Pin.OPEN_DRAIN, value=0)
+        return Pin(number, Pin.OPEN_DRAIN, value=safe)
     if kind == PWM:
-        return machine.PWM(Pin(number, Pin.OUT, value=0), freq=_HERTZ, duty_u16=0)
+        return machine.PWM(Pin(number, Pin.OUT, value=safe // FULL), freq=hertz, duty_u16=safe)
     return Pin(
         number, Pin.IN, None if kind == INPUT else Pin.PULL_UP if kind == PULL_UP else Pin.PULL_DOWN
     )

@@ -71,7 +71,11 @@ class ADC:
 class PWM:
     def __init__(self, dest, *, freq, duty_u16):
         self._id = dest.id
+        self.freq(freq)
         self.duty_u16(duty_u16)
+
+    def freq(self, value):
+        _write("%d.freq" % self._id, value)
 
     def duty_u16(self, value=None):
         if value is None:

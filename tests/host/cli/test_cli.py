@@ -229,8 +229,11 @@ def test_inspect(project):
         "skills",
         "services",
         "mcp_servers",
+        "pins",
         "rules",
     }
+    assert {"name": "pump", "pin": 15, "kind": "output", "safe": 0} in found["pins"]
+    assert "  pump                 15, output, safe: 0\n" in done.stdout
     assert [tool["name"] for tool in found["tools"]] == [
         "read-soil",
         "water",

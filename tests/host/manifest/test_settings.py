@@ -107,6 +107,28 @@ def test_defaults_without_a_file(tmp_path):
             "open_drain, or change the kind",
         ),
         (
+            '[[pins]]\nname = "a"\npin = 1\nkind = "input"\nsafe = 1',
+            "clawlite.toml:5: pins[0].safe: only an output has a safe state - remove it, or change "
+            "the kind",
+        ),
+        (
+            '[[pins]]\nname = "a"\npin = 1\nkind = "pwm"\nfrequency_hz = [20, 90]\nsafe = 1',
+            "clawlite.toml:6: pins[0].safe: the safe state of a tone is silence - remove it",
+        ),
+        (
+            '[[pins]]\nname = "a"\npin = 1\nkind = "output"\nsafe = 2',
+            "clawlite.toml:5: pins[0].safe: expected 0 to 1, for this pin, found 2",
+        ),
+        (
+            '[[pins]]\nname = "a"\npin = 1\nkind = "pwm"\nsafe = 65536',
+            "clawlite.toml:5: pins[0].safe: expected a whole number from 0 to 65535, found 65536",
+        ),
+        (
+            '[[pins]]\nname = "a"\npin = 1\nkind = "pwm"\npulse_us = [500, 2500]\n'
+            "degrees = 180\nsafe = 181",
+            "clawlite.toml:7: pins[0].safe: expected 0 to 180, for this pin, found 181",
+        ),
+        (
             '[[pins]]\nname = "a"\npin = 1\nkind = "output"\nsettle = "5"',
             'clawlite.toml:5: pins[0].settle: expected a time such as "5ms", from 0ms to 500ms, '
             'found "5"',

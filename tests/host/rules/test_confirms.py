@@ -16,6 +16,7 @@ from clawlite.host.boards import boards, profile
 from clawlite.host.compiler import compiler
 from clawlite.host.fit import board_fit
 from clawlite.host.manifest import lint_warnings
+from clawlite.host.manifest.settings import Pin
 from clawlite.host.tools.pin_uses import find_switched_on
 from clawlite.linux.files.files import image_of
 
@@ -74,9 +75,14 @@ def test_what_a_function_switches_on_by_a_constant():
         b'P = "fan"\n'
         b"def a(board):\n    board.write(P, 1)\n    board.write('pump', 0)\n"
         b"def b(board, on):\n    board.write('pump', on)\n    c(board)\n"
-        b"def c(board):\n    a(board)\n    board.write('led', True)\n"
+        b"def c(board):\n    a(board)\n    board.write('led', True)\n",
+        [],
     )
     assert found == {"a": {"fan"}, "b": {"fan", "led"}, "c": {"fan", "led"}}
+    relay = Pin(name="pump", pin=5, kind="output", safe=1)
+    low = b"def on(board):\n    board.write('pump', 0)\n"
+    low += b"def off(board):\n    board.write('pump', 1)\n"
+    assert find_switched_on(low, [relay]) == {"on": {"pump"}, "off": set()}
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def load(folder, settings: str, own: str = ""):
 def simulated(folder, settings: str, own: str = "") -> tuple:
     """Return (``board``, its clock: [ms]) of an agent with *settings*."""
     image, now = image_of(compiler.build(load(folder, settings, own)).data, "test"), [0]
-    bank = SimulatedPins([["lid", 16, 3, 0, None, 0, 0]], lambda: now[0])
+    bank = SimulatedPins([["lid", 16, 3, 0, None, 0, 0, 0, 50]], lambda: now[0])
     made = make_board(bank, image.section(BUSES), image.section(SIMULATED), lambda: now[0], False)
     return made, now
 

@@ -125,7 +125,7 @@ def test_without_buses_it_says_where_to_declare_one():
 
 def bank() -> SimulatedPins:
     return SimulatedPins(
-        [[pin.name, pin.pin, KINDS[pin.kind], 0, None, 0, 0] for pin in PINS], lambda: 0
+        [[pin.name, pin.pin, KINDS[pin.kind], 0, None, 0, 0, 0, 0] for pin in PINS], lambda: 0
     )
 
 

@@ -123,7 +123,13 @@ def test_every_kind_of_part_is_drawn_and_lines_do_not_cross(tmp_path):
     lines = drawing.draw(found)
     _judge_places(lines)
     texts = " ".join(_texts(lines))
-    for word in ("servo", "passive buzzer", "NeoPixel strip", "SPI device", "analog sensor"):
+    for word in (
+        "servo, rests at 90 degrees",
+        "passive buzzer",
+        "NeoPixel strip",
+        "SPI device",
+        "analog sensor",
+    ):
         assert word in texts
     assert "VBUS 5V" in texts and "MOSI" in texts and "safe mode" in texts
     paths = [
@@ -138,7 +144,8 @@ def test_every_kind_of_part_is_drawn_and_lines_do_not_cross(tmp_path):
 PARTS = (
     '\n[[buses]]\nname = "screen"\nkind = "spi"\nsck = 18\nmosi = 19\nmiso = 16\ncs = 17\n',
     '\n[[buses]]\nname = "strip"\nkind = "neopixel"\npin = 2\npixels = 8\n',
-    '\n[[pins]]\nname = "flap"\npin = 0\nkind = "pwm"\npulse_us = [500, 2500]\ndegrees = 180\n',
+    '\n[[pins]]\nname = "flap"\npin = 0\nkind = "pwm"\npulse_us = [500, 2500]\ndegrees = 180\n'
+    "safe = 90\n",
     '\n[[pins]]\nname = "horn"\npin = 15\nkind = "pwm"\nfrequency_hz = [100, 4000]\n',
     '\n[[pins]]\nname = "light"\npin = 26\nkind = "adc"\n',
     "\n[boot]\nsafe_pin = 14\n",

@@ -137,8 +137,8 @@ class FakeKernel(gpio.Kernel):
                 self.levels[number] = values.bits
 
 
-def row(name, number, kind):
-    return [name, number, kind, 0, None, 0, 0]
+def row(name, number, kind, safe=0, hertz=1000):
+    return [name, number, kind, 0, None, 0, 0, safe, hertz]
 
 
 @pytest.fixture
@@ -261,8 +261,28 @@ def test_outputs_go_off_when_anything_ends_badly(kernel):
     assert kernel.levels[17] == 1, "an agent that gets over an ERROR has its pins"
 
 
+def test_a_safe_state_that_is_high(kernel):
+    """A relay that is on while its pin is low, and a line that is off while it is released."""
+
+    def fails(board):
+        board.write("relay", 0)
+        board.write("line", 0)
+        raise ValueError("no")
+
+    pins = Pins([row("relay", 17, OUTPUT, 1), row("line", 22, OPEN_DRAIN, 1)], kernel)
+    assert kernel.levels == {17: 1, 22: 1}, "from the moment when it is requested"
+    assert pins.safe_level("relay") == 1
+    handlers = PinHandlers(HANDLERS, {"fails": fails}, pins)
+    assert not handlers.start(1, tool(fails, name="fails"), {}, None, 0)[0]
+    assert kernel.levels == {17: 1, 22: 1}
+    pins.write("relay", 0)
+    handlers.close()
+    assert kernel.levels == {17: 1, 22: 1}
+
+
 def test_a_level_that_does_not_come_is_an_error(kernel):
-    settled = [*row("pump", 17, OUTPUT)[:-1], 5]
+    settled = row("pump", 17, OUTPUT)
+    settled[6] = 5
     pins = Pins([settled, row("relay", 18, OUTPUT), row("line", 19, OPEN_DRAIN)], kernel)
     write = HANDLERS["digital-write"]
     assert kernel.flags[19] == gpio.OUTPUT | gpio.OPEN_DRAIN and kernel.levels[19] == 0
@@ -377,10 +397,26 @@ def test_pwm(tmp_path, put):
     pins.off()
     assert put == [("pwmchip0/pwm0/duty_cycle", 0)]
     with pytest.raises(ImageMismatch, match="in use by another agent or pin"):
-        analog.PWM("other", 12, str(tmp_path))
+        analog.PWM("other", 12, 1000, 0, str(tmp_path))
     pins.release()
     put.refuse = (("export", errno.EBUSY, 1),)
-    analog.PWM("after a kill", 12, str(tmp_path)).close()
+    analog.PWM("after a kill", 12, 1000, 0, str(tmp_path)).close()
+
+
+def test_pwm_that_is_safe_at_a_duty(tmp_path, put):
+    """A driver whose signal is turned around, and a servo that goes to an angle."""
+    controller(tmp_path)
+    rows = [row("fan", 18, PWM, 65535), row("lid", 13, PWM, 4915, 50)]
+    pins = Pins(rows, FakeKernel(tmp_path, b"pinctrl-bcm2711"))
+    safe = [("pwmchip0/pwm0/duty_cycle", 1000000), ("pwmchip0/pwm1/duty_cycle", 1499961)]
+    assert [one for one in put if one in safe] == safe
+    assert ("pwmchip0/pwm1/period", 20000000) in put
+    pins.write("fan", 0)
+    pins.drive("lid", 50, 8192)
+    del put[:]
+    pins.off()
+    assert put == safe
+    pins.release()
 
 
 @pytest.mark.parametrize(
@@ -395,19 +431,19 @@ def test_pwm(tmp_path, put):
 def test_the_channel_of_a_pin(tmp_path, put, device, number, channel):
     controller(tmp_path, "pwmchip0", "1f0009c000.pwm")  # the fan's
     controller(tmp_path, "pwmchip2", device)
-    analog.PWM("fan", number, str(tmp_path))
+    analog.PWM("fan", number, 1000, 0, str(tmp_path))
     assert put[0] == ("pwmchip2/export", channel)
 
 
 def test_what_udev_gives_later_is_waited_for_and_what_fails_is_told(tmp_path, put):
     controller(tmp_path)
     put.refuse = (("period", errno.EACCES, 3), ("duty_cycle", errno.EINVAL, 1))
-    analog.PWM("fan", 12, str(tmp_path)).close()
+    analog.PWM("fan", 12, 1000, 0, str(tmp_path)).close()
     assert [value for path, value in put if path.endswith("enable")] == [1]
     del put[:]
     put.refuse = (("enable", errno.EIO, 9),)
     with pytest.raises(OSError):
-        analog.PWM("fan", 12, str(tmp_path))
+        analog.PWM("fan", 12, 1000, 0, str(tmp_path))
     shutil.rmtree(tmp_path / "sys/class/pwm/pwmchip0/pwm1")
     for error, said in (
         (errno.EBUSY, "channel 1 of .*pwmchip0 is refused: Device or resource busy"),
@@ -416,15 +452,15 @@ def test_what_udev_gives_later_is_waited_for_and_what_fails_is_told(tmp_path, pu
         put.refuse = (("export", error, 9),)
         del put.refused[:]
         with pytest.raises(ClawError, match=said):
-            analog.PWM("fan", 13, str(tmp_path))
+            analog.PWM("fan", 13, 1000, 0, str(tmp_path))
 
 
 def test_pwm_that_is_not_there(tmp_path):
     with pytest.raises(ImageMismatch, match="no PWM controller is on") as caught:
-        analog.PWM("fan", 18, str(tmp_path))
+        analog.PWM("fan", 18, 1000, 0, str(tmp_path))
     assert "dtoverlay=pwm-2chan" in caught.value.hint
     with pytest.raises(ImageMismatch, match="GPIO 17 has no PWM"):
-        analog.PWM("fan", 17, str(tmp_path))
+        analog.PWM("fan", 17, 1000, 0, str(tmp_path))
 
 
 def converter(tmp_path, number=0, **files):

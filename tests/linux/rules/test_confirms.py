@@ -77,6 +77,20 @@ def test_one_that_does_not_follow_ends_the_handler_and_the_pins_are_safe(tmp_pat
     assert not world.results[1].is_error and not world.told
 
 
+def test_the_safe_state_may_be_high(tmp_path):
+    """A relay that is on while its pin is low."""
+    settings = PUMP + 'safe = 1\nconfirm = { reading = "soil", above = 50, within = "1s" }\n'
+    world = Confirmed(tmp_path, settings=settings, more_tools=DIGITAL["tools"], hold=True)
+    assert world.bank.read("pump") == 1
+    for value, is_error in ((True, False), (False, True)):
+        world.bank.write("pump", value)
+        world.begin("digital-write", {"pin": "pump", "value": value})
+        world.agent.done(world.held.pop(0), (True, {"pin": "pump", "value": value}), world.ms)
+        world.move(2, 50)
+        assert world.results[-1].is_error is is_error, value
+    assert world.bank.read("pump") == 1
+
+
 def test_the_time_goes_on_when_the_handler_has_ended(tmp_path):
     world = Confirmed(tmp_path)
     world.begin()

@@ -3,13 +3,16 @@ agent or a text of theirs.
 """
 
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
+import rules_world
 from rules_world import ALLOW, READING
 from taught_world import PATTERNS, Pupil
 
 from clawlite.core.base.effect import LOG, Result
 from clawlite.core.base.errors import ClawError, PolicyDenied, ProviderError
+from clawlite.core.teach.clause import propose
 from clawlite.core.turns.history import History
 from clawlite.core.turns.tools import call
 from clawlite.core.turns.turn import Message
@@ -274,3 +277,13 @@ def test_a_number_that_a_pattern_takes_is_no_time(tmp_path):
     pupil = Pupil(tmp_path, READING + own + PATTERNS)
     assert pupil.say("look at 4") == "Bed 4."
     assert "once" in pupil.say("water at 9 for 5 seconds")
+
+
+def test_on_is_low_where_off_is_high(tmp_path):
+    """What a person says of a relay that is on while its pin is low becomes the right level."""
+    pins = '[[pins]]\nname = "heater"\npin = 6\nkind = "output"\nsafe = 1\n'
+    with mock.patch.object(rules_world, "PINS", pins):
+        pupil = Pupil(tmp_path, more_tools=["claw://registry/clawlite/digital-write@1.0.0"])
+    image = pupil.agent.image
+    for clause, level in (("turn the heater on", False), ("switch off the heater", True)):
+        assert propose(clause, image).arguments == {"pin": "heater", "value": level}
