@@ -3,9 +3,10 @@ its files are real; its clock, its pins and what its tools reach are the test's.
 
 The board reads the folder $WORLD: ``clock`` has [ms since it was switched on, seconds since 1970 or
 0], ``end`` the ms at which its power goes, or at which its input ends; ``inputs`` [[ms, line], ...]
-of what is typed; ``pin-4`` an expression of ``now`` in ms, the level of a pin; ``soil`` an
-expression of ``now`` in seconds since 1970.  Tools write to ``acted``.  ``rests``: between which
-moments of each period nothing happens at pins, so that the board does not look each 20 ms.
+of what is typed; ``pin-4`` the level of a pin, an expression of ``now`` in ms and of ``looks``, how
+often it was looked at; ``soil`` an expression of ``now`` in seconds since 1970.  Tools write to
+``acted``.  ``rests``: between which moments of each period nothing happens at pins, so that the
+board does not look each 20 ms.
 ``heap`` gets the bytes in use, once an hour.
 """
 
@@ -111,14 +112,15 @@ import os, time
 class Pin:
     IN, OUT, PULL_UP, PULL_DOWN = 0, 1, 1, 2
     def __init__(self, id, *_, value=None):
-        self.id = id
+        self.id, self.looks = id, 0
     def value(self, x=None):
         if x is not None:
             with open(os.getenv("WORLD") + "/set", "a") as file:
                 file.write("%d=%d " % (self.id, x))
             return
         with open(os.getenv("WORLD") + "/pin-%d" % self.id) as file:
-            return eval(file.read(), {"now": time.now_ms()})
+            self.looks += 1
+            return eval(file.read(), {"now": time.now_ms(), "looks": self.looks})
 class ADC:
     pass
 class RTC:

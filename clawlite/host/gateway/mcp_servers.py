@@ -248,8 +248,8 @@ class Servers:
         self._is_closing = True
         for server, _ in self._servers.values():
             server.end("the gateway ends")
-        while self._ending:
-            await asyncio.gather(*self._ending, return_exceptions=True)
+        while self._ending:  # gather would not let the loop go on when all of them are done
+            await asyncio.wait(self._ending)
 
 
 async def _credentials(image, row: list, find) -> list:

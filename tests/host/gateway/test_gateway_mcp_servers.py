@@ -4,6 +4,7 @@ clear error each, and the next call goes on.
 
 import asyncio
 import contextlib
+import json
 import os
 import re
 import time
@@ -182,6 +183,20 @@ def test_a_program_that_ends_after_a_call_is_begun_again(tmp_path, names):
             for _ in range(2):
                 assert (await call.until_ok())["data"] == "hello"
                 await gone(call, tmp_path)
+
+    run(work())
+
+
+def test_the_end_does_not_stand_still_behind_what_has_just_ended():
+    """Python 3.12's gather of futures that are done is done itself, before their callbacks run."""
+
+    async def work():
+        servers = mcp_servers.Servers((json.loads, json.dumps), None)
+        ended = servers._later(asyncio.sleep(0))
+        while not ended.done():
+            await asyncio.sleep(0)
+        await servers.close()
+        assert servers._ending == set()
 
     run(work())
 

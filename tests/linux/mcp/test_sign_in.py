@@ -247,4 +247,7 @@ def test_two_processes_of_an_agent_share_a_sign_in(tmp_path, published):
             for number in range(6):  # they share what ran by its id
                 published.tell("revoke")
                 done = called((one, other)[number % 2], number)
+                if "error" in done:  # a request of its own, such as tools/list, met two of them
+                    assert done["error"]["data"]["ran"] is False, done
+                    done = called((one, other)[number % 2], number)
                 assert "x%d" % number in json.dumps(done.get("result")), done
