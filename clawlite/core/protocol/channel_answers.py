@@ -3,12 +3,14 @@ there.  Loaded for the first of them.
 
 1. N is the number of a question, which no other has, also not after it has ended.
 2. Without a number nothing is answered: another question may have come while somebody typed.
-3. An answer to a question that has ended does nothing, and says what became of it.
+3. An answer to a question that has ended does nothing, and says what became of it.  That is on
+   record, as answers that count are.
 
 Linux and boards share it (linux/channels/channel.py, firmware-host/micropython/line/relayed.py),
 and the console (console.py).
 """
 
+from clawlite.core.base.effect import LOG
 from clawlite.core.base.printable import escape_name, join_lines
 from clawlite.core.policy.approval import question
 
@@ -29,28 +31,38 @@ def describe(task, now_ms: int) -> tuple:
     return question(task.approval, now_ms, "/show %d" % number), more
 
 
-def find(agent, words: list, is_admin: bool, task_of, now_ms: int) -> tuple:
+def find(agent, words: list, is_admin: bool, task_of, now_ms: int, by: str) -> tuple:
     """Return (the task whose approval *words* decide, the rest of them), or (None, text of the
     reply): it is shown, or there is none.
 
     words    of what a person wrote, at most 3; the first is one of ``access.ANSWERS``
     task_of  function(number) -> the task when its approval may be answered here, or None
+    by       who answers
     """
     number = words[_NUMBER] if len(words) > _NUMBER else ""
     is_number = 0 < len(number) < 12 and all(["0" <= c <= "9" for c in number])
     task = task_of(int(number)) if is_number else None
     if not is_admin:
-        return None, "Only an admin approves."
+        said = "Only an admin approves."
+        note_ignored(agent, by, said)
+        return None, said
     if task is None:
         said = "Say which question, as in %s 3." % words[_COMMAND]
         if number:
             said = _tell_over(agent, int(number) if is_number else 0, now_ms)
+            note_ignored(agent, by, said)
         numbers = sorted([one.approval.number for one in agent.waiting])
         numbers = ", ".join(["%d" % one for one in numbers if task_of(one)])
         return None, said + (" Waiting: %s." % numbers if numbers else "")
     if words[_COMMAND] == "/show":
         return None, show(agent, task)
     return task, words[_REST].strip() if len(words) > _REST else ""
+
+
+def note_ignored(agent, by: str, why: str):
+    """Put an answer of *by* on record that did nothing."""
+    event = {"event": "tool.approval", "answer": "ignored", "by": by, "reason": why}
+    agent.effects.append((LOG, event))
 
 
 def _tell_over(agent, number: int, now_ms: int) -> str:

@@ -316,7 +316,7 @@ class Console:
         """Answer the question that *words* name."""
         from clawlite.core.protocol.channel_answers import find
 
-        task, said = find(self.agent, words, True, self._find, now_ms)
+        task, said = find(self.agent, words, True, self._find, now_ms, _HERE)
         if task is None:
             self._say(said)
             self._prompt()

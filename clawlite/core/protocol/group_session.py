@@ -3,10 +3,13 @@ swarm (CKP 0.2.0, 9.3.3) and those of tasks.  A class of its own, so that a boar
 them, does not load it.
 """
 
-from clawlite.core.base.errors import ClawError
+from clawlite.core.base.errors import ClawError, PolicyDenied
 from clawlite.core.protocol import rpc
 from clawlite.core.protocol.method_table import NEVER, find
 from clawlite.core.protocol.session import Session
+
+
+_ANSWERS = ("claw.approval.answer", "claw.rule.answer", "claw.tool.approve", "claw.tool.deny")
 
 
 class Later:
@@ -100,7 +103,34 @@ class GroupSession(Session):
                 params.update(form.to_json())
                 self._send(rpc.notification("claw.tool.asks", params))
 
+    answers_as = ""  # who the operator is in the log and the audit, where a login says so
+
+    def _watch_answer(self, message: dict, reply):
+        """Return *reply*; an answer to an approval that does nothing is put on record before."""
+        is_task = message["method"] == "claw.task.create"
+        by = self.answers_as or is_task and message["params"].get("caller") or "operator"
+
+        def answered(said: dict):
+            error = said.get("error")
+            is_refused = error and (is_task or error["code"] == PolicyDenied.code)
+            if is_refused or said.get("result") == {"acknowledged": False}:
+                from clawlite.core.protocol.channel_answers import note_ignored
+
+                why = error["message"] if error else "it waits no more"
+                note_ignored(self.agent, str(by)[:80], why)
+            reply(said)
+
+        return answered
+
     def _one(self, message, reply, now_ms: int, opens: bool = False) -> bool:
+        if isinstance(message, dict):
+            method, params = message.get("method"), message.get("params")
+            if method in _ANSWERS or (
+                method == "claw.task.create"
+                and isinstance(params, dict)
+                and params.get("is_answer") is True
+            ):
+                reply = self._watch_answer(message, reply)
         if super()._one(message, reply, now_ms, opens):
             return True
         # a response has no method; groups act on notifications alone

@@ -524,13 +524,18 @@ class Channel:
             return False
         from clawlite.core.protocol.channel_answers import find
 
-        task, text = find(self.agent, words, role == ADMIN, self.find_asked, self.now_ms())
+        by, now_ms = self._name_of(actor), self.now_ms()
+        task, text = find(self.agent, words, role == ADMIN, self.find_asked, now_ms, by)
         if task is not None:
             text = self.decide(task, actor, words[0] == "/approve", text)
-        elif words[0] != "/show":
-            self.log("refused", actor=actor, reason="late" if role == ADMIN else "role")
         self._source.reply(to, text)
         return True
+
+    def note_ignored(self, actor: str, why: str):
+        """Put an answer of *actor* on record that did nothing."""
+        from clawlite.core.protocol.channel_answers import note_ignored
+
+        note_ignored(self.agent, self._name_of(actor), why)
 
     def decide(self, task, actor: str, approves: bool, rest: str = "") -> str:
         """Answer the approval of *task* for the admin *actor*, with the values *rest* for a form;

@@ -486,6 +486,7 @@ class Telegram:
             return
         if self._channel.access.role(tap.actor) != ADMIN:
             text = "Only an admin approves."
+            self._channel.note_ignored(tap.actor, text)
         else:
             text = self._use(self._taps.take(tap.token), tap)
         params = {"callback_query_id": tap.query, "text": text[:MOST_NOTICE]}
@@ -494,7 +495,9 @@ class Telegram:
     def _use(self, found, tap) -> str:
         task = found and self._channel.find_asked(found[0].approval.number)
         if task is None or task.approval is not found[0].approval:
-            return "This question has ended. Nothing was done."
+            text = "This question has ended. Nothing was done."
+            self._channel.note_ignored(tap.actor, text)
+            return text
         if found[1] == SHOW:
             self._channel.show_below(task, tap.actor, tap.chat)
             return "Sent below."

@@ -55,6 +55,7 @@ class RoleSession(GroupSession):
 
     def __init__(self, agent, loads, person: Person, send):
         self._person, self._put, self._owned = person, send, []
+        self.answers_as = person.name
         self._least: dict = {}  # the least role of each method of which a group says so
         super().__init__(agent, loads)
 

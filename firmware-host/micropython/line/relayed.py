@@ -224,18 +224,16 @@ class Relayed:
             from clawlite.core.protocol.channel_answers import find
 
             asking = lambda number: self._asking(channel, number, asks)
-            task, said = find(self._agent, words, role == ADMIN, asking, now)
+            by = "%s/%s" % (channel.name, actor)
+            task, said = find(self._agent, words, role == ADMIN, asking, now, by)
             del find
             drop(_RARE)
             if task is None:
-                if words[0] != "/show":
-                    self._log("refused", channel, actor, "late" if role == ADMIN else "role")
                 self._answer(id, said, "")
             else:
                 approves = words[0] == "/approve"
                 self._answer(id, "Approved." if approves else "Denied.", "")
                 self._log("approval", channel, actor, words[0][1:])
-                by = "%s/%s" % (channel.name, actor)
                 self._agent.answer(task, approves, by + " said no", now, by)
             return
         # a board may not know the time of day, and a code expires by the time since it has begun

@@ -671,7 +671,15 @@ def test_a_request_id_is_one_in_any_case(tmp_path):
         agent.line(json.dumps(dict(_asked(""), id=9, method="claw.tool.approve", params=approval)))
         said = {one["id"]: one for one in (agent.message(), agent.message())}
         assert said[9]["result"] == {"acknowledged": True} and "result" in said[8], said
+        again = agent.call("claw.tool.deny", approval, 10)
+        assert again["result"] == {"acknowledged": False}
     assert (tmp_path / "changed").read_text() == "x", "it ran once"
+    words = "audit", folder / "claw.cbor", "--last", "1", "--json"
+    (last,) = json.loads(
+        clawlite(*words, cwd=tmp_path, CLAWLITE_STATE=tmp_path / "home/state").stdout
+    )
+    ignored = ("tool.approval", "ignored", "operator", "it waits no more")
+    assert tuple(last[name] for name in ("event", "answer", "by", "reason")) == ignored
     for one in ((id % 1).lower(), (id % 1).upper()):
         done = clawlite(
             "trace", one, folder / "claw.cbor", cwd=tmp_path, CLAWLITE_STATE=tmp_path / "home/state"

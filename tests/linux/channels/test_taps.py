@@ -57,7 +57,8 @@ def test_a_second_tap_does_nothing_and_says_so(started):
     world.until(lambda: len(server.notices()) == 3)
     late = "This question has ended. Nothing was done."
     assert server.notices() == ["Denied.", late, late] and world.ran == []
-    assert [event["answer"] for event in world.events("tool.approval")] == ["denied"]
+    answers = [(event["answer"], event["by"]) for event in world.events("tool.approval")]
+    assert answers == [("denied", "bot/1"), ("ignored", "bot/1"), ("ignored", "bot/2")]
 
 
 def test_who_is_no_admin_uses_no_button_up(started):

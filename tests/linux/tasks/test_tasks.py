@@ -319,7 +319,8 @@ def test_an_answer_that_names_its_question_answers_no_other(tmp_path):
         assert "does not wait" in late["message"]
     log = (tmp_path / "state/hand/log.jsonl").read_text().splitlines()
     asked = [one for one in map(json.loads, log) if one["event"] == "tool.approval"]
-    assert [(one["answer"], one["by"]) for one in asked] == [("approved", "a2a:owner")]
+    answers = [(one["answer"], one["by"]) for one in asked]
+    assert answers == [("approved", "a2a:owner"), ("ignored", "a2a:owner")]
 
 
 @pytest.mark.parametrize("text, other", [("yes", "approve"), ("approve", "yes"), ("deny", "no")])
