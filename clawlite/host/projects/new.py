@@ -60,6 +60,11 @@ file = "reflex.toml"
 first = true                            # a rule that fits answers at once; without one the model is asked
 """  # noqa: E501
 _RULES_FIRST_INLINE = 'reflex = { file = "reflex.toml", first = true }\n'
+# a semantic store of a template, and what it is where the local model makes vectors
+_BY_WORDS = 'search: { strategy: "fts-only", top_k: 10 }'
+_BY_MEANING = """\
+embedding: { provider_ref: "words", model: "needle-3", dimensions: 3072 },
+            search: { strategy: "hybrid", top_k: 10 }"""
 # NAME.digital.EXT takes the place of NAME.EXT for a board without an ADC
 _DIGITAL = ".digital."
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9-]{0,62}\Z")
@@ -149,6 +154,7 @@ def new(
         settings = _settings(source, profile, digital, remote and (endpoint or ENDPOINT))
         settings = settings.replace(*first)
     written = []
+    by_meaning = (_BY_WORDS, _BY_MEANING) if local else ("", "")
     providers = (
         "  providers:\n"
         + (
@@ -172,6 +178,7 @@ def new(
                     settings,
                     digital,
                     first if "sentences.jsonl" in files else ("", ""),
+                    by_meaning,
                 )
             except OSError as e:
                 _take_back(path, [*written, relative])
@@ -298,6 +305,7 @@ def _copy(
     settings,
     digital: bool,
     first: tuple,
+    by_meaning: tuple,
 ) -> None:
     os.makedirs(root, exist_ok=True)
     below = Below(root)
@@ -307,6 +315,7 @@ def _copy(
     # only the root names the agent; braces elsewhere are slots
     if target.endswith("claw.yaml"):
         text = text.replace("{name}", name).replace("{providers}", providers)
+        text = text.replace(*by_meaning)
         if digital:
             text = text.replace("clawlite/adc-read@", "clawlite/digital-read@")
     elif target.endswith("clawlite.toml"):

@@ -22,10 +22,17 @@ def build(path):
     return clawlite("build", cwd=path.parent)
 
 
+def of_template(tmp_path):
+    """The template notes, which has such a store where the local model is chosen."""
+    assert clawlite("new", "notes", "--template", "notes", "--local", cwd=tmp_path).returncode == 0
+    return tmp_path / "notes/claw.yaml"
+
+
 @needs_model
-@pytest.mark.parametrize("strategy", ["vector-only", "hybrid"])
-def test_what_means_the_same_is_found_and_a_sentence_still_waters(tmp_path, strategy):
-    path = made(tmp_path, strategy)
+@pytest.mark.parametrize("kind", ["vector-only", "hybrid", "template"])
+def test_what_means_the_same_is_found(tmp_path, kind):
+    store = "clippings" if kind == "template" else "notes"
+    path = of_template(tmp_path) if kind == "template" else made(tmp_path, kind)
     done = build(path)
     assert done.returncode == 0, done.stderr
     words = linux("serve", path.parent / "claw.cbor", "--stdio")
@@ -33,13 +40,13 @@ def test_what_means_the_same_is_found_and_a_sentence_still_waters(tmp_path, stra
         for number, text in enumerate(SAID):
             kept = one.ask(
                 "claw.memory.store",
-                store="notes",
+                store=store,
                 entries=[{"content": text}],
                 context={"request_id": UUID % number},
             )["result"]
             assert kept["stored"] == 1 and "notice" not in kept
         query = {"type": "semantic", "text": "the irrigation does not work", "top_k": 1}
-        found = one.ask("claw.memory.query", store="notes", query=query)["result"]
+        found = one.ask("claw.memory.query", store=store, query=query)["result"]
         assert [entry["content"] for entry in found["entries"]] == [SAID[0]]
         assert "notice" not in found
 
