@@ -78,3 +78,28 @@ def test_the_console_alone_answers_where_no_channel_is_named(ask):
     gateway.expect(QUESTION.encode())
     gateway.type("n")
     assert "not approved" in gateway.next("reply")["text"]
+
+
+@pytest.mark.parametrize("first", ["console", "channel"])
+def test_of_an_answer_here_and_one_elsewhere_the_first_counts(ask, first):
+    """One person approves, another one denies: at the console and by the gateway."""
+    gateway = ask("", 300)
+    asks = [gateway.next("say") for _ in range(3)][0]
+    number = asks["text"].split("/approve ")[1].split()[0]
+    gateway.expect(QUESTION.encode())
+    if first == "console":
+        gateway.type("/deny " + number)
+        assert "not approved" in gateway.next("reply")["text"]
+        gateway.speak("b", ADMIN, "/approve " + number, asks=asks["asks"])
+        late = gateway.next("reply")["text"]
+        assert f"Question {number} was denied by console" in late, late
+        assert "Nothing was done now." in late
+    else:
+        gateway.speak("b", ADMIN, "/approve " + number, asks=asks["asks"])
+        assert gateway.next("reply")["text"] == "Approved."
+        assert gateway.next("acts")["tool"] == "water"
+        gateway.type("/deny " + number)
+        gateway.expect(b"was approved by bot/%d" % ADMIN)
+        gateway.expect(b"Nothing was done now.")
+        gateway.note("acted", id="a", text="")
+        assert gateway.next("reply")["text"] == "Done. Watered for 1 s."

@@ -33,6 +33,11 @@ def boot(project, card, monkeypatch) -> str:
     words = (False, None, lambda found: None, lambda: None, lambda total, more: None, None)
     flash.flash(str(project), target, *words)
     (card / "boot.json").write_text('{"window_ms": 100}')
+    return start(card)
+
+
+def start(card) -> str:
+    """Switch the board on; return what it says to a line."""
     done = subprocess.run(
         [pico_stack.micropython(), pico_stack.script(START), str(card)],
         input=b"hello\n",
@@ -59,6 +64,23 @@ def test_a_driver_is_compiled_into_the_slot_and_runs_there(index, project, tmp_p
     (project / "drivers/bme280.py").write_text(BME280.replace("const(3)", "const(4)"))
     drivers.add(str(project / "drivers/bme280.py"), str(project))
     assert "> read 8\n" in boot(project, card, monkeypatch)
+
+
+def test_a_driver_that_changed_on_the_board_is_told_and_nothing_runs(
+    index, project, tmp_path, monkeypatch
+):
+    """The list of a slot's files has the check of each driver: no agent, so no pin, is begun."""
+    drivers.add("bme280", str(project))
+    card = tmp_path / "card"
+    assert "> read 6\n" in boot(project, card, monkeypatch)
+    path = card / "claw-a/bme280.mpy"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
+    said = start(card)
+    assert said.count("bme280.mpy is damaged") == 1 and "> " not in said, said
+    assert said.endswith("no image boots - write one with: clawlite flash\n")
+    path.write_bytes(whole)
+    assert "> read 6\n" in start(card)
 
 
 def test_a_package_lies_flat_in_the_slot(index, project, tmp_path, monkeypatch):
