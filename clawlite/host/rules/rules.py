@@ -45,12 +45,17 @@ def teach_section(manifest, tools: list) -> list | None:
 
 def names(manifest) -> set:
     """Return the names of the rules that begin by themselves."""
-    return {rule[table.NAME] for rule in _compile_alone(manifest)[1]}
+    return {rule[table.NAME] for rule in compile_rules(manifest)}
 
 
 def readings(manifest) -> list:
     """Return the readings, without what their tools add."""
     return _compile_alone(manifest)[0]
+
+
+def compile_rules(manifest) -> list:
+    """Return the rules that begin by themselves, without what tools and pins add."""
+    return _compile_alone(manifest)[1]
 
 
 def _compile_alone(manifest) -> tuple:

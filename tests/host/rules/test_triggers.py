@@ -409,7 +409,7 @@ def test_a_board_says_how_long_its_flash_keeps_samples(tmp_path):
     (note,) = said(READING.replace("60s", "1s") + 'keep = "30d"\n')
     assert note["file"].endswith("clawlite.toml") and note["line"] == 1
     assert re.search(
-        r"take about 2\d,\d{3},\d{3} bytes of flash, and pico has [\d,]+ for them: it keeps some "
+        r"take about 30,\d{3},\d{3} bytes of flash, and pico has [\d,]+ for them: it keeps some "
         r"[01]\.\d days, and the oldest go first",
         note["message"],
     )
