@@ -1,12 +1,17 @@
 """What a board does for the safety of what it moves and keeps, when something goes wrong."""
 
+import json
+
 import pytest
 from rule_board import RuleBoard
-from rules_world import READING, RULE
+from rules_world import EPOCH_S, READING, RULE
 
 from clawlite.core.rules import table
+from clawlite.core.rules.rehearsal import OF_BOARD
 from clawlite.host.fit import samples
 from clawlite.linux.files.files import image_of
+from clawlite.linux.rules.board_samples import read_samples
+from clawlite.linux.rules.rehearsal import Rehearsal
 
 # each call is in the log
 LOGGED = [{"id": "all", "action": "audit-only", "scope": "all"}]
@@ -51,3 +56,31 @@ def test_what_is_kept_of_a_day_takes_what_a_build_counts(ruled, rules):
     readings, of_rules, _ = image.section(table.SECTION)
     counted = samples.measure_day(readings, of_rules)
     assert 0.8 * counted <= found <= 1.03 * counted, (found, counted)
+
+
+def test_a_clock_that_is_set_late_is_on_record_and_is_rehearsed(ruled):
+    """Samples from before that have their time, and no schedule has run before it."""
+    board = ruled(
+        READING.replace("60s", "10m")
+        + RULE
+        + 'at = "10:00"\nmissed = "skip"\n'
+        + RULE.replace('"r"', '"dry"')
+        + 'on = "soil"\nbelow = 2\nagain_above = 3\n'
+        + RULE.replace('"r"', '"each"')
+        + 'every = "1h"\nat_most = "5/day"\n',
+        LOGGED,
+    )
+    board.wall_s = 0
+    board.write("soil", "now // 1200 % 6")
+    set_s = EPOCH_S + 3 * 3600
+    told = {"jsonrpc": "2.0", "method": "claw.clock", "params": {"epoch_s": set_s}}
+    board.run(6 * 3600, [(3 * 3600, "\x1e" + json.dumps(told))])
+    happened = [(one["rule"], one["values"]) for one in board.events("rule.run")]
+    assert {name for name, _ in happened} == {"dry", "each"} and len(happened) >= 8
+    rows, edges, lives = read_samples(str(board.flash / "readings"))
+    assert rows[0][0] < EPOCH_S + 700 and lives[0][2] >= set_s
+    image = image_of((board.flash / "claw.cbor").read_bytes(), "test")
+    end_s = EPOCH_S + 6 * 3600
+    played = Rehearsal(image, rows, EPOCH_S, end_s, lives=lives, habits=OF_BOARD)
+    played.play()
+    assert [(run["rule"], run["values"]) for run in played.runs] == happened

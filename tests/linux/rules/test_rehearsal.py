@@ -191,3 +191,38 @@ def test_samples_are_spread_over_a_day(tmp_path):
     assert min(few, key=lambda one: one[1])[1] == min(values)
     assert max(few, key=lambda one: one[1])[1] == max(values)
     assert samples.spread("x", now_s - WEEK, now_s, 40) == []
+
+
+def test_a_clock_that_is_set_late(tmp_path):
+    """Samples from before that are on record, and so is that no schedule ran."""
+
+    class Late(World):
+        is_set = False
+
+        def now_s(self) -> int:
+            return super().now_s() if self.is_set else self.ms // 1000
+
+    rules = (
+        READING.replace("60s", "10m")
+        + RULE
+        + 'at = "10:00"\nmissed = "skip"\n'
+        + RULE.replace('"r"', '"dry"')
+        + 'on = "soil"\nbelow = 30\nagain_above = 40\n'
+        + RULE.replace('"r"', '"each"')
+        + 'every = "1h"\nat_most = "5/day"\n'
+    )
+    world = Late(tmp_path, rules)
+    for step in range(12):
+        world.is_set = step >= 6  # at 11:00
+        world.soil = 20 if step % 4 == 1 else 50
+        world.move(1800, 60000)
+    happened = [(one["rule"], one["values"]) for one in world.events("rule.run")]
+    assert {name for name, _ in happened} == {"dry", "each"} and len(happened) >= 8
+    record = world.rules.samples
+    samples, lives = record.since(0), record.lives_since(0)
+    assert samples[0][0] < EPOCH_S + 700, "from the beginning"
+    assert lives[0][2] >= EPOCH_S + 3 * 3600, "and its clock was set three hours later"
+    end_s = world.now_s()
+    one = Rehearsal(image_of(world.data, "test"), samples, EPOCH_S, end_s, lives=lives)
+    one.play()
+    assert [(run["rule"], run["values"]) for run in one.runs] == happened
