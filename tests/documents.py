@@ -6,6 +6,7 @@
 2. Sentences are those of paragraphs and of items of lists.  Tables, headings and code are not.
 """
 
+import importlib.util
 import re
 
 from agents import ROOT
@@ -17,6 +18,14 @@ ITEM = re.compile(r"^ *(?:[-*]|\d+\.) +")
 INDENTED = re.compile(r"(?:\A|\n\n)(?: {4}(?![-*] |\d+\. ).*\n?)+")
 # an end of a sentence, but not that of "e.g." or of a name such as tools.py
 END = re.compile(r"(?<!e\.g)(?<!i\.e)[.!?][)\"*_]*(?=\s+[\"(*_`\[]*(?:[A-Z0-9`/.-]|clawlite)|\s*$)")
+
+
+def load_site(name: str = "site"):
+    """Return the module *name* of docs/site."""
+    spec = importlib.util.spec_from_file_location("docs_" + name, ROOT / f"docs/site/{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def list_documents() -> list:

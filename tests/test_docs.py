@@ -1,6 +1,5 @@
 """What holds of README and docs/ as text: navigation, spelling, size, length of sentences."""
 
-import importlib.util
 import subprocess
 import sys
 
@@ -9,16 +8,9 @@ import pytest
 from agents import ROOT
 
 
-def load_site(name: str = "site"):
-    spec = importlib.util.spec_from_file_location("docs_" + name, ROOT / f"docs/site/{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_each_page_has_one_place_in_the_navigation():
     """Of `make docs`: four kinds are kept apart, and decisions are reached from their index."""
-    site = load_site()
+    site = documents.load_site()
     kinds = site.read_navigation()
     assert list(kinds) == ["", "Tutorials", "How-to", "Reference", "Explanation"]
     placed = [page for pages in kinds.values() for page in pages]
@@ -32,7 +24,7 @@ def test_a_link_to_a_source_file_is_text_on_the_site():
     pages = ["docs/a.md", "README.md"]
     text = "[x](../clawlite/x.py), [a](a.md#b), [r](../README.md), [w](https://w.org/)"
     shown = "x, [a](a.md#b), [r](../README.md), [w](https://w.org/)"
-    assert load_site().adapt_links("docs/a.md", text, pages) == shown
+    assert documents.load_site().adapt_links("docs/a.md", text, pages) == shown
 
 
 def test_words_are_spelt_right():
@@ -59,7 +51,9 @@ def test_a_list_stands_apart_from_the_paragraph_above():
 
 def test_the_reference_is_current():
     """Tables of tools, methods, boards, rooms, settings, events and limits."""
-    changed = [str(path.relative_to(ROOT)) for path in load_site("reference").list_changes()]
+    changed = [
+        str(path.relative_to(ROOT)) for path in documents.load_site("reference").list_changes()
+    ]
     assert changed == [], "the sources have changed: make reference"
 
 

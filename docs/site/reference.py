@@ -5,7 +5,8 @@
 1. A page has blocks between ``<!-- written by make reference: NAME -->`` and ``<!-- end of what it
    wrote -->``.  Pages below docs/reference are written as a whole.
 2. ``--check`` writes nothing, names the pages that are not current, and exits with 1.
-3. What is written is not counted among the words of the documents.
+3. The pictures of diagrams.py are written, too.
+4. What is written is not counted among the words of the documents.
 """
 
 import ast
@@ -15,7 +16,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+import diagrams  # noqa: E402
+
 END = "<!-- end of what it wrote -->"
 BLOCK = re.compile(r"(<!-- written by make reference: ([a-z ]+) -->\n\n)(.*?)(\n\n%s)" % END, re.S)
 
@@ -319,6 +322,7 @@ def list_changes() -> dict:
     for path in sorted(DOCS.glob("*.md")) + [DOCS / "adr/README.md"]:
         text = path.read_text("utf-8")
         wanted[path] = BLOCK.sub(lambda m: m[1] + BLOCKS[m[2]]() + m[4], text)
+    wanted.update({path: draw() for path, draw in diagrams.PICTURES.items()})
     return {
         path: text
         for path, text in wanted.items()
