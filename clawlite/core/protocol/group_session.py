@@ -108,7 +108,8 @@ class GroupSession(Session):
     def _watch_answer(self, message: dict, reply):
         """Return *reply*; an answer to an approval that does nothing is put on record before."""
         is_task = message["method"] == "claw.task.create"
-        by = self.answers_as or is_task and message["params"].get("caller") or "operator"
+        params = message.get("params")
+        by = self.answers_as or isinstance(params, dict) and params.get("caller") or "operator"
 
         def answered(said: dict):
             error = said.get("error")

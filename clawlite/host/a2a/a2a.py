@@ -9,7 +9,8 @@
 4. A caller may deny what its task waits for, and approves none of its own calls.  A name that the
    gateway was started with, an approver, is told what its tasks wait for, and answers questions.
    It sees tasks of others while they wait, and approves, denies or answers: the question that it
-   was shown, if it was shown one, and no later one.
+   was shown, if it was shown one, and no later one.  A call of a rule or of a channel that waits is
+   a task to it, /question:NUMBER, which is completed when it is answered.
 """
 
 import asyncio
@@ -20,6 +21,8 @@ import urllib.parse
 import uuid
 
 from clawlite.core.base.errors import ClawError, ParseError
+from clawlite.core.base.printable import escape_line, join_lines
+from clawlite.core.base.render import call_text
 from clawlite.host.a2a import dialects
 from clawlite.host.a2a.agent_process import AgentProcess, AgentRefused
 from clawlite.host.a2a.card import card_of
@@ -40,6 +43,8 @@ PAGE, MAX_PAGE = 50, 100
 _CONTEXT = re.compile(r"[A-Za-z0-9_-]{1,40}\Z")
 _TASK = re.compile(r"[A-Za-z0-9_-]{1,40}\.[0-9a-f]{16}\Z")
 _OTHER = re.compile(r"[^/]+/[A-Za-z0-9_-]{1,40}\.[0-9a-f]{16}\Z")
+_QUESTION = "question:"  # and its number, where a call that waits belongs to no task
+_OF_TASKS = "tasks/"  # begins the caller of the calls of tasks
 _ENDED = ("completed", "failed", "canceled", "rejected")
 _RESTS = (*_ENDED, "input_required")
 _WAITS = "This task waits for an approval or an answer: deny it, or have its owner give one."
@@ -225,6 +230,9 @@ class _Call:
             task_id, found = await self._find(self._params)
             if found["state"] in _ENDED:
                 raise Refused(_UNSUPPORTED, "the task has ended - use GetTask or tasks/get")
+            if self._is_question(task_id):
+                yield self._dialect.event(self._task(task_id, found))
+                return
         queue = await self._agent.watch(self._inside(task_id))
         try:
             found = await self._get(task_id)
@@ -292,6 +300,8 @@ class _Call:
         if self._is_other(task_id) and self._shown.setdefault(self._key(task_id), number) != number:
             raise Refused(_UNSUPPORTED, "the task asks something else by now - get it, and look")
         said = said.lower() if is_word else said
+        if self._is_question(task_id):
+            return task_id, await self._answer_question(number, said == "approve")
         try:
             return task_id, await self._create(task_id, said, is_answer=True, number=number)
         except AgentRefused as e:
@@ -299,6 +309,25 @@ class _Call:
                 raise
             is_late = e.message.startswith("number:")
             raise Refused(*((_UNSUPPORTED, _OVER) if is_late else (_PARAMS, e.message))) from None
+
+    def _is_question(self, task_id: str) -> bool:
+        return self._inside(task_id).startswith(_QUESTION)
+
+    async def _answer_question(self, number: int, is_approved: bool) -> dict:
+        params = {"number": number, "is_approved": is_approved, "caller": "a2a:" + self._name}
+        said = await self._agent.request("claw.approval.answer", params)
+        if not said["acknowledged"]:
+            raise Refused(_UNSUPPORTED, _OVER)
+        return {"state": "completed"}
+
+    async def _questions(self) -> list:
+        """Return, as tasks, the calls of no task that wait, the newest first."""
+        if not self._may_approve:
+            return []
+        said = await self._agent.request("claw.approval.subscribe", {})
+        return [
+            _describe(one) for one in said["approvals"] if not one["asker"].startswith(_OF_TASKS)
+        ][::-1]
 
     def _check_may_answer(self, task_id: str, is_question: bool) -> None:
         """Raise ``Refused`` unless the caller may approve, or answer a question: the latter in
@@ -393,6 +422,8 @@ class _Call:
 
     async def _all(self, state) -> list:
         found, params = [], {"page_size": 100, "with_number": True}
+        if state in (None, "input_required"):
+            found += await self._questions()
         if state:
             params["state"] = state
         while True:
@@ -457,6 +488,12 @@ class _Call:
         return self._name, self._inside(task_id)
 
     async def _get(self, task_id: str) -> dict:
+        if self._is_question(task_id):
+            inside = self._inside(task_id)
+            for one in await self._questions():
+                if one["task_id"] == inside:
+                    return one
+            raise Refused(_NOT_FOUND, _OVER)
         try:
             found = await self._request("get", task_id, with_number=True)
         except AgentRefused as e:
@@ -528,6 +565,19 @@ def _is_url(text: str) -> bool:
 def _context(inside: str) -> str:
     """Return the context of a task by its id on the agent's line; "" where it came by no A2A."""
     return inside.rpartition("/")[2].rpartition(".")[0]
+
+
+def _describe(one: dict) -> dict:
+    """Return, as a task that waits, what ``claw.approval.subscribe`` says of a call."""
+    why = f"{one['why']}; {one['asker'] or 'the console'} asked for it"
+    lines = [
+        f"Approve {call_text(one['tool'], one['arguments'], None)}?",
+        "  " + escape_line(why),
+        "  Answer with approve or deny",
+    ]
+    number = one["number"]
+    found = {"task_id": f"{_QUESTION}{number}", "state": "input_required", "number": number}
+    return {**found, "message": join_lines(lines)}
 
 
 def _answer(found: dict) -> str:

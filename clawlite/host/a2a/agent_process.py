@@ -38,12 +38,15 @@ class AgentProcess:
     """The agent of one project.
 
     folder  of the project;  name: of its agent
-    asks    whether somebody answers what MCP servers ask a person during its tasks
+    asks    whether somebody answers what MCP servers ask a person during its tasks, and approves
+            calls that belong to no task
     """
 
     def __init__(self, folder: str, name: str, asks: bool):
         self._asks = asks
         self._words = [sys.executable, _START, "serve", folder, "--stdio"]
+        if asks:
+            self._words.append("--socket")  # with it come claw.approval.*
         self._name = name
         self._process: Any = None
         self._reader: asyncio.Task | None = None

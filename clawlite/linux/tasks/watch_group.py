@@ -148,7 +148,7 @@ class Watcher:
             return {"subscribed": True}
         if method == "claw.usage.get":
             return self._group.usage.describe()
-        by = self._person.name if self._person else "operator"
+        by = self._person.name if self._person else params.get("caller") or "operator"
         return watched.answer(self._group.agent, params, by, now_ms())
 
     def may_see(self, event: dict) -> bool:

@@ -337,6 +337,48 @@ def test_an_approver_sees_tasks_of_others_while_they_wait(folder, version, form)
     run(play, folder, approvers=("owner",))
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_approver_answers_what_a_rule_asks(folder, state, version):
+    rule = '[[rule]]\nname = "thirst"\nevery = "1s"\ncall = "water"\narguments = { bed = "9" }\n'
+    (folder / "reflex.toml").write_text(RULES + rule)
+
+    async def play(it):
+        clients = [await it.client(version, name) for name in ("owner", "other", "friend")]
+        owner, other, friend = clients
+        streaming = await it.client(version, "other", streaming=True)
+        for word in ("approve", "deny"):
+            while not (waiting := await list_waiting(it, "owner")):
+                await asyncio.sleep(0)
+            (one,) = waiting
+            assert one.id.startswith("/question:") and 'water(bed="9")' in said_of(one)
+            assert "rule ask asks first" in said_of(one) and "rule/thirst asked" in said_of(one)
+            assert [task.id for task in await list_waiting(it, "other")] == [one.id]
+            assert not await list_waiting(it, "friend")
+            for text in ("approve", "deny"):
+                with pytest.raises(errors.TaskNotFoundError, match="unknown task"):
+                    await task_of(friend, asked(text, "f", task_id=one.id))
+            with pytest.raises(errors.UnsupportedOperationError, match="expected approve or deny"):
+                await task_of(owner, asked("water 5", "x", task_id=one.id))
+            with pytest.raises(errors.TaskNotCancelableError, match="another's"):
+                await owner.cancel_task(new.CancelTaskRequest(id=one.id))
+            watched = new.SubscribeToTaskRequest(id=one.id)
+            (event,) = [event async for event in streaming.subscribe(watched)]
+            assert event.task.status.state == new.TASK_STATE_INPUT_REQUIRED
+            done = await task_of(owner, asked(word, "a", task_id=one.id))
+            assert done.id == one.id and done.status.state == new.TASK_STATE_COMPLETED
+            for late in ("approve", "deny"):
+                with pytest.raises(errors.TaskNotFoundError, match="answered, or has ended"):
+                    await task_of(other, asked(late, "b", task_id=one.id))
+
+    run(play, folder, approvers=("owner", "other"))
+    log = (state / "bed/log.jsonl").read_text().splitlines()
+    told = [one for one in map(json.loads, log) if one["event"] == "tool.approval"]
+    answers = [(one["answer"], one.get("by")) for one in told]
+    assert answers[:2] == [("approved", "a2a:owner"), ("denied", "a2a:owner")]
+    ran = [one for one in map(json.loads, log) if one["event"] == "tool.call"]
+    assert ran[0]["caller"] == "rule/thirst" and ran[0]["status"] == "ok"
+
+
 async def end_task(client, task_id: str):
     """Return the task when its turn is over."""
     while True:
