@@ -1,7 +1,9 @@
 """``clawlite top``: what agents use, on a screen of its own or as one table."""
 
+import fcntl
 import json
 import sqlite3
+import struct
 import termios
 import time
 
@@ -73,6 +75,20 @@ def test_however_it_ends_the_terminal_is_as_it_was(greenhouse, command, way, cod
     assert top.wait() == code
     assert top.text().endswith("\x1b[?1049l") and "Traceback" not in top.text()
     assert termios.tcgetattr(top.theirs)[3] == before[3]
+
+
+def test_a_narrow_screen_on_which_an_agent_dies(greenhouse, command):
+    top = command("top", "--interval", "0.2", terminal=True, NO_COLOR="1")
+    top.expect("READY")
+    fcntl.ioctl(top.theirs, termios.TIOCSWINSZ, struct.pack("4H", 6, 20, 0, 0))
+    greenhouse.process.kill()
+    top.expect("no socket")
+    top.send("q")
+    assert top.wait() == 0 and "Traceback" not in top.text()
+    last = top.text().rpartition("\x1b[H")[2].partition("\x1b[J")[0]
+    lines = last.replace("\x1b[K", "").splitlines()
+    assert lines[0].startswith("clawlite top") and max(map(len, lines)) <= 20
+    assert "\x1b[3" not in top.text()
 
 
 @pytest.mark.parametrize("more", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
