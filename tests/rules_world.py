@@ -3,6 +3,8 @@ and its pins are the test's.
 """
 
 import json
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 from clawlite.core.agent.agent import Agent
 from clawlite.core.agent.agent_setup import Setup
@@ -37,6 +39,7 @@ ASK = [
 ]
 READING = '[[reading]]\nname = "soil"\ntool = "read-soil"\nfield = "percent"\nevery = "60s"\n'
 RULE = '[[rule]]\nname = "r"\ncall = "water"\narguments = { seconds = 3 }\n'
+HALF_PAST_TWO = RULE + 'at = "02:30"\n' + RULE.replace('"r"', '"leap"') + 'cron = "0 9 29 2 *"\n'
 TOOLS = """
 def read_soil() -> dict:
     \"\"\"Read the soil.\"\"\"
@@ -119,6 +122,15 @@ def project(
     (folder / "reflex.toml").write_text(rules)
     (folder / "tools.py").write_text(tools_py + more_code)
     return manifest.load(folder)
+
+
+def name_runs(events: list) -> list:
+    """Return "RULE HH:MM" of each run, in the time of Berlin."""
+    zone = ZoneInfo("Europe/Berlin")
+    return [
+        "%s %s" % (one["rule"], datetime.fromtimestamp(one["at"], zone).strftime("%H:%M"))
+        for one in events
+    ]
 
 
 class World:

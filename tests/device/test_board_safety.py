@@ -4,7 +4,7 @@ import json
 
 import pytest
 from rule_board import RuleBoard
-from rules_world import EPOCH_S, READING, RULE
+from rules_world import EPOCH_S, HALF_PAST_TWO, READING, RULE, name_runs
 
 from clawlite.core.rules import table
 from clawlite.core.rules.rehearsal import OF_BOARD
@@ -84,3 +84,21 @@ def test_a_clock_that_is_set_late_is_on_record_and_is_rehearsed(ruled):
     played = Rehearsal(image, rows, EPOCH_S, end_s, lives=lives, habits=OF_BOARD)
     played.play()
     assert [(run["rule"], run["values"]) for run in played.runs] == happened
+
+
+@pytest.mark.parametrize(
+    "midnight_s, reset_s, runs",
+    [
+        (1806192000, 3600, ["r 02:30", "r 03:00", "r 02:30"]),  # 02:00 becomes 03:00
+        (1824940800, 4500, ["r 02:30", "r 02:30", "r 02:30"]),  # 03:00 becomes 02:00
+        (1835395200, 3600, ["r 02:30", "r 02:30", "leap 09:00", "r 02:30"]),  # 2028-02-29
+    ],
+)
+def test_nights_in_which_clocks_change_and_a_leap_day(ruled, midnight_s, reset_s, runs):
+    """Three days around it, with a power cut in that night: each time of a rule comes once."""
+    board = ruled(HALF_PAST_TWO, LOGGED, settings='time_zone = "Europe/Berlin"\n')
+    board.wall_s = midnight_s - 86400
+    board.run(86400 + reset_s, dies=True, off_s=120)
+    board.run(2 * 86400 - reset_s - 120)
+    assert name_runs(board.events("rule.run")) == runs
+    assert [what for _, what in board.acted] == ["begin", "end"] * len(runs)
