@@ -7,7 +7,8 @@ from rules_world import READING, World
 from clawlite.core.protocol.console import Console
 from clawlite.core.teach.clause import propose
 from clawlite.core.teach.draft import TEACH
-from clawlite.linux.rules.lessons import ALL, Lessons
+from clawlite.core.teach.reader import ALL
+from clawlite.linux.rules.lessons import Lessons
 from clawlite.linux.rules.teach_group import group_of
 
 PATTERNS = """

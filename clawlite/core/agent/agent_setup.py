@@ -18,7 +18,7 @@ class Setup:
     stop        function(tool), a generator of effects that raises while the swarm is stopped
     is_recorded  bool, a tool with side effects waits until its begin is on record (RECORD) [False]
     confirm     ``confirm.Confirms``, where the image says what must follow a call
-    teach       linux/rules/lessons.py, ``Lessons``: rules that people teach; boards have none
+    teach       linux/rules/lessons.py, ``Lessons``, or boardteach.py: rules that people teach
     ways        {name of a tool: its gates} of the tools that were called (``gates.find_way``); None
                 on a board, which finds them for each call
 

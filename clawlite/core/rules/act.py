@@ -8,7 +8,7 @@ the caller ``reading/NAME`` or ``rule/NAME``, and what the pipeline yields is lo
    and is not asked twice for the same.  An answer that did not come is no, whatever
    ``default_if_timeout`` says.
 3. A call with side effects begins only once that is on record.
-4. On a board a generator yields those that it waits for (host/firmware/README.md); so ``_advance``
+4. On a board a generator yields those that it waits for (host/firmware/README.md); so ``advance``
    keeps them in a list, the outermost first.
 """
 
@@ -46,12 +46,12 @@ def read(setup, record: list, state: dict):
     value = error = None
     while True:
         try:
-            effect = _advance(work, value, error)
+            effect = advance(work, value, error)
         except StopIteration as e:
             return _field(e.value, record[table.FIELD])
         value = error = None
         if effect[KIND] == APPROVE:
-            _close(work)
+            close(work)
             error = PolicyDenied(
                 "reading %s: a rule of the policy asks a person first, and a reading asks nobody"
                 % record[table.NAME],
@@ -67,7 +67,7 @@ def read(setup, record: list, state: dict):
         value = yield effect
 
 
-def _advance(work: list, value, error) -> tuple:
+def advance(work: list, value, error) -> tuple:
     """Return the next effect of *work*, after handing in *value* or *error*.  Raises
     ``StopIteration`` with the result at the end, or the error that ended it.
     """
@@ -86,7 +86,7 @@ def _advance(work: list, value, error) -> tuple:
         work.append(effect)
 
 
-def _close(work: list):
+def close(work: list):
     while work:
         work.pop().close()
 
@@ -170,7 +170,7 @@ class Act:
         try:
             while True:
                 try:
-                    effect = _advance(work, value, error)
+                    effect = advance(work, value, error)
                 except StopIteration as e:
                     return e.value
                 value = error = None
@@ -189,7 +189,7 @@ class Act:
                     except Exception as e:  # the pipeline puts it on record
                         error = e
                         continue
-                    _close(work)
+                    close(work)
                     work.append(self._call())
                     continue
                 if effect[KIND] in (RUN, RUN_SKILL) and not self.has_begun:
@@ -206,7 +206,7 @@ class Act:
                 except Exception as e:
                     error = e
         finally:
-            _close(work)
+            close(work)
 
     def _call(self):
         rule = self._run.rule

@@ -337,11 +337,11 @@ class Runs:
         text = error.message if error else result.text
         status = _status(error, failed)
         self._finish(run, status, text)
-        said = self._say(run, result, text, failed)
+        said = self.say(run, result, text, failed)
         if not said and not act.has_begun and status != "ok":
             self.tell("[rule %s] %s" % (run.name, text), status == "refused")
 
-    def _say(self, run, result, text: str, failed: bool) -> bool:
+    def say(self, run, result, text: str, failed: bool) -> bool:
         """Say the first of ``then`` that fits; return whether one does."""
         fields = {} if failed or not isinstance(result.value, dict) else result.value
         known = dict(fields, result=text if failed else result.value)

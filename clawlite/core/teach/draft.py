@@ -13,7 +13,6 @@ from clawlite.core.base.render import canonical
 from clawlite.core.formats.schema import check
 from clawlite.core.image.image import HANDLER_KIND, OBSERVER, PINS, SKILL
 from clawlite.core.image.pins import INPUT, PULL_DOWN, PULL_UP
-from clawlite.core.image.pins import KINDS as PIN_KINDS
 from clawlite.core.providers.reflex import FAILED
 from clawlite.core.rules import table
 from clawlite.core.teach.row_text import (
@@ -40,6 +39,8 @@ PERIODS = {"minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 EDGES = {"fall": 1, "rise": 2, "both": 3}
 MISSED = ("skip", "once", "all")
 MOST_RUNS = 999  # of a taught rule in a day
+MOST_ROW = 2000  # characters of a row as JSON
+MOST_SAID = 500
 MOST_CONDITIONS = 16
 MOST_TEXT = 500
 YEAR_MS = 31622400000
@@ -70,6 +71,17 @@ class World:
 def rows_of_pins(image) -> list:
     """Return [(name, kind, safe), ...] of the pins of *image*."""
     return [(name, kind, safe) for name, _, kind, _, _, _, _, safe, _ in image.section(PINS) or ()]
+
+
+def find_name(row: dict, taken: list) -> str:
+    """Return a name for *row*, which has none, that is not *taken*."""
+    call = row.get("call")
+    call = call if isinstance(call, str) else "reminder"
+    base = "".join([c if c in _NAME else "-" for c in call])[:40]
+    number = 1
+    while "%s-%d" % (base, number) in taken:
+        number += 1
+    return "%s-%d" % (base, number)
 
 
 def compile_row(row: dict, world) -> list:
@@ -196,7 +208,9 @@ def _begin_pin(row: dict, world) -> list:
     if name not in world.pins:
         _refuse_unknown("pin", name, inputs)
     if name not in inputs:
-        kind = PIN_KINDS[world.pins[name]]
+        from clawlite.core.image.pins import KINDS
+
+        kind = KINDS[world.pins[name]]
         _refuse(
             "an analog pin has no edges; make %s a reading" % name
             if kind == "adc"
@@ -289,12 +303,13 @@ def find_refusal(image, name: str, arguments: dict) -> str:
     """
     from clawlite.core.agent.agent_setup import Setup
     from clawlite.core.base import effect as E
+    from clawlite.core.rules.act import advance, close
     from clawlite.core.turns.tools import call
 
-    work, value = call(Setup(image), name, arguments, "rule/draft"), None
+    work, value = [call(Setup(image), name, arguments, "rule/draft")], None
     try:
         for _ in range(64):
-            effect = work.send(value)
+            effect = advance(work, value, None)
             value = None
             kind, what = effect[:2]
             if kind == E.STORE:  # nothing is used up
@@ -308,7 +323,7 @@ def find_refusal(image, name: str, arguments: dict) -> str:
     except StopIteration:
         return ""
     finally:
-        work.close()
+        close(work)
     return ""
 
 

@@ -8,6 +8,10 @@ from clawlite.core.rules.rule_commands import duration
 from clawlite.core.rules.table import AGE, BETWEEN
 
 UNITS = (("ms", 1), ("s", 1000), ("m", 60000), ("h", 3600000), ("d", 86400000), ("w", 604800000))
+DAY_NAMES = "sunday monday tuesday wednesday thursday friday saturday"
+MONTH_NAMES = (
+    "january february march april may june july august september october november december"
+)
 _HALF_DAY_MS = const(43200000)
 _LONGEST_NAME = const(63)
 _SIGNS = ("<=", ">=", "==", "!=", "<", ">")  # those of two characters first

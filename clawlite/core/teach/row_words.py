@@ -2,8 +2,13 @@
 
 from clawlite.core.base.printable import escape_line
 from clawlite.core.base.render import call_text
-from clawlite.core.teach.row_text import parse_duration, read_count, show_minute
-from clawlite.core.teach.sentence_words import DAYS, MONTHS
+from clawlite.core.teach.row_text import (
+    DAY_NAMES,
+    MONTH_NAMES,
+    parse_duration,
+    read_count,
+    show_minute,
+)
 
 _UNITS = (("week", 604800000), ("day", 86400000), ("hour", 3600000), ("minute", 60000))
 _EDGES = {
@@ -122,7 +127,7 @@ def _days(fields: list, is_once: bool) -> str:
         number = read_count(month)
         if number is None or not 0 < number < 13:
             return ""
-        name = MONTHS[number - 1]
+        name = MONTH_NAMES.split()[number - 1]
         return "On %s %s%s" % (
             date,
             name[:1].upper() + name[1:],
@@ -135,5 +140,5 @@ def _days(fields: list, is_once: bool) -> str:
     numbers = [read_count(one) for one in weekday.split(",")]
     if None in numbers or [one for one in numbers if one > 7]:
         return ""
-    names = [DAYS[one % 7] for one in numbers]
+    names = [DAY_NAMES.split()[one % 7] for one in numbers]
     return "Each " + " and ".join([name[:1].upper() + name[1:] for name in names])

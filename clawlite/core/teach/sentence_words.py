@@ -5,10 +5,9 @@ was typed.  German, French and Spanish words of times, days, comparisons and lim
 here; what a rule does is left as it is.
 """
 
-DAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
-MONTHS = (
-    "january february march april may june july august september october november december".split()
-)
+from clawlite.core.teach.row_text import DAY_NAMES, MONTH_NAMES
+
+DAYS, MONTHS = tuple(DAY_NAMES.split()), MONTH_NAMES.split()
 # a phrase, and the words that it means; those of more words come first (``PHRASES``)
 _MEANINGS = """
 each=every

@@ -63,6 +63,7 @@ PARTS = {
     "rules": Part("acting rules", "rules"),
     "cron": Part("boardcron", "cron"),
     "confirm": Part("confirm", "rules"),
+    "teach": Part("boardteach teachrows", "rules"),
     "skills": Part("skill skillturn"),
     "memory": Part("stores conversation memories"),
 }

@@ -85,6 +85,8 @@ _LOOK_ROOM = {
     "leaks": {32: 8192, 64: 8192},
     "injection": {32: 20480, 64: 20480},
     "audit": {32: 20480, 64: 32768},
+    # while a row is checked; reckoned from the sizes of boardteach.py and teachrows.py
+    "teach": {32: 24576, 64: 40960},
 }
 # for a request to its stores, with 4 KiB of content; measured as above
 _STORE_ROOM = 40960

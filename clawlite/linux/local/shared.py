@@ -16,6 +16,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from clawlite.core.base.errors import ParseError, ProviderError
 from clawlite.core.image.image import WIRE
 from clawlite.core.providers.provider_order import PASSES
+from clawlite.core.rules import table
+from clawlite.core.rules.schedule import Zone
+from clawlite.core.teach.clause import propose
+from clawlite.core.teach.draft import TEACH
+from clawlite.core.teach.reader import ADD, ALL, Reader
 from clawlite.core.turns.turn import Reply
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.local import confined
@@ -42,7 +47,7 @@ class SharedModels:
         offset, length, _ = row[_PREFIX]
         setup = image.part(WIRE, offset, length)
         submit = lambda what: self.submit(setup, what)
-        return BoardProvider(row[0], loads(setup)["say"], submit, is_last)
+        return BoardProvider(row[0], loads(setup)["say"], submit, is_last, image)
 
     def submit(self, setup: bytes, what: dict) -> Future:
         """Ask *what* (mind.py) of the model with this *setup*; return the future of (True, answer)
@@ -176,16 +181,21 @@ class _Mind:
 
 
 class BoardProvider:
-    """The local model as one board has it: its questions wait here for that person's answer.
+    """The local model as one board has it: its questions wait here for that person's answer.  A
+    sentence that teaches a rule becomes a call of ``add-rule``, where the *image* has [teach].
 
     submit   function(what) -> future, as ``SharedModels.submit`` has it
     is_last  no provider comes after it: what it does not understand, it says
     """
 
-    def __init__(self, name: str, say: dict, submit, is_last: bool):
+    def __init__(self, name: str, say: dict, submit, is_last: bool, image=None):
         self.name, self.submit, self._is_last = name, submit, is_last
         self._provider = LocalProvider(name, say, lambda: time.monotonic_ns() // 1000000)
         self._questions: dict = {}  # speaker -> provider.Question
+        self._reader = (
+            _make_reader(image, self._provider) if image and image.section(TEACH) else None
+        )
+        self._open: dict = {}  # speaker -> the sentence that teaches, whose question was asked
 
     def ask(self, history, meter, most=None):
         """A generator of effects that returns a ``Reply``.  Raises ``ProviderError``."""
@@ -193,15 +203,57 @@ class BoardProvider:
         if history.turn[-1].role == "tool":
             _restore(history.turn)
         else:
+            reply = yield from self._learn(history.turn[-1].text.strip(), speaker)
+            if reply is not None:
+                return reply
             history.question = self._questions.pop(speaker, None)
         reply = yield from self._provider.ask(history, meter, most)
         if history.question is not None:
-            while len(self._questions) >= _QUESTIONS:
-                self._questions.pop(next(iter(self._questions)))
-            self._questions[speaker] = history.question
+            _put(self._questions, speaker, history.question)
         if reply.stop == PASSES and not self._is_last:
             return Reply("", [], False, PASSES)
         return reply
+
+    def _learn(self, text: str, speaker):
+        """Return the ``Reply`` to a sentence that teaches, None for another; a generator of
+        effects.
+        """
+        if self._reader is None or speaker is None:
+            return None
+        is_form = text.startswith("/teach ")
+        text = text[6:].strip() if is_form else text
+        row, said, whole = yield from self._reader.hear(
+            text, self._open.pop(speaker, None), is_form
+        )
+        if whole:
+            _put(self._open, speaker, whole)
+        if row is not None:
+            return Reply("", [("", ADD, row, "")])
+        said = said or ("That teaches no rule: say when, and what to do." if is_form else "")
+        return Reply(said, []) if said else None
+
+
+def _put(waiting: dict, speaker, value):
+    """Let *value* wait for what *speaker* says next."""
+    while len(waiting) >= _QUESTIONS:
+        waiting.pop(next(iter(waiting)))
+    waiting[speaker] = value
+
+
+def _make_reader(image, model) -> Reader:
+    """Return what reads the sentences that teach the board of *image*."""
+    limits, section = image.section(TEACH), image.section(table.SECTION)
+    zone = Zone(section[table.CLOCK][table.CHANGES])
+
+    def now() -> tuple:
+        at_s = int(time.time())
+        local_s = at_s + zone.offset(at_s)
+        return local_s // 86400, local_s // 60 % 1440
+
+    def suggest(clause: str):
+        return propose(clause, image, limits[0])
+
+    return Reader(image, suggest, ALL, lambda: section[table.READINGS], now, lambda: model)
 
 
 def _restore(turn: list):

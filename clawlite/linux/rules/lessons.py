@@ -20,12 +20,10 @@ from clawlite.core.base.errors import (
     PolicyDenied,
     ProviderError,
 )
-from clawlite.core.image.pins import INPUT, PULL_DOWN, PULL_UP
 from clawlite.core.rules import table
+from clawlite.core.teach.reader import ADD, FORGET, LIST, OWN, REMIND, Reader
 from clawlite.core.turns.turn import Reply
 
-ALL, WHOLE, NONE = range(3)
-ADD, LIST, FORGET, REMIND = OWN = ("add-rule", "list-rules", "forget-rule", "remind")
 FORM = """Teach a rule with a sentence, or as a row of the rules file:
   /teach every day at 7:00 water for 5 seconds, if the soil is below 30, at most twice a day
   /teach at = "07:00", if = "soil < 30", call = "water", arguments = { seconds = 5 }
@@ -33,24 +31,6 @@ FORM = """Teach a rule with a sentence, or as a row of the rules file:
             | on = "soil", below = 30, again_above = 35, for = "5m"
   and       if, call, arguments, at_most = "2/day", least_pause = "1h", once = true, say = "..."
   /rules taught lists what was taught, /rules forget NAME forgets it"""
-# a sentence without one of these words teaches nothing, and is not looked at any further
-_HINTS = (
-    "every each when whenever if at in on tomorrow today tonight daily hourly weekdays once as "
-    "remind unless below above under over jeden jede täglich wenn sobald um morgen heute erinnere "
-    "alle montags dienstags mittwochs donnerstags freitags samstags sonntags werktags falls nachts "
-    "tous toutes chaque quand si lorsque demain dès à rappelle rappelle-moi aujourd'hui todos "
-    "todas cada cuando mañana hoy a recuérdame recuerdame sunrise sunset before after between "
-    "< > half mondays tuesdays wednesdays thursdays fridays saturdays sundays never don't not nicht"
-).split()
-# in a pattern of the agent's own, these say that it means such a sentence itself
-_BEGINNINGS = (
-    "every each when whenever if at tomorrow today tonight daily once remind unless below above "
-    "jeden wenn um morgen erinnere chaque quand demain tous cada cuando mañana todos"
-).split()
-# words of a place or a number as often as of a time: alone they are no sign of a rule
-_WEAK = "at in on as um à a hoy heute".split()
-_NO = ("n", "no", "cancel", "never mind", "nothing", "nein", "non")
-_ANSWER_WORDS = 8  # of a message that completes a sentence
 _NOBODY = "only a person's own message teaches a rule"
 
 
@@ -68,17 +48,22 @@ class Lessons:
 
     image      ``image.Image``
     get_rules  function() -> ``rules.Rules``, made when it is first asked for
-    propose    function(clause) -> ``clause.Proposal`` or None
-    reads      what people say the grammar reads: ALL, WHOLE (sentences that it understands
-               whole; a model answers the others) or NONE
-    get_local  function() -> the agent's model builtin:local, whose ``propose(text, is_clause)`` is
-               a generator of effects that returns a dict; or None
+    propose, reads, get_local   as core/teach/reader.py has them
     """
 
     def __init__(self, image, get_rules, propose, reads: int, get_local=None):
         self._image, self._get_rules = image, get_rules
-        self._propose, self._reads, self._get_local = propose, reads, get_local
+        get_readings = lambda: self.rules().own_section[table.READINGS]
+        self._reader = Reader(image, propose, reads, get_readings, self._now, get_local)
         self._open = WeakKeyDictionary()  # History -> the sentence whose question was asked
+
+    def _now(self):
+        rules = self.rules()
+        times, engine = rules.times(), rules.engine
+        if not engine.is_set:
+            return None
+        local_s = times.wall_s + engine.zone.offset(times.wall_s)
+        return local_s // 86400, local_s // 60 % 1440
 
     def rules(self):
         """Return the ``Rules``, once this process runs them.  Raises ``InvalidRequest``."""
@@ -110,18 +95,15 @@ class Lessons:
         try:
             if is_form and not text:
                 return Reply(FORM, [])
-            if before is not None and text.lower().strip(" .!") in _NO:
-                return Reply("Then nothing is taught.", [])
             if is_form and "=" in text and '"' in text:
                 row = _read_row(text)
             else:
-                row, said = yield from self._read(text, before, is_form)
+                row, said, whole = yield from self._reader.hear(text, before, is_form)
+                if whole:
+                    self._open[history] = whole
+                if said:
+                    return Reply(said, [])
                 if row is None:
-                    if said and (is_form or self._reads == ALL):
-                        is_part = before is not None and len(text.split()) <= _ANSWER_WORDS
-                        return self._ask(
-                            history, "%s, %s" % (before, text) if is_part else text, said
-                        )
                     return Reply("That teaches no rule.\n" + FORM, []) if is_form else None
                 text = text if before is None else before + " " + text
             return Reply((yield from self._teach(row, text, history.speaker)), [])
@@ -129,159 +111,6 @@ class Lessons:
             if e.__class__ in (InvalidParams, InvalidRequest):
                 return Reply(_say_error(e), [])
             raise
-
-    def _ask(self, history, text: str, question: str):
-        if question.endswith("?"):
-            self._open[history] = text
-        return Reply(question, [])
-
-    def _read(self, text: str, before, is_form: bool):
-        """Return (the row that a sentence teaches, "") or (None, what has to be asked first); for
-        another text (None, "").  A generator of effects.
-        """
-        words = text.lower().replace(",", " ").replace("?", " ?").split()
-        if before is not None and len(words) <= _ANSWER_WORDS and not self._is_order(text):
-            found = self._parse("%s, %s" % (before, text))
-            if found is None or found.question:
-                found = self._parse("%s, %s" % (before, _as_time(words)))
-            if found is not None and not found.question:
-                return (yield from self._complete(found))
-        if self._reads == NONE and not is_form or len(text) > 500 or not self._is_hinted(words):
-            return None, ""
-        found = self._parse(text)
-        if found is None or not is_form and (self._is_pattern(text) or self._is_own(text, words)):
-            return None, ""
-        return (yield from self._complete(found))
-
-    @staticmethod
-    def _is_hinted(words: list) -> bool:
-        return not set(words).isdisjoint(_HINTS)
-
-    def _is_own(self, text: str, words: list) -> bool:
-        """Return whether a pattern of the agent's own takes all of *text*, and nothing but a weak
-        word speaks for a rule: "look at 4" names no time, "look at 4:00" does.
-        """
-        from clawlite.core.providers.reflex import ANY
-
-        hints = set(words).intersection(_HINTS).difference(_WEAK)
-        has_time = any(":" in word or word in ("am", "pm", "o'clock", "uhr") for word in words)
-        pattern = None if hints or has_time else self._find_pattern(text)
-        return pattern is not None and ANY not in pattern
-
-    def _is_order(self, text: str) -> bool:
-        """Return whether a pattern of the agent's own takes *text*, which then answers nothing."""
-        from clawlite.core.image.image import REFLEX
-        from clawlite.core.providers.reflex import Reflex
-
-        return Reflex(self._image.section(REFLEX) or []).fits(text)
-
-    def _is_pattern(self, text: str) -> bool:
-        """Return whether a pattern of the agent's own means *text*: the first that fits has one of
-        the words that begin a rule, and does not just take it for any word.
-        """
-        from clawlite.core.providers.reflex import ANY, SLOT
-
-        pattern = self._find_pattern(text) or ()
-        fixed = [token for token in pattern if token != ANY and token[0] != SLOT]
-        return any(not set(_BEGINNINGS).isdisjoint(token) for token in fixed)
-
-    def _find_pattern(self, text: str):
-        """Return the first pattern of the agent's own that *text* fits, or None."""
-        from clawlite.core.image.image import REFLEX
-        from clawlite.core.providers.reflex import Sentence, match
-
-        message = Sentence(text)
-        for patterns, _ in self._image.section(REFLEX) or ():
-            for pattern in patterns:
-                if match(pattern, 0, message, 0) is not None:
-                    return pattern
-        return None
-
-    def _parse(self, text: str):
-        from clawlite.core.teach.grammar import parse
-
-        return parse(text, self._scene())
-
-    def _scene(self):
-        from clawlite.core.teach.draft import rows_of_pins
-        from clawlite.core.teach.grammar import Scene
-
-        rules, names = self.rules(), []
-        section, image = rules.own_section, self._image
-        for record in section[table.READINGS]:
-            name = record[table.NAME]
-            calls = [name.split("_"), [name]]
-            tool = [one for one in (record[table.TOOL] or "").split("-") if one not in _READS]
-            calls += [tool] if tool else []
-            calls += [[record[table.FIELD]]] if record[table.FIELD] else []
-            names.append((name, [one for call in calls for one in (call, _long(call)) if one]))
-        kinds = (INPUT, PULL_UP, PULL_DOWN)
-        pins = {name: kind for name, kind, _ in rows_of_pins(image) if kind in kinds}
-
-        def now():
-            times, engine = rules.times(), rules.engine
-            if not engine.is_set:
-                return None
-            local_s = times.wall_s + engine.zone.offset(times.wall_s)
-            return local_s // 86400, local_s // 60 % 1440
-
-        return Scene(names, pins, now)
-
-    def _complete(self, found):
-        """Return (row, "") of what the grammar has *found*, or (None, what has to be asked); a
-        generator of effects.
-        """
-        from clawlite.core.teach.say_clause import describe_beginning, read_saying
-
-        if found.question:
-            return None, found.question
-        row = dict(found.row)
-        if found.text is not None:
-            row["say"] = "Reminder: " + (found.text or describe_beginning(row))
-            return row, ""
-
-        proposal = self._propose(found.clause)
-        if self._get_local and (proposal is None or proposal.question):
-            proposal = yield from self._ask_local(found.clause, proposal)
-        if proposal is None or proposal.tool is None:
-            said = read_saying(found.clause, row, self.rules().own_section[table.READINGS])
-            if said:
-                row["say"] = said
-                return row, ""
-        if proposal is None:
-            names = [name for name in self._image.names if name not in OWN]
-            return None, 'I know no tool for "%s". Tools here: %s.' % (
-                found.clause[:80],
-                ", ".join(names) or "none",
-            )
-        if proposal.question or proposal.tool is None:
-            return None, proposal.question
-        row["call"] = proposal.tool
-        if proposal.arguments:
-            row["arguments"] = proposal.arguments
-        return row, ""
-
-    def _ask_local(self, clause: str, instead):
-        """Return what the agent's local model makes of *clause*, *instead* where it makes nothing
-        of it; a generator of effects.
-        """
-        from clawlite.core.teach.clause import Proposal
-
-        model = self._get_local()
-        found: dict
-        try:
-            found = (yield from model.propose(clause, True)) if model else {"kind": "nothing"}
-        except ProviderError:
-            return instead
-        calls = found.get("calls") or []
-        if found["kind"] in ("act", "ask") and len(calls) == 1:
-            [(tool, arguments)] = calls
-            question = found["text"] if found.get("missing") else ""
-            return Proposal(tool, arguments, found["confidence"], question)
-        if found["kind"] == "refuse" or len(calls) > 1:
-            text = found["text"] if len(calls) < 2 else "One rule calls one tool: make two of it."
-            return Proposal(None, {}, 0.0, text)
-        return instead
 
     # -- from a row to a rule
 
@@ -294,7 +123,7 @@ class Lessons:
         if (row is None) == (text is None) or text is not None and not isinstance(text, str):
             raise InvalidParams("expected one of row, an object, and text, a sentence")
         if text is not None:
-            row, question = _run_alone(self._read(text[:500], None, True))
+            row, question = _run_alone(self._reader.read(text[:500], None, True))
             if row is None:
                 return None, question or "That teaches no rule: say when, and what to do."
         return make_draft(self.rules(), row, by, text or ""), ""
@@ -474,14 +303,6 @@ class _Lesson:
 
 # what an approval says of its reason
 _WHY = (True, "an admin approves what is taught; each call is judged when it comes")
-_READS = ("read", "get", "show", "measure", "sensor", "check")
-_LONGER = {"temp": "temperature", "hum": "humidity", "lux": "light", "moist": "moisture"}
-
-
-def _long(call: list) -> list:
-    """Return the words of a reading's name without abbreviations."""
-    longer = [_LONGER.get(one, one) for one in call]
-    return longer if longer != call else []
 
 
 def needs_approval(row: dict, speaker: tuple) -> bool:
@@ -493,14 +314,6 @@ def needs_approval(row: dict, speaker: tuple) -> bool:
 
 def question_lines(made) -> tuple:
     return ("Teach this rule?", *("  " + line for line in made.lines))
-
-
-def _as_time(words: list) -> str:
-    """Return an answer to "at what time?" as the sentence would have it."""
-    text = " ".join(words).strip(" .!")
-    if text in ("every day", "daily", "each day", "jeden tag"):
-        return text
-    return "once" if text in ("once", "just once") else "at " + text
 
 
 def _read_row(text: str) -> dict:

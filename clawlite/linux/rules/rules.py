@@ -13,9 +13,10 @@ from typing import Any
 from clawlite.core.base.effect import TELL, Result
 from clawlite.core.base.printable import escape_ends
 from clawlite.core.rules import table
-from clawlite.core.rules.engine import Engine, Rule, Times
+from clawlite.core.rules.engine import Times
 from clawlite.core.rules.kept_state import drop_damaged
 from clawlite.core.rules.runs import Runs
+from clawlite.core.teach.open_engine import OpenEngine
 from clawlite.linux.channels.state import State
 from clawlite.linux.files.files import state_folder
 from clawlite.linux.files.marks import UP
@@ -54,29 +55,6 @@ def pins_of(section: list) -> list:
 
 def _times() -> Times:
     return Times(time.clock_gettime_ns(UP) // 1000000, int(time.time()))
-
-
-class OpenEngine(Engine):
-    """An engine whose rules come and go."""
-
-    def add(self, record: list, times):
-        """Let a rule begin from now on."""
-        rule = Rule(record)
-        self.rules.append(rule)
-        if rule.kind == table.EVERY:
-            rule.due_ms = times.up_ms + self._rest_ms(rule, times)
-
-    def remove(self, name: str):
-        """Forget a rule, and what is on record of it."""
-        self.rules = [rule for rule in self.rules if rule.name != name]
-        self.state["rules"].pop(name, None)
-        self._keep(2)
-
-    def end(self, run, status: str, text: str, times):
-        if self.find(run.name) is not None:
-            super().end(run, status, text, times)
-        elif self.active is run:  # it was forgotten while it ran
-            self.active = None
 
 
 class Rules(Runs, stdio.Part):

@@ -13,14 +13,12 @@ from clawlite.core.base.printable import escape_line
 from clawlite.core.base.render import canonical
 from clawlite.core.policy.access import VIEWER
 from clawlite.core.rules import table
-from clawlite.core.teach.draft import TEACH, World, compile_row
+from clawlite.core.teach.draft import MOST_ROW, TEACH, World, compile_row
 from clawlite.core.teach.row_words import describe
 from clawlite.linux.channels.state import State
 
 FILE = "taught"
 MOST = 32
-MOST_ROW = 2000  # characters of a row as JSON
-MOST_SAID = 500
 CONSOLE = "console"
 _OPERATOR = "operator"
 _FIELDS = {"name": str, "row": dict, "by": str, "said": str, "at_s": int, "is_known": bool}

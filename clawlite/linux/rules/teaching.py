@@ -12,7 +12,7 @@ from clawlite.core.teach.row_text import reading_of
 from clawlite.core.teach.row_words import describe
 from clawlite.linux.files.files import state_folder
 from clawlite.linux.rules.rehearsal import Rehearsal
-from clawlite.linux.rules.taught import MOST, MOST_ROW, MOST_SAID, roles_of
+from clawlite.linux.rules.taught import MOST, roles_of
 
 _DAY = 86400
 _LATE_S = 600  # so much later may a record begin
@@ -46,19 +46,19 @@ def make_draft(rules, row: dict, by: str, said: str) -> Draft:
         )
     taken = [rule.name for rule in engine.rules] + [entry["name"] for entry in taught.entries]
     if isinstance(row, dict) and "name" not in row:
-        row = dict(row, name=_find_name(row, taken))
+        row = dict(row, name=draft.find_name(row, taken))
     image, values = rules.agent.image, engine.values(times)
     world = draft.World(image, rules.own_section, taught.limits, taken, values)
     record = draft.compile_row(row, world)
-    if len(canonical(row)) > MOST_ROW:
+    if len(canonical(row)) > draft.MOST_ROW:
         raise InvalidParams(
-            "the rule: it has more than %d characters" % MOST_ROW, "say it more shortly"
+            "the rule: it has more than %d characters" % draft.MOST_ROW, "say it more shortly"
         )
     entry = {
         "name": row["name"],
         "row": {key: row[key] for key in row if key != "name"},
         "by": by,
-        "said": said[:MOST_SAID],
+        "said": said[: draft.MOST_SAID],
         "at_s": times.wall_s,
         "is_known": by.partition("/")[2] in roles_of(state_folder(image.agent.name)),
     }
@@ -66,16 +66,6 @@ def make_draft(rules, row: dict, by: str, said: str) -> Draft:
     sentence = describe(entry["row"], zone)
     lines = ["%s: %s" % (row["name"], sentence), foresee(rules, record, entry["row"])]
     return Draft(entry, record, lines)
-
-
-def _find_name(row: dict, taken: list) -> str:
-    call = row.get("call")
-    call = call if isinstance(call, str) else "reminder"
-    base = "".join([c if c in "abcdefghijklmnopqrstuvwxyz0123456789" else "-" for c in call])[:40]
-    number = 1
-    while "%s-%d" % (base, number) in taken:
-        number += 1
-    return "%s-%d" % (base, number)
 
 
 def adopt(rules, made: Draft):

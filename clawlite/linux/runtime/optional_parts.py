@@ -144,7 +144,8 @@ def keep_agent(manifest, is_free: bool) -> bool:
 def make_lessons(parts):
     """Return what people teach the agent of *parts* by talking."""
     from clawlite.core.image.features import LOCAL_API
-    from clawlite.linux.rules import lessons
+    from clawlite.core.teach import reader
+    from clawlite.linux.rules.lessons import Lessons
 
     image = parts.image
     limits = image.section(_TEACH)
@@ -156,9 +157,9 @@ def make_lessons(parts):
 
     rows = [image.provider(number - 2) for number in image.agent.providers if number > 1]
     local = [row for row in rows if row[_API] == LOCAL_API]
-    reads = lessons.ALL  # the grammar asks what it does not understand
+    reads = reader.ALL  # the grammar asks what it does not understand
     if len(rows) > len(local) and not limits:
         # a remote model answers what is no whole rule; with the tool it teaches by itself
-        reads = lessons.NONE if lessons.ADD in image.names else lessons.WHOLE
+        reads = reader.NONE if reader.ADD in image.names else reader.WHOLE
     get_local = (lambda: parts.make_local(local[0])) if local else None
-    return lessons.Lessons(image, parts.make_rules, propose, reads, get_local)
+    return Lessons(image, parts.make_rules, propose, reads, get_local)

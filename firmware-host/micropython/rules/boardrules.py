@@ -129,8 +129,13 @@ class BoardRules(Runs):
 
         state, damaged = load(self.path, self.marks)
         del load
-        self.engine = Engine(self.section, state, self.times(), True)
-        self._pins = [[name, None, False] for name in self.engine.pins]
+        teach = self._device.teach
+        self.engine = (
+            teach.open_engine(self, state)
+            if teach
+            else Engine(self.section, state, self.times(), True)
+        )
+        self.look_again()
         self.begin_record()
         if damaged:
             self.tell(
@@ -138,6 +143,11 @@ class BoardRules(Runs):
                 % ", ".join(damaged)
             )
         self._drop_unknown()
+
+    def look_again(self):
+        """The engine has the rules that it has now: look at their pins."""
+        self._pins = [[name, None, False] for name in self.engine.pins]
+        self._due_ms = 0
 
     def _look_at_pins(self):
         for pin in self._pins:
@@ -219,7 +229,10 @@ class BoardRules(Runs):
     # -- people and operators
 
     def _command(self, words: list, is_admin: bool = True):
+        teach = self._device.teach
         if words[0] not in ("/help", "/rules", "/readings", "/rehearse"):
+            return None
+        if teach and teach.takes(words):
             return None
         return self.load_commands().command(words, is_admin)
 

@@ -30,11 +30,24 @@ def load(path: str, marks: dict) -> tuple:
     """
     from clawlite.core.rules.kept_state import drop_damaged
 
-    state, damaged = {"rules": {}}, []
+    rows, damaged = read_files(path, marks)
+    state, times = {"rules": rows}, rows.pop(_ALL, None)
+    if times is not None:
+        state["wall_s"], state["ran_s"] = times.get("wall_s", 0), times.get("ran_s", 0)
+    marks.pop(_ALL, None)
+    return state, damaged + drop_damaged(state)
+
+
+def read_files(path: str, marks: dict) -> tuple:
+    """Return ({name of a file of the folder *path*: what it has}, names of those that are damaged).
+
+    marks  {name of a file: its mark}, filled here
+    """
+    rows, damaged = {}, []
     try:
         names = os.listdir(path)
     except OSError:  # nothing was kept yet
-        return state, damaged
+        return rows, damaged
     for name in names:
         try:
             with open("%s/%s" % (path, name), "rb") as file:
@@ -42,28 +55,38 @@ def load(path: str, marks: dict) -> tuple:
             value = loads(data[_MARK:]) if _mark(data[_MARK:]) == data[:_MARK] else None
         except (OSError, ClawError):
             value = None
-        if not isinstance(value, dict):
-            damaged.append(name)
-        elif name == _ALL:
-            state["wall_s"], state["ran_s"] = value.get("wall_s", 0), value.get("ran_s", 0)
+        if isinstance(value, dict):
+            rows[name], marks[name] = value, data[:_MARK]
         else:
-            state["rules"][name] = value
-            marks[name] = data[:_MARK]
-    return state, damaged + drop_damaged(state)
+            damaged.append(name)
+    return rows, damaged
 
 
 def keep(path: str, state: dict, marks: dict) -> str:
-    """Write what has changed; return "", or why that failed."""
+    """Write what has changed of *state*; return "", or why that failed."""
+    rows = state["rules"]
+    wrong = keep_files(path, rows, marks)
+    if wrong:
+        return wrong
+    times = [state.get("wall_s", 0), state.get("ran_s", 0)]
+    hours = times[0] // _HOUR, times[1] // _HOUR
+    if marks.get(_ALL) != hours:
+        try:
+            _write(path, _ALL, dumps({"wall_s": times[0], "ran_s": times[1]}).encode(), {})
+        except (OSError, MemoryError) as e:
+            return str(e)
+        marks[_ALL] = hours
+    return ""
+
+
+def keep_files(path: str, rows: dict, marks: dict) -> str:
+    """Write those of *rows* that have changed, and remove the files of others; return "", or why
+    that failed.
+    """
     try:
-        rows = state["rules"]
         for name in rows:
             if rows[name] or name in marks:
                 _write(path, name, dumps(rows[name]).encode(), marks)
-        times = [state.get("wall_s", 0), state.get("ran_s", 0)]
-        hours = times[0] // _HOUR, times[1] // _HOUR
-        if marks.get(_ALL) != hours:
-            _write(path, _ALL, dumps({"wall_s": times[0], "ran_s": times[1]}).encode(), {})
-            marks[_ALL] = hours
         for name in list(marks):
             if name != _ALL and name not in rows:  # the image has it no more
                 os.remove("%s/%s" % (path, name))

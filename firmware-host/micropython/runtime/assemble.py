@@ -11,7 +11,7 @@ from clawlite.core.image.scan_config import AUDIT as GUARD_AUDIT, AUDIT_DESTINAT
 from jsontext import dumps, loads
 from unload import drop
 from parts import AUDIT, BUSED, CONFIRM, GATEWAY, GUARDS, LAN, LIMITS, LOG, MEMORY, REMOTE, RULES
-from parts import PINS as PINNED
+from parts import PINS as PINNED, TAUGHT
 from stdio import Stdio, is_terminal
 from oom_unwind import load_providers
 
@@ -105,6 +105,11 @@ def _add_rules(device, image, having: set):
 
             device.rules = BoardRules(device, image.section(27))
         device.beside += (device.rules,)
+        if TAUGHT in having:
+            from boardteach import Teaching
+
+            device.teach = Teaching(device)
+            device.beside += (device.teach,)
 
 
 def _connect(device, having: set):

@@ -24,7 +24,7 @@ from clawlite.core.image.scan_config import (
 
 NAMES = (
     "oauth2 remote gateway lan limits tls pins log guard leaks injection memory skills audit "
-    "secrets rules confirm buses reflex replay"
+    "secrets rules confirm buses teach reflex replay"
 )  # and the codecs of APIs, which host/firmware/firmware.py enters
 (
     OAUTH2,
@@ -45,13 +45,15 @@ NAMES = (
     RULES,
     CONFIRM,
     BUSED,
+    TAUGHT,
     REFLEX,
     REPLAY,
-) = range(20)  # from REFLEX on as in core/providers/provider_order.py: 1 replay, 2 and up the APIs
+) = range(21)  # from REFLEX on as in core/providers/provider_order.py: 1 replay, 2 and up the APIs
 
 # The abilities that each bring a part: one text, since MicroPython keeps every short one.
 _WANTED = "audit buses cron gateway guard http https lan log memory pins rules"
 _CONFIRMS = 31  # the section of core/rules/table.py
+_TEACH = 32  # of core/teach/draft.py
 _MOST = 512  # bytes of the file
 # positions in a row of PROVIDERS (clawlite/host/image/image.cddl), and a value of _AUTH
 _API, _AUTH = 1, 7
@@ -92,6 +94,8 @@ def parts(image) -> set:
             found.add(REFLEX)  # it compares values
             if image.size_of(_CONFIRMS):
                 found.add(CONFIRM)
+            if image.size_of(_TEACH):
+                found.add(TAUGHT)
         if image.size_of(SKILLS):
             found.add(SKILLED)
         for number in image.agent.providers:

@@ -72,6 +72,9 @@ DOORS = {
     ("boardcron", "skillturn"): "section SKILLS",
     ("confirm", "reflex"): "the same",
     ("rules", "reflex"): "parts.py adds it",
+    ("acting", "boardteach"): "the section of [teach], and requires rules",
+    ("teachrows", "reflex"): "what is taught requires rules",
+    ("teachrows", "pins"): "a pin of the image: PINS",
     ("samplehours", "reflex"): "the same",
     ("judging", "reflex"): "the same",
     ("ruling", "reflex"): "the same",
@@ -203,6 +206,11 @@ def image(folder, claw: str, toml: str = "") -> str:
             "conversation }] } }\n",
             'reflex = "reflex.toml"\n',
             "reflex memory",
+        ),
+        (
+            CLAW % ("custom", "builtin:reflex"),
+            'reflex = "reflex.toml"\n[teach]\n',
+            "reflex rules teach",
         ),
     ],
 )

@@ -20,13 +20,17 @@ pytestmark = [needs_micropython, needs_mpy_cross]
 SAY = '[local.say]\nread-soil = "The soil has {percent} % of water."\n[gateway]\n'
 
 
-def board(tmp_path, firmware, name: str = "garden", **how):
+# that of a Pico W is 386k, in words of 64 bits
+TAUGHT_HEAP = "280k"
+
+
+def board(tmp_path, firmware, more: str = "", name: str = "garden", heap: str = HEAP, **how):
     """Build an agent for a board behind a gateway; return its folder and its virtual board."""
     folder = tmp_path / name
-    local_model.project(folder, more=SAY, **how)
+    local_model.project(folder, more=more + SAY, **how)
     image = build_beside(str(folder))
     return folder, Sim(
-        folder=str(flashed(image, tmp_path / (name + "-flash"), firmware)), heap=HEAP
+        folder=str(flashed(image, tmp_path / (name + "-flash"), firmware)), heap=heap
     )
 
 
@@ -73,6 +77,41 @@ def test_what_it_does_not_understand_the_next_provider_of_the_board_answers(
         assert says(running, "runs garden")
         said = script(tmp_path, sim.facts["id"], "tell me a joke", "water for 5 seconds")
     assert "By rule." in said and "Watered for 5 s." in said and "I did not understand" not in said
+
+
+READING = """[[reading]]
+name = "soil"
+tool = "read-soil"
+field = "percent"
+every = "1s"
+"""
+
+
+@needs_model
+def test_a_board_understands_waters_learns_rehearses_and_forgets(tmp_path, state, firmware):
+    folder, sim = board(
+        tmp_path, firmware, "[teach]\n", heap=TAUGHT_HEAP, approve="require-approval", rules=READING
+    )
+    with sim, _serve(tmp_path, folder, "--port", sim.path) as running:
+        assert says(running, "runs garden")
+        said = script(
+            tmp_path,
+            sim.facts["id"],
+            "is the bed too dry",
+            "give the tomatoes a drink for 4 seconds",
+            "y",
+            "y",
+            "every day at 7 give the tomatoes a drink for 5 seconds if the soil is below 30",
+            "y",
+            "/rules taught",
+            "/rehearse water-1",
+        )
+        said += script(tmp_path, sim.facts["id"], "/rules forget water-1", "/rules taught")
+    assert "Approve water(seconds=4)?" in said and "Watered for 4 s." in said
+    row = "water-1: Each day at 07:00 (UTC), if soil < 30: call water(seconds=5)."
+    assert "Teach this rule?" in said and "Taught: " + row in said
+    assert said.count(row) == 3 and "It plays what is on record" in said
+    assert "Rule water-1 is forgotten." in said and "Nothing was taught yet." in said
 
 
 def test_a_gateway_without_the_model_says_so_and_the_next_provider_answers(

@@ -13,10 +13,10 @@ from taught_world import PATTERNS, Pupil
 from clawlite.core.base.effect import LOG, Result
 from clawlite.core.base.errors import ClawError, PolicyDenied, ProviderError
 from clawlite.core.teach.clause import propose
+from clawlite.core.teach.reader import WHOLE
 from clawlite.core.turns.history import History
 from clawlite.core.turns.tools import call
 from clawlite.core.turns.turn import Message
-from clawlite.linux.rules.lessons import WHOLE
 
 WATER = {"call": "water", "arguments": {"seconds": 5}}
 TOOLS = [
@@ -261,7 +261,7 @@ class _Model:
 def test_a_local_model_reads_what_no_pattern_has(tmp_path, found, said):
     pupil = Pupil(tmp_path)
     model = _Model(found)
-    pupil.lessons._get_local = lambda: model
+    pupil.lessons._reader._get_local = lambda: model
     assert said in pupil.say("every day at 9 give the tomatoes a drink for 4 seconds")
     assert model.asked == [("give the tomatoes a drink for 4 seconds", True)]
     pupil.say("n")
