@@ -144,7 +144,7 @@ class Player(Runs):
         self.engine.let_run(run)
         self.engine.begin(run, self.times(), False)
         self._finish(run, "ok", "")
-        self._say(run, Result("", False, ""), "", False)
+        self.say(run, Result("", False, ""), "", False)
 
     def _ask_model(self, name: str, prompt: str, to_admins: bool):
         self.tell("[rule %s] (asks a model: %s)" % (name, prompt), to_admins)

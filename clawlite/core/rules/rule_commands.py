@@ -67,6 +67,8 @@ class RuleCommands:
             return ["Rule %s is %s." % (name, what)]
         if what in ("", "next", "last"):
             return self._list_rules(what)
+        if what in ("taught", "forget") and self._rules.agent.setup.teach:
+            return None  # who teaches answers
         return ["/rules, /rules next, /rules last, /rules why NAME, /rules on NAME or off NAME"]
 
     def _refuse_name(self, name: str) -> list:

@@ -52,7 +52,7 @@ class BoardRules(Runs):
         self.path = device.folder + "/rules"
         self.marks = {}  # of what is in flash (rulestate.py)
         self.samples = None  # ``samplefiles.Waiting``, once something is to be kept
-        self._pins = []  # [name, level, whether it settles]
+        self.pins = []  # [name, level, whether it settles]
         self._edges = [0, 0]  # an hour since 1970, and how many edges were in it
         self._due_ms = self._save_ms = 0
         self._is_told = set()  # what cannot be written to flash
@@ -71,7 +71,7 @@ class BoardRules(Runs):
             return
         if self.engine is None:
             self._open()
-        if self._pins:
+        if self.pins:
             self._look_at_pins()
         if self._playing:
             self._go_on_playing()
@@ -112,7 +112,7 @@ class BoardRules(Runs):
             return None
         if self._playing:
             return self.now_ms()
-        return min(self._due_ms, self.now_ms() + _PINS_MS) if self._pins else self._due_ms
+        return min(self._due_ms, self.now_ms() + _PINS_MS) if self.pins else self._due_ms
 
     def look_soon(self):
         """Something has ended: what waits for it may be due."""
@@ -135,7 +135,7 @@ class BoardRules(Runs):
             if teach
             else Engine(self.section, state, self.times(), True)
         )
-        self.look_again()
+        self.pins = [[name, None, False] for name in self.engine.pins]
         self.begin_record()
         if damaged:
             self.tell(
@@ -144,19 +144,14 @@ class BoardRules(Runs):
             )
         self._drop_unknown()
 
-    def look_again(self):
-        """The engine has the rules that it has now: look at their pins."""
-        self._pins = [[name, None, False] for name in self.engine.pins]
-        self._due_ms = 0
-
     def _look_at_pins(self):
-        for pin in self._pins:
+        for pin in self.pins:
             try:
                 level = 1 if self.read_pin(pin[0]) else 0
             except MemoryError:  # of what else goes on: the next look has room
                 return
             except Exception as e:
-                self._pins = []
+                self.pins = []
                 self.tell("rules do not look at pins any more: pin %s: %s" % (pin[0], e))
                 return
             if level != pin[_LEVEL] or pin[_SETTLES]:
@@ -229,10 +224,7 @@ class BoardRules(Runs):
     # -- people and operators
 
     def _command(self, words: list, is_admin: bool = True):
-        teach = self._device.teach
         if words[0] not in ("/help", "/rules", "/readings", "/rehearse"):
-            return None
-        if teach and teach.takes(words):
             return None
         return self.load_commands().command(words, is_admin)
 

@@ -67,6 +67,7 @@ class Teaching:
     """
 
     def __init__(self, device):
+        # before the rules, whose commands are asked behind these
         self._device, self._path, self._marks = device, device.folder + "/taught", {}
         self.entries, self.resting, self._over = {}, {}, []
         device.agent.commands.append(self.command)
@@ -207,7 +208,7 @@ class Teaching:
             raise ClawError("rule %s: %s" % (name, wrong), "make room in the flash")
         rules.section[table.RULES].append(record)
         rules.engine.add(record, rules.times())
-        rules.look_again()
+        self._look_at_pins()
         rules.log({"event": "rule.taught", "rule": name, "by": entry["by"]})
 
     def forget(self, name: str, why: str) -> str:
@@ -220,6 +221,7 @@ class Teaching:
             )
         rules.withdraw(name, "its rule was forgotten")
         rules.engine.remove(name)
+        self._look_at_pins()
         records = rules.section[table.RULES]
         records[:] = [record for record in records if record[table.NAME] != name]
         del self.entries[name]
@@ -229,12 +231,18 @@ class Teaching:
         rules.log({"event": "rule.forgotten", "rule": name, "reason": why})
         return wrong
 
+    def _look_at_pins(self):
+        """The engine has other rules now, which may begin at other pins."""
+        rules = self._device.rules
+        rules.pins[:] = [[name, None, False] for name in rules.engine.pins]
+        rules.look_soon()
+
     def _keep(self) -> str:
         from rulestate import keep_files
 
         return keep_files(self._path, self.entries, self._marks)
 
-    def takes(self, words: list) -> bool:
+    def _takes(self, words: list) -> bool:
         """Return whether the command ``/rules ...`` is about what was taught."""
         name, *more = words
         return name == "/rules" and more[:1] in (["taught"], ["forget"])
@@ -243,7 +251,7 @@ class Teaching:
         """Return the lines that answer a command about what was taught, None for another."""
         if words == ["/help"]:
             return [_HELP]
-        if not self.takes(words):
+        if not self._takes(words):
             return None
         _, what, *names = words
         if what == "forget" and not is_admin:

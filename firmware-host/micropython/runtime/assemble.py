@@ -95,6 +95,10 @@ def _add_rules(device, image, having: set):
         from clawlite.core.rules.confirm import Confirms
 
         device.confirm = Confirms(device.agent, image.section(31), device.now_ms, device.pins)
+    if TAUGHT in having:
+        from boardteach import Teaching
+
+        device.teach = Teaching(device)
     if RULES in having:
         if "cron" in image.requires:
             from boardcron import CronRules
@@ -104,12 +108,7 @@ def _add_rules(device, image, having: set):
             from boardrules import BoardRules
 
             device.rules = BoardRules(device, image.section(27))
-        device.beside += (device.rules,)
-        if TAUGHT in having:
-            from boardteach import Teaching
-
-            device.teach = Teaching(device)
-            device.beside += (device.teach,)
+        device.beside += (device.rules, device.teach) if device.teach else (device.rules,)
 
 
 def _connect(device, having: set):
