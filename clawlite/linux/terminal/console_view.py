@@ -76,8 +76,16 @@ class ConsoleView(Part):
         """Show whole lines."""
         self.release()
         self._hear_out()
+        self._show(effect[E.TEXT], self._is_new_question(effect[E.TEXT]))
+
+    def _is_new_question(self, text: str) -> bool:
+        """Return whether *text* puts the question that is open, and not what was said before it."""
         asking = self._asking()
-        self._show(effect[E.TEXT], asking is not None and asking is not self._asked)
+        if asking is None or asking is self._asked:
+            return False
+        from clawlite.core.policy.approval import question
+
+        return question(asking, now_ms()).split("\n")[0] == text.split("\n")[0]
 
     def _tell(self, effect: tuple):
         """Show text that is not part of an answer; on stderr when stdout is only for the answer."""

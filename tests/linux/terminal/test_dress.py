@@ -110,6 +110,7 @@ def test_prints_are_dim_and_questions_bright_where_they_may_be(project, tmp_path
     assert ("\x1b[1;33mApprove water(seconds=3)?\x1b[0m" in shown) is (more == {})
     assert ("\x1b[2m" in shown) is (more == {})
     assert "Approve water(seconds=3)?" in shown
+    assert "\x1b[1;33mThe soil is dry" not in shown, "what a rule says before is no question"
 
 
 def test_a_narrow_terminal_breaks_lines_and_one_without_a_width_does_not(project, tmp_path):
