@@ -212,29 +212,3 @@ def test_one_that_answers_nonsense_floods_or_dies_is_one_error(monkeypatch, tmp_
     with pytest.raises(LocalError, match=said):
         one.complete("x")
     assert one.pid == 0
-
-
-def test_more_than_twelve_tools_are_shown_in_part(tmp_path):
-    """300 tools: the model gets those alone that are nearest by example."""
-    shown = []
-
-    class Model:
-        def set_tools(self, tools):
-            shown.append([tool["name"] for tool in tools])
-
-        def embed(self, text):
-            from array import array
-
-            return array("f", [float(ord(c)) for c in (text + " " * 64)[:64]])
-
-        def complete(self, text):
-            return [("t7", {})], 0.9
-
-        def close(self):
-            pass
-
-    tools = [dict(TOOLS[2], name="t%d" % number) for number in range(300)]
-    examples = [{"say": "open number %d" % number, "tool": "t%d" % number} for number in range(300)]
-    known = Understanding(tools, examples, Model, str(tmp_path))
-    known.propose("open number 7")
-    assert len(shown) == 1 and len(shown[0]) == 12 and "t7" in shown[0]
