@@ -177,6 +177,7 @@ class Parts:
             self.persistence.share(share_stores(member, self.persistence.remember_here))
         if self.image.size_of(_RULES) or optional_parts.is_taught(self.state):
             self.make_rules()
+        optional_parts.warm_local(self)
         self.serve(TaskGroup(self.agent, self.add_part))
         if "NOTIFY_SOCKET" in os.environ:
             from clawlite.linux.io.systemd import Notifier

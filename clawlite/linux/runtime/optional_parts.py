@@ -5,13 +5,14 @@ it is needed, so that other agents do not load it.
 import os
 
 from clawlite.core.base.effect import LOG
-from clawlite.core.image.image import GUARD, WORLDS
+from clawlite.core.image.features import LOCAL_API
+from clawlite.core.image.image import GUARD, WIRE, WORLDS
 from clawlite.linux.io import signals
-from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.io.logline import line as log_line
 from clawlite.linux.io.stdio import now_ms
 
-_API = 1  # of a row of the remote providers
+_API, _PREFIX = 1, 21  # of a row of the remote providers
 _TEACH = 32  # the section of core/teach/draft.py
 _OUTSIDE = {"files", "mcp", "mediated", "services", "shell", "web"}
 
@@ -117,6 +118,18 @@ def make_dispatcher(parts, profile, state: str, local):
         lambda event: parts.log_event((LOG, event)),
         parts,
     )
+
+
+def warm_local(parts):
+    """Start the process of the local model, where ``[local]`` says ``warm``."""
+    image = parts.image
+    for number in image.agent.providers if "local" in image.requires else ():
+        row = image.provider(number - 2) if number > 1 else None
+        if row is not None and row[_API] == LOCAL_API:
+            offset, length, _ = row[_PREFIX]
+            if loads(image.part(WIRE, offset, length))["warm"]:
+                parts.agent.chain()  # what all providers need comes first
+                parts.make_local(row)
 
 
 def make_console(parts) -> tuple:

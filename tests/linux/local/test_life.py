@@ -61,6 +61,17 @@ def test_it_begins_with_the_first_sentence_and_ends_with_the_agent(tmp_path):
 
 
 @needs_model
+def test_a_warm_one_begins_with_the_agent(tmp_path):
+    with _start(tmp_path, "warm = true\n") as agent:
+        agent.expect("> ")
+        eventually(lambda: len(_children(agent.process.pid)) == 2)
+        below = _children(agent.process.pid)
+        agent.line("how wet is the soil")
+        agent.expect("34")
+        assert _children(agent.process.pid) == below, "the sentence found it there"
+
+
+@needs_model
 def test_an_idle_one_ends_and_the_next_sentence_starts_it_anew(tmp_path):
     with _start(tmp_path, "idle_s = 1\n") as agent:
         agent.expect("> ")
