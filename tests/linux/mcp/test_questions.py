@@ -273,8 +273,9 @@ def test_an_operator_answers(tmp_path):
         given = {"name": "Bonn", "nights": 2}
         assert json.loads(text_of(one.agent.message())) == [{"action": "accept", "content": given}]
         assert one.answer({"name": "Bonn"})["result"] == {"acknowledged": False}
-    (event,) = [one for one in logged(tmp_path) if one["event"] == "tool.approval"]
+    event, late = [one for one in logged(tmp_path) if one["event"] == "tool.approval"]
     assert event["answer"] == "accept" and event["given"] == given and event["tool"] == "echo"
+    assert late["answer"] == "ignored" and "given" not in late
     assert event["reason"] == 'the MCP server t asks: "Which city?"'
 
 
