@@ -39,7 +39,13 @@ def _program(name: str):
     lib = UNPACKED / "usr/lib"
     places = [one for one in lib.glob("*-linux-*") if one.is_dir()]
     places += [below for one in places for below in one.iterdir() if below.is_dir()]
-    return str(inside), {"LD_LIBRARY_PATH": ":".join(map(str, places))}
+    fonts = UNPACKED / "fonts.conf"  # a browser without any font ends at its first page
+    text = "<fontconfig>%s<cachedir>%s</cachedir></fontconfig>\n"
+    folders = ("/usr/share/fonts", UNPACKED / "usr/share/fonts")
+    lines = "".join("<dir>%s</dir>" % one for one in folders)
+    fonts.write_text(text % (lines, UNPACKED / "font-cache"))
+    needs = {"LD_LIBRARY_PATH": ":".join(map(str, places)), "FONTCONFIG_FILE": str(fonts)}
+    return str(inside), needs
 
 
 def require():
