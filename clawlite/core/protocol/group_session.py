@@ -111,7 +111,7 @@ class GroupSession(Session):
         params = message.get("params")
         by = self.answers_as or isinstance(params, dict) and params.get("caller") or "operator"
 
-        def answered(said: dict):
+        def finish(said: dict):
             error = said.get("error")
             is_refused = error and (is_task or error["code"] == PolicyDenied.code)
             if is_refused or said.get("result") == {"acknowledged": False}:
@@ -121,7 +121,7 @@ class GroupSession(Session):
                 note_ignored(self.agent, str(by)[:80], why)
             reply(said)
 
-        return answered
+        return finish
 
     def _one(self, message, reply, now_ms: int, opens: bool = False) -> bool:
         if isinstance(message, dict):
