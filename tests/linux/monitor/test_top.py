@@ -78,7 +78,8 @@ def test_however_it_ends_the_terminal_is_as_it_was(greenhouse, command, way, cod
 
 
 def test_a_narrow_screen_on_which_an_agent_dies(greenhouse, command):
-    top = command("top", "--interval", "0.2", terminal=True, NO_COLOR="1")
+    sizes = {"COLUMNS": "", "LINES": ""}  # the terminal has them
+    top = command("top", "--interval", "0.2", terminal=True, NO_COLOR="1", **sizes)
     top.expect("READY")
     fcntl.ioctl(top.theirs, termios.TIOCSWINSZ, struct.pack("4H", 6, 20, 0, 0))
     top.expect(":\x1b[K")  # the first line is cut behind the minutes
