@@ -206,7 +206,7 @@ class CBORError(ImageError):
 
 
 class ImageMismatch(ImageError):
-    """The image is whole, but needs what this device lacks, or the code beside it is not its own."""
+    """The image is whole, but needs what this device lacks, or the code beside it is another."""
 
 
 class InternalError(ClawError):
