@@ -421,8 +421,8 @@ def sandbox(image: str, rounds: int) -> dict:
 
 
 def netrules(rounds: int) -> dict:
-    from clawlite.core.image.profile import Profile
-    from clawlite.core.net.netrules import decide_addresses, decide_host, parse_url
+    from clawlite.protocols.net.netrules import decide_addresses, decide_host, parse_url
+    from clawlite.protocols.sandbox.profile import Profile
 
     hosts = ["host-%d.example" % number for number in range(99)] + ["*.example.com"]
     rules = Profile(

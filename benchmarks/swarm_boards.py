@@ -35,12 +35,12 @@ from swarm_team import SWARM, project  # noqa: E402
 from swarm_world import KINDS, World, settings  # noqa: E402
 
 from clawlite.core.image.image import SWARM as SECTION  # noqa: E402
-from clawlite.core.swarm.swarm import Swarm, Task  # noqa: E402
 from clawlite.host.bench.bench import text  # noqa: E402
 from clawlite.host.bench.run import Bench  # noqa: E402
 from clawlite.host.gateway import gateway as gateways  # noqa: E402
 from clawlite.host.gateway.images import Images  # noqa: E402
 from clawlite.linux.files.files import open_image  # noqa: E402
+from clawlite.protocols.swarm.swarm import Swarm, Task  # noqa: E402
 
 WAIT_S, TASKS = 120, 400
 AT_ONCE = 100  # boards that connect: a gateway takes 256 strangers of one address

@@ -22,10 +22,10 @@ import tempfile
 import threading
 import time
 
-from clawlite.core.swarm.swarm import Swarm, Task
 from clawlite.linux.swarm.replicated_bus import ReplicatedBus
 from clawlite.linux.swarm.stop_file import StopFile
 from clawlite.linux.swarm_engines.engine import NATS, engine_of
+from clawlite.protocols.swarm.swarm import Swarm, Task
 
 NAMES = ("first", "worker", "idle")
 TASKS = 100

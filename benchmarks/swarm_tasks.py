@@ -38,9 +38,9 @@ from engines import SERVERS  # noqa: E402
 from swarm_team import SWARM, project, start  # noqa: E402
 from swarm_world import INSIDE, World, end_of, settings  # noqa: E402
 
-from clawlite.core.swarm.swarm import Task  # noqa: E402
 from clawlite.host.base.progress import RunProgress  # noqa: E402
 from clawlite.host.bench.bench import text  # noqa: E402
+from clawlite.protocols.swarm.swarm import Task  # noqa: E402
 
 ROUNDS, BLOCK, WARM = 15, 20, 20
 KINDS = [INSIDE, "sqlite-wal", *SERVERS]

@@ -13,7 +13,6 @@ from memory_world import World, store
 
 from clawlite.core.idempotency.idempotency import END
 from clawlite.core.image.memories import GLOBAL
-from clawlite.core.swarm.swarm import Task
 from clawlite.linux.audit import files as auditfile
 from clawlite.linux.audit import sqlite
 from clawlite.linux.audit.chain import line, verify
@@ -25,6 +24,7 @@ from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.runtime import call_journal, meters
 from clawlite.linux.secrets import secrets
 from clawlite.linux.swarm import bus
+from clawlite.protocols.swarm.swarm import Task
 
 MUCH = "x" * 40  # a part of each item; half of it is still a part
 

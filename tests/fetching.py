@@ -8,8 +8,8 @@ import pytest
 from net_servers import DEADLINE_S, head
 
 from clawlite.core.base.errors import ClawError, SandboxDenied
-from clawlite.core.image.profile import Profile
 from clawlite.linux.tools.fetch import Fetcher
+from clawlite.protocols.sandbox.profile import Profile
 
 
 def rules(mode=2, hosts=(), block_private=False, most=None) -> Profile:

@@ -1,5 +1,5 @@
 """An MCP server over Streamable HTTP for tests that sends what nobody asked for
-(tests/core/hostile_mcp.py); it runs in the process of the test.
+(tests/hostile_mcp.py); it runs in the process of the test.
 
     with HostileRemote(seed, breaks, is_stateless) as server:
         server.url, server.hostile

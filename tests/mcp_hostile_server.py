@@ -1,4 +1,4 @@
-"""An MCP server on stdio for tests that sends what nobody asked for (tests/core/hostile_mcp.py):
+"""An MCP server on stdio for tests that sends what nobody asked for (tests/hostile_mcp.py):
 
     mcp_hostile_server.py FOLDER SEED ERA [WHAT ...]
 

@@ -4,7 +4,7 @@ import os
 import select
 import time
 
-from clawlite.core.image.profile import SCOPED, Profile
+from clawlite.protocols.sandbox.profile import SCOPED, Profile
 
 LIMITS = (
     "memory_mb",

@@ -15,8 +15,6 @@ from agents import DEADLINE_S
 from engines import SERVERS
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.protocol.group_session import Later
-from clawlite.core.swarm.swarm import COMPLETED, STATUSES, WAITING, Swarm, Task
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.member import Member
 from clawlite.linux.swarm.replicated_bus import ReplicatedBus
@@ -24,6 +22,8 @@ from clawlite.linux.swarm.shared_memory import SharedMemory
 from clawlite.linux.swarm.stop_file import StopFile
 from clawlite.linux.swarm_engines import redis_engine
 from clawlite.linux.swarm_engines.engine import NAMES, engine_of
+from clawlite.protocols.session.group_session import Later
+from clawlite.protocols.swarm.swarm import COMPLETED, STATUSES, WAITING, Swarm, Task
 
 ROOT = Path(__file__).resolve().parents[1]
 IDS = ["c1a00000-0000-4000-8000-%012d" % number for number in range(9)]

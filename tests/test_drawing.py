@@ -28,7 +28,7 @@ from clawlite.linux.terminal.console_view import ConsoleView
 ROOT = Path(__file__).parent.parent
 # functions that return texts of several lines, each of which is the project's own
 TEXTS = {
-    "clawlite/core/net/device_flow.py:sign_in_text",
+    "clawlite/protocols/net/device_flow.py:sign_in_text",
     "clawlite/core/policy/approval.py:question",
     "clawlite/core/policy/trace.py:trace",
     "clawlite/core/policy/trace.py:trace_text",
@@ -55,7 +55,7 @@ SAFE = {
 } | {place.rpartition(":")[2] for place in TEXTS} - {"text"}
 # the functions with the name text that are in TEXTS, as they are called
 SAFE_TEXT = {"conformance.text", "inspection.text", "tool_table.text", "approval.form.text"}
-SAFE_TEXT |= {"self._pieces.show"}  # core/base/pieces.py
+SAFE_TEXT |= {"self._pieces.show"}  # protocols/base/pieces.py
 NAMES = {"USAGE", "HELP", "TEXT", "mark", "end"}  # texts of the project's own
 # it may have many lines; who shows it to a person does so by ``printable``
 ANSWER = "an answer of a model"

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MOST = 5  # in 1,000 lines
 LAYERS = (
     "clawlite/core",
+    "clawlite/protocols",
     "clawlite/scan",
     "clawlite/linux",
     "clawlite/host",

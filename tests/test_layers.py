@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-LAYERS = {"core", "scan", "linux", "host", "firmware", "top"}
+LAYERS = {"core", "protocols", "scan", "linux", "host", "firmware", "top"}
 BOARD_LINES = 60
 
 EXTRAS = {
@@ -80,7 +80,10 @@ MICROPYTHON = {
 # namedtuple costs half of a small class on a board; nothing else of collections is alike on all
 # three runtimes.
 CORE = {"struct", "binascii", "hashlib", "collections.namedtuple"}
-CORE_FORBIDDEN_CALLS = {"print", "open", "input", "eval", "exec", "compile", "__import__"}
+# Protocols run on CPython alone, and as the core they do no I/O and read no clock.
+PROTOCOLS = {"struct", "binascii", "hashlib", "collections", "re", "typing"}
+SANS_IO = ("core", "protocols", "scan")
+FORBIDDEN_CALLS = {"print", "open", "input", "eval", "exec", "compile", "__import__"}
 # Names that are imported from one of these may be modules.
 PACKAGES = {"collections"} | {
     ".".join(path.parent.relative_to(ROOT).parts) for path in (ROOT / "clawlite").rglob("*.py")
@@ -136,10 +139,14 @@ def _allowed(layer: str, module: str, guarded: bool, nested: bool, own: set) -> 
     top = module.partition(".")[0]
     if _inside(module, "clawlite.core"):
         return True
-    if layer != "core" and _inside(module, "clawlite.scan"):
-        return layer != "top"
+    if _inside(module, "clawlite.protocols"):
+        return layer in ("protocols", "linux", "host")
+    if _inside(module, "clawlite.scan"):
+        return layer not in ("core", "protocols", "top")
     if layer in ("core", "scan"):
         return module in CORE or (module in GUARDED_IN_CORE and guarded)
+    if layer == "protocols":
+        return top in PROTOCOLS
     if layer == "firmware":
         return top in MICROPYTHON or top in own
     if _inside(module, "clawlite.linux"):
@@ -173,10 +180,10 @@ def check(layer: str, name: str, source: str, own: set = frozenset()) -> list:
         )
     for node in ast.walk(tree):
         if (
-            layer in ("core", "scan")
+            layer in SANS_IO
             and isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
-            and node.func.id in CORE_FORBIDDEN_CALLS
+            and node.func.id in FORBIDDEN_CALLS
         ):
             problems.append(
                 "%s:%d: %s may not call %s()" % (name, node.lineno, layer, node.func.id)
@@ -212,7 +219,7 @@ def cycle(graph: dict) -> list:
 def _modules() -> list:
     """Return (layer, path) of every module of the project."""
     found = [("top", path) for path in (ROOT / "clawlite").glob("*.py")]
-    for layer in ("core", "scan", "linux", "host"):
+    for layer in sorted(LAYERS - {"top", "firmware"}):
         found += [
             (layer, p)
             for p in (ROOT / "clawlite" / layer).rglob("*.py")
@@ -328,7 +335,7 @@ def _rooms(graph: dict) -> dict:
     return rooms
 
 
-@pytest.mark.parametrize("layer", ["core", "scan", "linux", "host"])
+@pytest.mark.parametrize("layer", sorted(LAYERS - {"top", "firmware"}))
 def test_no_circle_between_files_or_rooms(layer):
     graph = _graph(layer)
     assert any(graph.values()), "nothing imports anything: are the names right?"
@@ -336,7 +343,7 @@ def test_no_circle_between_files_or_rooms(layer):
     assert not cycle(_rooms(graph)), " -> ".join(cycle(_rooms(graph)))
 
 
-@pytest.mark.parametrize("layer", ["linux", "host"])
+@pytest.mark.parametrize("layer", ["protocols", "linux", "host"])
 def test_rooms_are_small_and_say_what_they_are(layer):
     """A room's first lines say what it is for, what it may import and who uses it."""
     arrows = _rooms(_graph(layer))
@@ -418,9 +425,16 @@ def test_board_profiles_are_short():
         ("core", "def f():\n    return open('x')"),
         ("core", "eval('1')"),
         ("core", "from clawlite.scan import leaks"),
+        ("core", "def f():\n    from clawlite.protocols.mcp import mcp_client"),
+        ("protocols", "import json"),
+        ("protocols", "from os import path"),
+        ("protocols", "from clawlite.linux.io import jsontext"),
+        ("protocols", "from clawlite.scan import leaks"),
+        ("protocols", "open('x')"),
         ("scan", "import json"),
         ("scan", "from clawlite.linux.io import jsontext"),
         ("scan", "print(1)"),
+        ("scan", "from clawlite.protocols.net import netrules"),
         ("linux", "import asyncio"),
         ("linux", "def f():\n    from asyncio import run"),
         ("linux", "import clawlite.host"),
@@ -434,9 +448,11 @@ def test_board_profiles_are_short():
         ("host", "import numpy"),
         ("host", "def f():\n    import pins"),
         ("top", "import clawlite.host.cli.cli"),
+        ("top", "from clawlite.protocols.net import netrules"),
         ("top", "import yaml"),
         ("top", "from clawlite.linux import run"),
         ("firmware", "import typing"),
+        ("firmware", "from clawlite.protocols.net import netrules"),
         ("firmware", "from clawlite.linux.io import jsontext"),
         ("firmware", "import logging"),
         ("firmware", "from clawlite import host"),
@@ -461,6 +477,10 @@ def test_checker_refuses(layer, source):
             "import hashlib\nfrom clawlite.core.formats import cbor\nfrom clawlite.scan.leaks "
             "import find",
         ),
+        ("protocols", "import re\nfrom typing import Protocol\nfrom clawlite.core.net import sse"),
+        ("protocols", "from clawlite.protocols.mcp.mcp_pin import pin_of"),
+        ("host", "from clawlite.protocols.mcp.mcp_pin import pin_of"),
+        ("linux", "def f():\n    from clawlite.protocols.mcp.mcp_pin import pin_of"),
         ("firmware", "from clawlite.scan.guard import Guard"),
         (
             "linux",

@@ -12,7 +12,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PLACES = ("clawlite/core", "clawlite/linux", "clawlite/scan", "firmware-host")
+PLACES = (
+    "clawlite/core",
+    "clawlite/protocols",
+    "clawlite/linux",
+    "clawlite/scan",
+    "firmware-host",
+)
 _OF_AN_ERROR = "an exception on its way up gets what is known there: message, hint, data"
 _OF_A_TASK = "core/agent/task.py: the state of one generator, which the agent's files drive"
 # what a receiver is called -> why it is plain data that several files write

@@ -12,9 +12,9 @@ import sys
 import time
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.net import people
 from clawlite.host.bench import agent
 from clawlite.host.bench.serve import Peer
+from clawlite.protocols.secrets import people
 
 NAME = "bench"  # of the agent
 WARM, CALLS = 20, 20

@@ -13,6 +13,7 @@ LAYERS = {
     "host": "clawlite/host",
     "linux": "clawlite/linux",
     "scan": "clawlite/scan",
+    "protocols": "clawlite/protocols",
     "firmware": "firmware-host/micropython",
     "core": "clawlite/core",
 }

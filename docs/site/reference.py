@@ -108,8 +108,8 @@ def list_methods(*texts: str) -> str:
 
 def list_session_methods() -> str:
     from clawlite.core.protocol import method_table
-    from clawlite.core.swarm import swarm_methods
     from clawlite.linux.tasks import task_group
+    from clawlite.protocols.swarm import swarm_methods
 
     return list_methods(method_table.own(), swarm_methods.ROWS, task_group.ROWS)
 
@@ -297,6 +297,7 @@ BLOCKS = {
     "errors": list_errors,
     "metrics": list_metrics,
     "boards": list_boards,
+    "rooms of protocols": lambda: list_rooms("protocols"),
     "rooms of linux": lambda: list_rooms("linux"),
     "rooms of host": lambda: list_rooms("host"),
     "decisions": list_decisions,

@@ -9,8 +9,8 @@ from ckp.book import HERE
 from ckp.process import AGENT, CONF, INITIALIZE, Operator, World
 
 from clawlite.core.protocol import method_table
-from clawlite.core.swarm import swarm_methods
 from clawlite.linux.tasks import task_group
+from clawlite.protocols.swarm import swarm_methods
 
 PAGE = Path(__file__).parents[2] / "docs/methods.md"
 REQUEST, UNKNOWN, PARAMS, VERSION = -32600, -32601, -32602, -32001

@@ -9,7 +9,6 @@ from clawlite.core.base.effect import Result
 from clawlite.core.base.errors import ClawError, ProviderError, QuotaExceeded
 from clawlite.core.policy.meter import Meter
 from clawlite.core.providers.provider import CONSTANT, EXPONENTIAL, LINEAR
-from clawlite.core.providers.repetition import Repetition
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
 
@@ -198,18 +197,6 @@ def failed(world, *rows, text="xyzzy", **more):
     except ClawError as e:
         return e
     return None
-
-
-def test_an_answer_that_only_repeats_itself_is_ended_and_not_tried_again():
-    piece = b"""data: {"choices":[{"index":0,"delta":{"content":"%s"}}]}
-
-""" % (b"ha " * 20)
-    world = World(chunked([STREAM[0]] + [piece] * 100))
-    e = failed(world, row(stream=True), repetition=Repetition)
-    world = World(chunked([STREAM[0]] + [piece] * 100))
-    reply = ask(world, row(stream=True), repetition=Repetition)
-    assert e.message == "provider p: the answer repeated itself and was cut (tried 1 of 3)"
-    assert reply.text == "From rules." and len(world.requests) == 1
 
 
 def test_a_request_is_whole_http():

@@ -18,7 +18,7 @@ MAX_HEAD = 8192
 MAX_IMAGE = 16777216
 _CHUNK = 1024
 _DIRECTORY = 4  # of the head
-_SCHEMAS = 26  # the section of core/mcp/tool_definitions.py
+_SCHEMAS = 26  # the section of protocols/mcp/tool_definitions.py
 _UNSIGNED, _SIGNED = 40, 73  # bytes behind the body: crc, digest, and null or a signature
 _CUT = "the file is cut or damaged; build or flash it again"
 

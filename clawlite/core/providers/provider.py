@@ -18,7 +18,7 @@ from clawlite.core.policy.meter import MAX_TOKENS
 from clawlite.core.providers.dialogue import compose
 from clawlite.core.turns.turn import Reply
 
-_OPENAI = const(2)  # numbers of APIs: ``API_NUMBERS`` of core/image/features.py
+_OPENAI = const(2)  # numbers of APIs: ``API_NUMBERS`` of protocols/image/features.py
 NONE, BEARER, KEY_HEADER, OAUTH2 = range(4)
 EXPONENTIAL, LINEAR, CONSTANT = range(3)
 MAX_WAIT_MS = 60000  # with a longer Retry-After, the next provider is asked

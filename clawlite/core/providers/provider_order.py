@@ -147,7 +147,7 @@ def _hinted(error, hint: str):
 RULES = -1
 LOCAL = "local"  # the scheme of what builtin:local asks (linux/local/provider.py)
 PASSES = "passes"  # ``Reply.stop``: the next provider is asked; without one this is the answer
-_LOCAL_API = const(100)  # of a row, as core/image/features.py has it
+_LOCAL_API = const(100)  # of a row, as protocols/image/features.py has it
 _API = const(1)
 _BUILTIN = ("reflex", "replay")
 

@@ -3,7 +3,7 @@
 import os
 from urllib import parse, request
 
-from clawlite.core.net.direct import is_direct
+from clawlite.protocols.net.direct import is_direct
 
 
 class Proxies(request.ProxyHandler):

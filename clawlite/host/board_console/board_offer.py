@@ -23,9 +23,6 @@ from clawlite.core.base.effect import APPROVE, ASK, RESOLVE, RUN, STORE
 from clawlite.core.base.errors import ClawError, InvalidParams, ParseError
 from clawlite.core.image import image as layout
 from clawlite.core.line.frame import RECORD, TOO_LONG, Framer
-from clawlite.core.mcp.mcp_client import OUTCOME_UNKNOWN
-from clawlite.core.mcp.mcp_server import MCPServer, refused, result_of, without_secrets
-from clawlite.core.mcp.tool_definitions import definitions, prompts
 from clawlite.core.policy.approval import question
 from clawlite.core.turns import tools as pipeline
 from clawlite.host.base.regular_file import open_regular
@@ -37,6 +34,9 @@ from clawlite.host.board_console.text import PROMPT, PROMPTS, TEXT
 from clawlite.host.board_console.text import RECORD as BOARD_RECORD
 from clawlite.host.serial import ports
 from clawlite.host.serial.serial_line import SerialLine
+from clawlite.protocols.mcp.mcp_client import OUTCOME_UNKNOWN
+from clawlite.protocols.mcp.mcp_server import MCPServer, refused, result_of, without_secrets
+from clawlite.protocols.mcp.tool_definitions import definitions, prompts
 from clawlite.scan.guard import Guard
 
 MAX_MESSAGE = 1 << 20  # bytes of a client's message

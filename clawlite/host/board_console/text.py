@@ -2,7 +2,7 @@
 No I/O.
 
 1. A record is 0x1E, JSON, LF where a line begins (core/line/frame.py); everything else is text.
-2. Text is made harmless (core/base/pieces.py), and a long line is handed on as it comes: a
+2. Text is made harmless (protocols/base/pieces.py), and a long line is handed on as it comes: a
    model's answer streams.
 3. When the output ends with a known prompt as a line of its own, without LF, the board waits for a
    line.  Other short lines without an end are held back until more comes, or until ``flush``,
@@ -14,7 +14,7 @@ No I/O.
 
 from codecs import utf_8_decode
 
-from clawlite.core.base.pieces import Pieces
+from clawlite.protocols.base.pieces import Pieces
 
 PROMPTS = ("> ", "[y/N] ", ">>> ", "... ")  # of agents, of their questions, and of MicroPython
 TEXT, PROMPT, RECORD = "text", "prompt", "record"

@@ -11,13 +11,13 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from clawlite.core.image.features import ABILITIES, BOARDS, LINUX, NETWORKED
 from clawlite.host.base.document import MAX_BYTES, Place
 from clawlite.host.base.problems import ManifestErrors, Problem, Problems, did_you_mean, quoted
 from clawlite.host.base.regular_file import open_regular
 from clawlite.host.base.toml_text import TOMLDocument
 from clawlite.host.models.common import Amount, Count, Name, Strict, Text, text_like
 from clawlite.host.models.walk import convert
+from clawlite.protocols.image.features import ABILITIES, BOARDS, LINUX, NETWORKED
 
 PIN_KINDS = ("adc", "input", "output", "pwm")  # the uses that clawlite.toml can give a pin
 MAX_PIN = 65535

@@ -13,8 +13,8 @@ from clawlite.core.base.errors import ImageError
 from clawlite.core.base.printable import join_lines
 from clawlite.core.image import header
 from clawlite.core.image import image as layout
-from clawlite.core.image import profile as P
-from clawlite.core.image.defaults import sentence, undeclared
+from clawlite.protocols.sandbox import profile as P
+from clawlite.protocols.sandbox.defaults import sentence, undeclared
 from clawlite.core.image.image import (
     HANDLER_KIND,
     OBSERVER,
@@ -24,7 +24,7 @@ from clawlite.core.image.image import (
     RULE_ROOT,
     SUPERVISED,
 )
-from clawlite.core.mcp.tool_definitions import sent
+from clawlite.protocols.mcp.tool_definitions import sent
 from clawlite.core.policy.policy import ALLOW, APPROVE, DENY
 from clawlite.core.policy.policy_preview import preview
 from clawlite.host.base.kinds import LIMITS

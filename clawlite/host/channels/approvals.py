@@ -7,11 +7,11 @@ from typing import Annotated
 from msgspec import Meta
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.core.net.netaddress import address_of, is_loopback
-from clawlite.core.net.netrules import parse_url
 from clawlite.host.base.problems import one_of, quoted
 from clawlite.host.channels import channels
 from clawlite.host.models.common import Name, Strict, Text
+from clawlite.protocols.net.netaddress import address_of, is_loopback
+from clawlite.protocols.net.netrules import parse_url
 
 _BODY = "{agent}: {tool} waits {seconds} s for approval. Asked for by {who}. {link}"
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from clawlite.core.image.features import KINDS, Kind
+from clawlite.protocols.image.features import KINDS, Kind
 
 Settings = type[Struct]  # here: below, ``type`` is a field
 # what becomes of a message for which a tool with side effects had begun when the agent ended
@@ -25,7 +25,7 @@ def _nothing(*_) -> None:
 class ChannelType:
     """One type of channel.
 
-    type        value of a Channel's ``type``; its row is in core/image/features.py
+    type        value of a Channel's ``type``; its row is in protocols/image/features.py
     transports  those that it has;  later: others that would make sense, but are not built
     is_remote   bool, its messages come from people and programs elsewhere
     trigger     the field of ``trigger`` that it reads, None when nothing triggers it

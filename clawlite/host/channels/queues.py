@@ -13,10 +13,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from clawlite.core.net.netaddress import address_of, is_loopback
 from clawlite.host.base.problems import did_you_mean, quoted
 from clawlite.host.channels.channel_type import ChannelType, Interrupted, Via
 from clawlite.host.models.common import Strict, Text, text_like
+from clawlite.protocols.net.netaddress import address_of, is_loopback
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 MAX_TOPIC = 256  # bytes

@@ -5,11 +5,11 @@ clawlite.toml.
 from typing import Annotated
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.core.net.netaddress import address_of, is_loopback
-from clawlite.core.net.netrules import parse_url
 from clawlite.host.base.problems import quoted
 from clawlite.host.channels.channel_type import ChannelType, Interrupted, Via
 from clawlite.host.models.common import Duration, Strict, seconds_of, text_like
+from clawlite.protocols.net.netaddress import address_of, is_loopback
+from clawlite.protocols.net.netrules import parse_url
 
 
 class Telegram(Strict):

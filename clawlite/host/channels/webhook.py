@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from clawlite.core.net.netaddress import address_of
 from clawlite.host.base.problems import quoted
 from clawlite.host.channels.channel_type import ChannelType, Via
 from clawlite.host.models.common import Strict, text_like
+from clawlite.protocols.net.netaddress import address_of
 
 
 class Webhook(Strict):

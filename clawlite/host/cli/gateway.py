@@ -15,8 +15,8 @@ def serve(project, port, uncontained, secret, sandboxes, local, **where):
 
 
 def token(name, doors):
-    from clawlite.core.net.door_token import DOORS
     from clawlite.host.gateway.gateway import doors_of, make_token
+    from clawlite.protocols.secrets.door_token import DOORS
 
     found = [door.strip() for door in doors.split(",")]
     if unknown := [door for door in found if door not in DOORS]:

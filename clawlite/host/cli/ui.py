@@ -22,7 +22,7 @@ def document(value: object) -> None:
 
 
 def _json(value: object, indent: int | None = None) -> str:
-    from clawlite.core.base.json_escapes import escape_json
+    from clawlite.protocols.base.json_escapes import escape_json
 
     return escape_json(json.dumps(value, ensure_ascii=False, indent=indent))
 

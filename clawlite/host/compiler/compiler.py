@@ -13,12 +13,8 @@ import inspect
 from clawlite import __version__
 from clawlite.core.buses import bustable, pulses
 from clawlite.core.image import image as layout
-from clawlite.core.image.features import APPROVALS
 from clawlite.core.image.pins import KINDS as PIN_KINDS
 from clawlite.core.image.pins import OPEN_DRAIN, PULL_DOWN, PULL_UP
-from clawlite.core.mcp.tool_definitions import SCHEMAS
-from clawlite.core.mcp.tool_provider import is_provided
-from clawlite.core.net.service_call import MAX_RESULT, TIMEOUT_MS
 from clawlite.core.rules import table as rule_table
 from clawlite.core.teach.draft import TEACH
 from clawlite.core.teach.row_text import parse_duration
@@ -45,6 +41,10 @@ from clawlite.host.services import image_section as services
 from clawlite.host.swarm import swarms
 from clawlite.host.telemetry import telemetries
 from clawlite.host.tools import buses, sandboxes, skills, world_models
+from clawlite.protocols.image.features import APPROVALS
+from clawlite.protocols.mcp.tool_definitions import SCHEMAS
+from clawlite.protocols.mcp.tool_provider import is_provided
+from clawlite.protocols.services.service_call import MAX_RESULT, TIMEOUT_MS
 
 MAX_OUTPUT = 65536  # bytes of a tool's result (clawft: results are truncated to 64 KB)
 _BYTES = 2 << 5  # the mark of a string of bytes in CBOR

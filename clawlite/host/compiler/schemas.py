@@ -2,13 +2,14 @@
 
 An image has a schema as it was written where a remote provider is sent it.  Otherwise it has the
 check program, which lacks descriptions and patterns.  The section has what is missing, and nothing
-else; it is the last one, and only ``clawlite mcp serve`` reads it (core/mcp/tool_definitions.py).
+else; it is the last one, and only ``clawlite mcp serve`` reads it
+(protocols/mcp/tool_definitions.py).
 """
 
 import json
 
 from clawlite.core.image import image as layout
-from clawlite.core.mcp.tool_definitions import definitions
+from clawlite.protocols.mcp.tool_definitions import definitions
 
 
 def section(specs: dict, data: bytes) -> list | None:

@@ -7,11 +7,11 @@ Tools listed here have their handler in the runtime; other registries are in reg
 import functools
 import pathlib
 
-from clawlite.core.image.features import ABILITIES
 from clawlite.host.base import yaml_text
 from clawlite.host.base.document import Document
 from clawlite.host.base.problems import did_you_mean, one_of, quoted
 from clawlite.host.documents.sources import Refused
+from clawlite.protocols.image.features import ABILITIES
 
 NAMESPACE = "clawlite"
 # what a device must have for them, by category (docs/tools.md); the others work on pins

@@ -9,7 +9,6 @@ import subprocess
 
 import clawlite.core
 from clawlite.core.base.errors import ClawError
-from clawlite.core.image.features import APIS
 from clawlite.host.base.data import firmware_dir
 from clawlite.host.firmware import cache, foreign_names, from_sources, functions, string_table
 from clawlite.host.firmware.link import Linker, LinkError
@@ -18,6 +17,7 @@ from clawlite.host.firmware.outlined import with_classes, with_companions
 from clawlite.host.firmware.overlays import part
 from clawlite.host.firmware.rename import rename
 from clawlite.host.firmware.trees import Transformer, uncollected, walk
+from clawlite.protocols.image.features import APIS
 
 GROUPS = pathlib.Path(__file__).parent / "groups.json"
 _GROUPS = json.loads(GROUPS.read_text(encoding="utf-8"))

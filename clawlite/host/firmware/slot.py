@@ -13,10 +13,10 @@ import functools
 import importlib.util
 from typing import NamedTuple
 
-from clawlite.core.image.features import APIS
 from clawlite.host.base.data import firmware_dir
 from clawlite.host.firmware import firmware, foreign_names
 from clawlite.host.firmware.trees import walk
+from clawlite.protocols.image.features import APIS
 
 
 class Part(NamedTuple):

@@ -11,7 +11,6 @@ import dataclasses
 import typing
 
 from clawlite.core.image.memories import FILES
-from clawlite.core.mcp import tool_provider
 from clawlite.host.base.document import LinePlace
 from clawlite.host.base.problems import ManifestErrors, Problem, Problems, quoted
 from clawlite.host.boards import boards
@@ -29,6 +28,7 @@ from clawlite.host.rules import confirms
 from clawlite.host.rules import rules as own_rules
 from clawlite.host.swarm import swarms
 from clawlite.host.tools import imports, sandbox_warnings, world_models
+from clawlite.protocols.mcp import tool_provider
 
 _SHOWN_BOARDS = 6
 _INSTEAD = {

@@ -14,12 +14,12 @@ import warnings
 from clawlite.core.idempotency.idempotency import IDS
 from clawlite.core.image import image as layout
 from clawlite.core.image import memories
-from clawlite.core.image.features import KINDS
 from clawlite.core.image.image import RULE_ACTION, SUPERVISED
 from clawlite.core.policy import policy
 from clawlite.core.rules import table
 from clawlite.host.firmware import slot
 from clawlite.host.fit import stores
+from clawlite.protocols.image.features import KINDS
 
 BLOCK_BYTES = 4096  # of littlefs on boards' flash
 SIZES = pathlib.Path(__file__).with_name("board_sizes.json")

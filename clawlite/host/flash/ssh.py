@@ -102,7 +102,9 @@ def runtime() -> dict[str, bytes]:
     """
     top = Path(clawlite.core.__file__).parents[1]
     paths = sorted(top.glob("*.py")) + [
-        path for part in ("core", "scan", "linux") for path in sorted((top / part).rglob("*.py"))
+        path
+        for part in ("core", "protocols", "scan", "linux")
+        for path in sorted((top / part).rglob("*.py"))
     ]
     return {f"clawlite/{path.relative_to(top).as_posix()}": path.read_bytes() for path in paths}
 

@@ -17,14 +17,10 @@ import json
 import time
 
 from clawlite.core.base.errors import ClawError, InvalidRequest, ProviderError
-from clawlite.core.image.features import LOCAL_API
 from clawlite.core.image.image import STOPPED_WITH, SWARM
-from clawlite.core.mcp.mcp_client import OUTCOME_UNKNOWN
 from clawlite.core.policy.ledger import add
 from clawlite.core.policy.meter import Meter
 from clawlite.core.providers.provider import Provider
-from clawlite.core.providers.repetition import Repetition
-from clawlite.core.swarm.swarm import Swarm
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
 from clawlite.host.base.problems import client_sentence
@@ -34,6 +30,10 @@ from clawlite.host.gateway.feeds import Feeds
 from clawlite.host.gateway.job import Job, Opaque, Services
 from clawlite.host.gateway.service_calls import ToolJob
 from clawlite.host.gateway_channels.relays import METHODS, is_carried
+from clawlite.protocols.image.features import LOCAL_API
+from clawlite.protocols.mcp.mcp_client import OUTCOME_UNKNOWN
+from clawlite.protocols.providers.repetition import Repetition
+from clawlite.protocols.swarm.swarm import Swarm
 
 VERSION = 1  # of the records, docs/gateway.md
 KEPT, KEPT_S = 8, 600  # answers that are done; seconds

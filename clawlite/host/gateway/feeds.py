@@ -1,14 +1,14 @@
 """Feeds of services that a gateway fetches, for a device that asks its providers through it or a
-runner at the proxy (core/net/feed.py, docs/services.md).
+runner at the proxy (protocols/services/feed.py, docs/services.md).
 """
 
 import asyncio
 import time
 
 from clawlite.core.image.image import GUARD, SERVICES
-from clawlite.core.net.feed import feeds_of, told
-from clawlite.core.net.service_call import MEDIATED, Service
 from clawlite.host.gateway.service_calls import called
+from clawlite.protocols.services.feed import feeds_of, told
+from clawlite.protocols.services.service_call import MEDIATED, Service
 from clawlite.scan.guard import Guard
 
 

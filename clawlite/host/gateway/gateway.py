@@ -13,7 +13,6 @@ import time
 
 from clawlite.core.base.errors import ClawError, ParseError
 from clawlite.core.base.printable import escape_ends
-from clawlite.core.net.door_token import DOORS
 from clawlite.host.a2a.a2a import A2A
 from clawlite.host.base.problems import error_sentence
 from clawlite.host.gateway.answer import json_bytes
@@ -36,6 +35,7 @@ from clawlite.host.proxy.proxy import Proxy
 from clawlite.host.serial import ports
 from clawlite.host.sim.registry import registry
 from clawlite.host.systems.loop import on_end, run
+from clawlite.protocols.secrets.door_token import DOORS
 
 PROXY, AGENTS = DOORS[1:3]
 _OLDER = (

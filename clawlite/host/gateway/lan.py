@@ -20,12 +20,12 @@ from typing import Any
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.line.frame import RECORD, Framer
-from clawlite.core.net.door_token import DOORS, parse
 from clawlite.host.base.problems import unwritten
 from clawlite.host.base.regular_file import make_private, open_regular
 from clawlite.host.gateway.answer import json_bytes
 from clawlite.host.proxy.accept import Acceptor, Strangers
 from clawlite.host.proxy.door import address_of, tls_of
+from clawlite.protocols.secrets.door_token import DOORS, parse
 
 DEVICE = DOORS[0]
 MAX_RECORD = 65536

@@ -30,7 +30,15 @@ from clawlite.core.base.effect import IS_OK, VALUE
 from clawlite.core.base.errors import ClawError, unexpected
 from clawlite.core.base.render import canonical
 from clawlite.core.image.image import LOCAL, MCP, SANDBOX, SERVICES
-from clawlite.core.mcp.mcp_client import (
+from clawlite.core.net import http1
+from clawlite.core.net.oauth2 import Token, token
+from clawlite.core.policy.approval import APPROVAL_S
+from clawlite.core.providers.wire import Codec
+from clawlite.host.base.problems import error_sentence
+from clawlite.host.gateway.http import Connection, carried_out
+from clawlite.host.gateway.program import Programs, quiet
+from clawlite.host.gateway.service_calls import NOBODY, Caller, own_name
+from clawlite.protocols.mcp.mcp_client import (
     ASKED,
     ELICIT,
     OUTCOME_UNKNOWN,
@@ -41,13 +49,11 @@ from clawlite.core.mcp.mcp_client import (
     spoke_oddly,
     unanswered,
 )
-from clawlite.core.mcp.mcp_http import HTTPClient, SessionEnded
-from clawlite.core.mcp.mcp_pin import changed, pin_of
-from clawlite.core.net import http1
-from clawlite.core.net.device_flow import Ended, renewed
-from clawlite.core.net.netrules import authority, parse_url
-from clawlite.core.net.oauth2 import Token, token
-from clawlite.core.net.service_call import (
+from clawlite.protocols.mcp.mcp_http import HTTPClient, SessionEnded
+from clawlite.protocols.mcp.mcp_pin import changed, pin_of
+from clawlite.protocols.net.device_flow import Ended, renewed
+from clawlite.protocols.net.netrules import authority, parse_url
+from clawlite.protocols.services.service_call import (
     MEDIATED,
     SERVED,
     Service,
@@ -57,12 +63,6 @@ from clawlite.core.net.service_call import (
     result_of,
     timed_out,
 )
-from clawlite.core.policy.approval import APPROVAL_S
-from clawlite.core.providers.wire import Codec
-from clawlite.host.base.problems import error_sentence
-from clawlite.host.gateway.http import Connection, carried_out
-from clawlite.host.gateway.program import Programs, quiet
-from clawlite.host.gateway.service_calls import NOBODY, Caller, own_name
 
 START_S = 20  # from the start of a server to its list of tools
 CONNECT_MS = 10000

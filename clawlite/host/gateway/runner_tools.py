@@ -11,13 +11,13 @@ from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ApprovalDenied, ClawError, Denied
 from clawlite.core.image.image import GUARD, HANDLER_KIND, HANDLER_NAME, SERVICE, SERVICES, WIRE
-from clawlite.core.net.service_call import MEDIATED, Service, failure
 from clawlite.core.policy.ledger import CALLS, add
 from clawlite.core.turns import tools as pipeline
 from clawlite.host.base.problems import error_sentence
 from clawlite.host.gateway.service_calls import called
 from clawlite.host.proxy.dialect import Tool
 from clawlite.host.proxy.mediation import Budget
+from clawlite.protocols.services.service_call import MEDIATED, Service, failure
 from clawlite.scan.guard import Guard
 
 

@@ -22,9 +22,11 @@ from clawlite.core.formats.schema import check
 from clawlite.core.image.image import HANDLER_KIND, HANDLER_NAME, SERVICE, SERVICES
 from clawlite.core.net import http1
 from clawlite.core.net.exchange import without
-from clawlite.core.net.feed import PREFIX, Feed, feeds_of
-from clawlite.core.net.netrules import authority
-from clawlite.core.net.service_call import (
+from clawlite.host.gateway.answer import Answer, json_bytes
+from clawlite.host.gateway.http import Connection
+from clawlite.protocols.net.netrules import authority
+from clawlite.protocols.services.feed import PREFIX, Feed, feeds_of
+from clawlite.protocols.services.service_call import (
     MAX_BODY,
     MEDIATED,
     SERVED,
@@ -37,8 +39,6 @@ from clawlite.core.net.service_call import (
     result_of,
     timed_out,
 )
-from clawlite.host.gateway.answer import Answer, json_bytes
-from clawlite.host.gateway.http import Connection
 
 CONNECT_MS = 10000
 MAX_ARGUMENTS = 262144  # bytes

@@ -13,7 +13,6 @@ from collections import deque
 
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import ClawError
-from clawlite.core.image.features import APPROVALS
 from clawlite.core.image.image import SWARM
 from clawlite.core.policy.access import ADMIN, ROLE_NAMES
 from clawlite.core.policy.trace import trace_text
@@ -23,6 +22,7 @@ from clawlite.core.protocol.watched import UPDATED
 from clawlite.host.gateway_operators.board_socket import BoardSocket
 from clawlite.host.gateway_operators.board_tasks import BoardTasks
 from clawlite.host.gateway_operators.viewer import Viewer
+from clawlite.protocols.image.features import APPROVALS
 
 MOST_AHEAD = 4
 SILENCE_S = 30  # within which a board answers what takes no tool

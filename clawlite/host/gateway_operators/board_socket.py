@@ -15,9 +15,9 @@ import struct
 import time
 
 from clawlite.core.base.errors import ClawError, InvalidRequest
-from clawlite.core.net.people import ROLES, is_name
 from clawlite.core.protocol import rpc
 from clawlite.host.base.regular_file import make_private
+from clawlite.protocols.secrets.people import ROLES, is_name
 
 NAME = "control.sock"
 MAX_SESSIONS = 32

@@ -7,7 +7,7 @@ from clawlite.core.base.errors import ClawError, InvalidParams
 from clawlite.core.policy.access import ADMIN, ROLE_NAMES
 from clawlite.core.protocol.rights import check, least
 from clawlite.core.protocol.rpc import field, notification
-from clawlite.core.protocol.task_params import read_id, read_messages
+from clawlite.protocols.session.task_params import read_id, read_messages
 
 UPDATED = "claw.task.updated"
 MAX_TASKS = 64  # the oldest that have ended are forgotten

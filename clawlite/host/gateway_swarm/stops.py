@@ -12,8 +12,8 @@ import sys
 from typing import Any
 
 from clawlite.core.image.image import SWARM
-from clawlite.core.swarm.swarm import Swarm
 from clawlite.host.systems.helper import AGAIN_S, GRACE_S, START
+from clawlite.protocols.swarm.swarm import Swarm
 
 _SAID = 300  # characters of what it said last
 _RESUME = "resume it with: clawlite swarm resume"

@@ -10,13 +10,13 @@ import zlib
 
 from clawlite.core.buses import bustable
 from clawlite.core.image import image as layout
-from clawlite.core.image.features import APPROVALS
 from clawlite.core.image.header import FORMAT, MAGIC
 from clawlite.core.image.image import AUTOMATA, PROSE, PROVIDERS, RECORDS, RULES, WIRE
 from clawlite.core.image.image_signature import sign
-from clawlite.core.mcp.tool_definitions import SCHEMAS
 from clawlite.core.rules import table as rule_table
 from clawlite.core.teach.draft import TEACH
+from clawlite.protocols.image.features import APPROVALS
+from clawlite.protocols.mcp.tool_definitions import SCHEMAS
 
 # sections that hold bytes of their own layout; the others are one CBOR item
 RAW = (RECORDS, RULES, AUTOMATA, PROSE, PROVIDERS, WIRE)

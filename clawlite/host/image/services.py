@@ -3,8 +3,8 @@ who calls them, where they are, and which request each tool makes.
 """
 
 from clawlite.core.image import image as layout
-from clawlite.core.net.netrules import authority
-from clawlite.core.net.service_call import FORM, MEDIATED, QUERY, SERVED, Service
+from clawlite.protocols.net.netrules import authority
+from clawlite.protocols.services.service_call import FORM, MEDIATED, QUERY, SERVED, Service
 
 _BODIES = {QUERY: "query", FORM: "form"}
 

@@ -13,11 +13,11 @@ A setting that is only odd is a warning: lint_warnings.py.
 import re
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.core.net.netaddress import address_of
-from clawlite.core.net.netrules import parse_host
 from clawlite.core.policy.policy import normalise
 from clawlite.host.base.paths import MOST, mistake
 from clawlite.host.base.problems import quoted
+from clawlite.protocols.net.netaddress import address_of
+from clawlite.protocols.net.netrules import parse_host
 from clawlite.scan.leaks import find as secrets_in
 
 MOST_MB = 1 << 20  # a tebibyte: more is bytes

@@ -15,14 +15,14 @@ warnings    a tool that no rule mentions, only one that is for every tool, or no
 import re
 from types import SimpleNamespace
 
-from clawlite.core.image import profile
-from clawlite.core.net.netaddress import address_of, is_public
-from clawlite.core.net.netrules import allowed, parse_url
 from clawlite.core.policy.policy import ACTIONS, is_within
 from clawlite.host.base.problems import did_you_mean, quoted
 from clawlite.host.policy import folding
 from clawlite.host.providers import local_model, provider_order
 from clawlite.host.tools import sandbox_warnings, sandboxes, skills, world_models
+from clawlite.protocols.net.netaddress import address_of, is_public
+from clawlite.protocols.net.netrules import allowed, parse_url
+from clawlite.protocols.sandbox import profile
 
 _WORD = re.compile(r"[A-Za-z]{2,}(?![A-Za-z]*[|?*{])[^|]*\Z")
 _DECIDES = {

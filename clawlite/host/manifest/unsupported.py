@@ -6,7 +6,6 @@ is removed when its feature is built.  An operator's agent (``serve`` over a man
 anyway when an error at use can report the lack: methods of a swarm that is not built answer -32601,
 and built-in tools that lack what they need answer -32010."""
 
-from clawlite.core.image.profile import NONE
 from clawlite.host.boards import boards
 from clawlite.host.channels import approvals, channels
 from clawlite.host.documents import registry
@@ -18,6 +17,7 @@ from clawlite.host.services import image_section as service_section
 from clawlite.host.swarm import swarms
 from clawlite.host.telemetry import telemetries
 from clawlite.host.tools import sandboxes, tool_providers, world_models
+from clawlite.protocols.sandbox.profile import NONE
 
 LATER = "not supported by this version of clawlite"
 

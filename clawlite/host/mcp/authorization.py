@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 
 from clawlite import __version__
 from clawlite.core.base.errors import ClawError
-from clawlite.core.net.device_flow import GRANT
 from clawlite.host.base.problems import one_of, quoted
 from clawlite.host.mcp.remote_listing import opener_of
 from clawlite.host.providers.remotes import endpoint_problem, is_secure
+from clawlite.protocols.net.device_flow import GRANT
 
 MAX_DOCUMENT = 65536
 TIMEOUT_S = 10  # of each wait for bytes

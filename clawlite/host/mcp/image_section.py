@@ -5,10 +5,10 @@ tools that the agent has of it (linux/mcp/servers.py).
 from urllib.parse import urlsplit
 
 from clawlite.core.base.render import canonical
-from clawlite.core.mcp.mcp_pin import pin_of
 from clawlite.host.base.problems import NOT_ASKED
 from clawlite.host.mcp.orders import gives_orders
 from clawlite.host.mcp.pinned import SCHEME, image_row
+from clawlite.protocols.mcp.mcp_pin import pin_of
 
 _OF_PROGRAMS = ("args", "environment", "hosts", "mount_paths", "idle_s", "life_s", "cpu_s")
 

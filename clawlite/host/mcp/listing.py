@@ -13,12 +13,12 @@ import time
 
 from clawlite import __version__
 from clawlite.core.base.errors import ClawError, ParseError
-from clawlite.core.mcp.mcp_client import DISCOVER, READY, MCPClient
-from clawlite.core.mcp.script_line import MAX_LINE, interpreter, no_interpreter
 from clawlite.host.base.problems import QuotingError, quoted
 from clawlite.host.base.toml_text import depth_of
 from clawlite.host.systems.bridge import Bridge
 from clawlite.host.systems.processes import KILL, TERM, base_variables, signal_all
+from clawlite.protocols.mcp.mcp_client import DISCOVER, READY, MCPClient
+from clawlite.protocols.mcp.script_line import MAX_LINE, interpreter, no_interpreter
 
 TIMEOUT_S = 30  # from the start of a server to the end of its list
 _SAID = 2000  # characters of stderr that are shown

@@ -8,11 +8,11 @@ from urllib import error, request
 
 from clawlite import __version__
 from clawlite.core.base.errors import ClawError
-from clawlite.core.mcp.mcp_client import DISCOVER, PROBE_MS, READY
-from clawlite.core.mcp.mcp_http import HTTPClient
-from clawlite.core.net.netrules import parse_url
 from clawlite.host.base.proxies import Proxies
 from clawlite.host.mcp.listing import TIMEOUT_S, notes_of, now_ms, read_json
+from clawlite.protocols.mcp.mcp_client import DISCOVER, PROBE_MS, READY
+from clawlite.protocols.mcp.mcp_http import HTTPClient
+from clawlite.protocols.net.netrules import parse_url
 
 _PIECE = 65536
 

@@ -14,11 +14,11 @@ import time
 
 from clawlite.core.base.effect import CLOSE, OPEN, RECEIVE, SLEEP
 from clawlite.core.base.errors import ClawError, ProviderError
-from clawlite.core.net import device_flow
-from clawlite.core.net.device_flow import sign_in
 from clawlite.core.net.oauth2 import token
 from clawlite.core.providers.wire import Codec
 from clawlite.host.mcp.listing import now_ms, read_json
+from clawlite.protocols.net import device_flow
+from clawlite.protocols.net.device_flow import sign_in
 
 _PIECE = 16384
 

@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from clawlite.core.image.features import PROTOCOLS
 from clawlite.host.base.problems import value_text
 from clawlite.host.models.common import URI, Amount, Count, Ratio, Strict, Text
+from clawlite.protocols.image.features import PROTOCOLS
 
 Backoff = Literal["exponential", "linear", "constant"]
 

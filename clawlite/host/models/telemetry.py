@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from clawlite.core.image.features import EXPORTERS
 from clawlite.host.base.problems import quoted
 from clawlite.host.models.common import Count, Ratio, Strict, Text
+from clawlite.protocols.image.features import EXPORTERS
 
 TYPES = {kind.name: kind for kind in EXPORTERS}
 

@@ -3,8 +3,8 @@
 import os
 
 from clawlite.core.base.clock import iso8601
-from clawlite.core.net import people
 from clawlite.host.gateway_operators.board_names import BOARDS
+from clawlite.protocols.secrets import people
 
 GATEWAY = ".gateway"  # the state folder of the gateway, whose people use its boards
 BOARD = "board:"  # before the name of a board: a place of the gateway's people

@@ -10,9 +10,9 @@ import hashlib
 import secrets
 import time
 
-from clawlite.core.net.netaddress import origin
 from clawlite.host.gateway_operators.board_names import is_file_name
 from clawlite.host.page.known_people import BOARD, GATEWAY
+from clawlite.protocols.net.netaddress import origin
 
 LASTS_S = 12 * 3600
 MAX_LOGINS = 256

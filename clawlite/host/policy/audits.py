@@ -18,10 +18,10 @@ from typing import Annotated
 from msgspec import Meta
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.core.net.netaddress import address_of, is_loopback
-from clawlite.core.net.netrules import parse_url
 from clawlite.host.base.problems import quoted
 from clawlite.host.models.common import Strict, Text
+from clawlite.protocols.net.netaddress import address_of, is_loopback
+from clawlite.protocols.net.netrules import parse_url
 
 LEAST_SIZE_MB, MOST_SIZE_MB = 8, 1 << 20  # two segments; 1 TiB
 DESTINATIONS = ("file", "sqlite", "webhook", "syslog")

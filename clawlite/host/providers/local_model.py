@@ -5,10 +5,10 @@ understands sentences (linux/local/mind.py): the tools, the examples, and the se
 
 import json
 
-from clawlite.core.image.features import LOCAL_API
 from clawlite.core.providers.provider import EXPONENTIAL, NONE
 from clawlite.host.base.document import LinePlace
 from clawlite.host.base.problems import did_you_mean, quoted, value_text
+from clawlite.protocols.image.features import LOCAL_API
 
 ENDPOINT, MODEL = "builtin:local", "needle-3"
 MAX_EXAMPLES, MAX_SAY = 2000, 200

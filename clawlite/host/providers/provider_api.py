@@ -1,5 +1,5 @@
 """What a provider API declares to the compiler: one module of this room for each, which ends with a
-``ProviderApi``.  Its row in core/image/features.py names the module.
+``ProviderApi``.  Its row in protocols/image/features.py names the module.
 """
 
 import dataclasses

@@ -12,7 +12,6 @@ import urllib.parse
 
 from msgspec import structs
 
-from clawlite.core.image import features
 from clawlite.core.net.oauth2 import encoded
 from clawlite.core.providers.provider import (
     BEARER,
@@ -24,6 +23,7 @@ from clawlite.core.providers.provider import (
     OAUTH2,
 )
 from clawlite.host.policy.folding import nano
+from clawlite.protocols.image import features
 
 ENDPOINT = "write a base URL such as https://api.example.com/v1"  # the hint for a wrong one
 _NO_HTTP = "expected http://HOST/... or https://HOST/..."

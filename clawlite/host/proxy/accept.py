@@ -22,7 +22,7 @@ try:
 except ImportError:  # Windows has no limit of descriptors, and its select takes 512 sockets
     resource = None  # type: ignore[assignment]
 
-from clawlite.core.net.netaddress import origin
+from clawlite.protocols.net.netaddress import origin
 
 MAX_STRANGERS = 512 if resource else 256
 MAX_BESIDE = MAX_STRANGERS // 2  # of one address: no address has more than half of the places

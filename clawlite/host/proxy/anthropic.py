@@ -1,6 +1,5 @@
 """Messages of Anthropic, as the proxy reads and changes them (dialect.py)."""
 
-from clawlite.core.image.features import API_NUMBERS
 from clawlite.host.proxy.dialect import (
     OWNER,
     Call,
@@ -14,6 +13,7 @@ from clawlite.host.proxy.dialect import (
     pieces,
     text_of,
 )
+from clawlite.protocols.image.features import API_NUMBERS
 
 _READ = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _KINDS = {

@@ -20,8 +20,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.net.service_call import failure, timed_out
 from clawlite.host.proxy.dialect import MAX_CALLS, Refused, json_text, summed
+from clawlite.protocols.services.service_call import failure, timed_out
 
 MAX_ROUNDS = 8  # the budgets of ADR-020
 TOOL_MS = 30000

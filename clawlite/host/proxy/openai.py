@@ -1,7 +1,6 @@
 """Chat completions of OpenAI, as the proxy reads and changes them (dialect.py)."""
 
 from clawlite.core.base.errors import ParseError
-from clawlite.core.image.features import API_NUMBERS
 from clawlite.core.providers.opaque import FIELDS as OPAQUE
 from clawlite.host.proxy.amounts import amount
 from clawlite.host.proxy.dialect import (
@@ -18,6 +17,7 @@ from clawlite.host.proxy.dialect import (
     pieces,
     text_of,
 )
+from clawlite.protocols.image.features import API_NUMBERS
 
 _KEPT = ("content", *OPAQUE)  # of a hidden message
 

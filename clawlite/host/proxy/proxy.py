@@ -14,7 +14,6 @@ import json
 import time
 
 from clawlite.core.base.errors import ClawError, ParseError, ProviderError, TransientError
-from clawlite.core.image.features import LOCAL_API
 from clawlite.core.policy.ledger import add
 from clawlite.core.providers.provider import Provider
 from clawlite.host.base.problems import client_sentence, error_sentence
@@ -36,6 +35,7 @@ from clawlite.host.proxy.upstream import (
     first_piece,
     read,
 )
+from clawlite.protocols.image.features import LOCAL_API
 
 MAX_REQUESTS = 512  # of all runners at once
 FIRST_S, KEEP_ALIVE_S = 1, 5  # until a stream says that it lives, and between two such comments

@@ -14,15 +14,15 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.core.net.netaddress import address_of, is_loopback
-from clawlite.core.net.netrules import parse_url
-from clawlite.core.net.service_call import CLAW_ID, placeholders
 from clawlite.host.base.document import Place
 from clawlite.host.base.problems import did_you_mean, one_of, quoted, value_text
 from clawlite.host.documents.sources import Refused
 from clawlite.host.models.common import Strict, Text, text_like
 from clawlite.host.models.walk import convert
 from clawlite.host.schema import validity
+from clawlite.protocols.net.netaddress import address_of, is_loopback
+from clawlite.protocols.net.netrules import parse_url
+from clawlite.protocols.services.service_call import CLAW_ID, placeholders
 
 SNAPSHOT = ".claw-tools.json"  # a file of this name is what an MCP server lists
 SERVER_WANTED = "expected the URL of an MCP server, https:// or http:// on this machine"

@@ -23,16 +23,6 @@ import re
 from typing import Any, Literal
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.core.net.netrules import parse_url
-from clawlite.core.net.service_call import (
-    CLAW_ID,
-    FORM,
-    JSON,
-    MEDIATED,
-    NATIVE,
-    QUERY,
-    placeholders,
-)
 from clawlite.host.base.problems import ManifestErrors, did_you_mean, one_of, quoted, value_text
 from clawlite.host.documents.primitives import Primitive
 from clawlite.host.documents.sources import Refused
@@ -42,6 +32,16 @@ from clawlite.host.models.skill import SkillSpec
 from clawlite.host.models.tool import ToolSpec
 from clawlite.host.models.walk import convert
 from clawlite.host.services import descriptor, skill_text
+from clawlite.protocols.net.netrules import parse_url
+from clawlite.protocols.services.service_call import (
+    CLAW_ID,
+    FORM,
+    JSON,
+    MEDIATED,
+    NATIVE,
+    QUERY,
+    placeholders,
+)
 
 SPREAD = "..."
 SCHEME = "service://"

@@ -1,18 +1,18 @@
 """The section SERVICES of an image: how the tools of services are executed.  It has nothing that a
-model sees, and no credential (core/net/service_call.py reads it).
+model sees, and no credential (protocols/services/service_call.py reads it).
 """
 
 from collections import namedtuple
 
 from clawlite.core.base.render import canonical
-from clawlite.core.net.netaddress import address_of, is_loopback
-from clawlite.core.net.netrules import allowed
-from clawlite.core.net.service_call import BEARER, HEADER, MEDIATED, NATIVE, SERVED
 from clawlite.host.base.problems import quoted
 from clawlite.host.mcp.orders import gives_orders
 from clawlite.host.services.descriptor import SERVER_WANTED, is_server
 from clawlite.host.services.grants import NAME
 from clawlite.host.tools import sandboxes, skills
+from clawlite.protocols.net.netaddress import address_of, is_loopback
+from clawlite.protocols.net.netrules import allowed
+from clawlite.protocols.services.service_call import BEARER, HEADER, MEDIATED, NATIVE, SERVED
 
 MAX_ALIAS = 64  # characters of a name before a provider
 

@@ -4,10 +4,10 @@ import urllib.parse
 from typing import Any
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.net.netaddress import address_of, is_loopback
-from clawlite.core.net.netrules import parse_url
 from clawlite.host.base.problems import quoted
 from clawlite.host.models.common import Strict, Text
+from clawlite.protocols.net.netaddress import address_of, is_loopback
+from clawlite.protocols.net.netrules import parse_url
 
 # scheme -> (backend of the manifest, whether it is TLS, port)
 SCHEMES = {

@@ -1,15 +1,15 @@
-"""The Swarm of a manifest (CKP 5.9) to the section of the image that core/swarm/swarm.py reads, and
-what of it this version does not do yet.
+"""The Swarm of a manifest (CKP 5.9) to the section of the image that
+protocols/swarm/swarm.py reads, and what of it this version does not do yet.
 """
 
 from clawlite.core.base import uri as claw_uri
 from clawlite.core.base.errors import InvalidParams
-from clawlite.core.swarm.swarm import LEADER, ROOT, SOURCE
 from clawlite.host.base.problems import quoted
 from clawlite.host.providers import provider_order, remotes
 from clawlite.host.swarm import swarm_settings
+from clawlite.protocols.swarm.swarm import LEADER, ROOT, SOURCE
 
-# in the order of the numbers in core/swarm/swarm.py
+# in the order of the numbers in protocols/swarm/swarm.py
 TOPOLOGIES = ("leader-worker", "peer-to-peer", "pipeline", "broadcast", "hierarchical")
 STRATEGIES = ("leader-decides", "merge", "majority-vote", "best-of-n", "chain")
 FITTING = {  # topology -> the strategies that it has

@@ -2,11 +2,11 @@
 linux/telemetry/telemetry.py reads.
 """
 
-from clawlite.core.image.features import EXPORTERS
 from clawlite.host.models.telemetry import TYPES
 from clawlite.host.providers import remotes
 from clawlite.host.swarm import swarms
 from clawlite.host.tools import world_models
+from clawlite.protocols.image.features import EXPORTERS
 
 CATEGORIES = (
     "tool_calls",

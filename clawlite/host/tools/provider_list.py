@@ -10,8 +10,8 @@ import os
 import sys
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.mcp.tool_provider import listed
 from clawlite.host.base.regular_file import open_regular
+from clawlite.protocols.mcp.tool_provider import listed
 
 
 def main() -> None:

@@ -4,10 +4,10 @@
 Each is valid, and each was the way in of an attack on an agent, or of a tool that took its machine
 down by accident."""
 
-from clawlite.core.image import defaults, profile
 from clawlite.core.policy.policy import is_within
 from clawlite.host.base.problems import quoted
 from clawlite.host.tools import sandboxes
+from clawlite.protocols.sandbox import defaults, profile
 
 # Under many countries a registry gives names to strangers one level down: co.uk, com.au, or.jp.
 _REGISTERED = ("ac", "co", "com", "edu", "gov", "me", "ne", "net", "or", "org")

@@ -1,4 +1,4 @@
-"""The Sandbox of a manifest to the section of the image that core/image/profile.py reads.
+"""The Sandbox of a manifest to the section of the image that protocols/sandbox/profile.py reads.
 
 No Sandbox means the most restrictive one this runtime has (CKP 0.2.0, 5.7): level process, every
 capability denied."""
@@ -7,14 +7,14 @@ from types import SimpleNamespace
 
 from clawlite.core.base.errors import SandboxDenied
 from clawlite.core.formats.automaton import search
-from clawlite.core.image import profile
-from clawlite.core.net.netrules import allowed, parse_authority
 from clawlite.core.policy.policy import normalise
 from clawlite.host.base.kinds import LIMITS
 from clawlite.host.base.problems import quoted
 from clawlite.host.documents import registry
 from clawlite.host.schema.automata import PatternError
 from clawlite.host.tools import credentials
+from clawlite.protocols.net.netrules import allowed, parse_authority
+from clawlite.protocols.sandbox import profile
 
 NETWORK = {
     None: profile.DENY,

@@ -1,10 +1,10 @@
 """Settings of web-search in clawlite.toml: the section [search]."""
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.core.net.netaddress import address_of, is_loopback
-from clawlite.core.net.netrules import parse_url
 from clawlite.host.base.problems import quoted
 from clawlite.host.models.common import Strict, Text
+from clawlite.protocols.net.netaddress import address_of, is_loopback
+from clawlite.protocols.net.netrules import parse_url
 
 
 class Search(Strict):

@@ -13,13 +13,13 @@ import dataclasses
 import json
 
 from clawlite.core.image.image import COMPOSITE, SKILL
-from clawlite.core.image.profile import FULL
 from clawlite.core.image.skill import PREFIX
 from clawlite.host.base.problems import quoted
 from clawlite.host.documents import registry
 from clawlite.host.models.tool import ToolSpec
 from clawlite.host.providers import provider_order
 from clawlite.host.tools import sandboxes
+from clawlite.protocols.sandbox.profile import FULL
 
 MAX_NAME = 64 - len(PREFIX)  # providers take names of 64 characters
 MAX_TEXT = 32768  # bytes of an instruction

@@ -1,5 +1,5 @@
 """Tool providers of tools.py: objects with a namespace, a list of tools and a call (clawft, "Custom
-Tool Providers"; core/mcp/tool_provider.py).
+Tool Providers"; protocols/mcp/tool_provider.py).
 
     TOOL_PROVIDERS = [Plants()]
 
@@ -21,8 +21,6 @@ from pathlib import Path
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.render import canonical
-from clawlite.core.mcp.mcp_pin import pin_of
-from clawlite.core.mcp.tool_provider import LIST
 from clawlite.host.base.document import LinePlace
 from clawlite.host.base.problems import NOT_ASKED, quoted, value_text
 from clawlite.host.documents import lock
@@ -34,6 +32,8 @@ from clawlite.host.models.tool import ToolSpec
 from clawlite.host.schema import validity
 from clawlite.host.systems.processes import KILL, base_variables, signal_all
 from clawlite.host.tools.signature import FILE, Function
+from clawlite.protocols.mcp.mcp_pin import pin_of
+from clawlite.protocols.mcp.tool_provider import LIST
 
 URI = f"{FILE}#{LIST}"  # of the entry in the lock
 MAX_TOOLS = 500  # of all providers

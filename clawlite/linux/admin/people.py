@@ -7,7 +7,6 @@ from contextlib import ExitStack
 
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import ClawError
-from clawlite.core.net.people import MAX_NAME, is_name
 from clawlite.linux.admin.commands import BadUsage
 from clawlite.linux.admin.trace import image_of, mending
 from clawlite.linux.files import files
@@ -15,6 +14,7 @@ from clawlite.linux.io.jsontext import document
 from clawlite.linux.io.printing import print_line, print_note
 from clawlite.linux.secrets import people
 from clawlite.linux.secrets.gateway_tokens import FOLDER
+from clawlite.protocols.secrets.people import MAX_NAME, is_name
 
 _GATEWAY = "the gateway"
 

@@ -34,8 +34,8 @@ def set_value(name: str, manifest, agent, as_json: bool, name_of):
 
 def login(name: str, manifest, as_json: bool):
     """Sign a person in."""
-    from clawlite.core.net.device_flow import sign_in_text
     from clawlite.linux.mcp.sign_in import refresh_token
+    from clawlite.protocols.net.device_flow import sign_in_text
 
     secrets.check_name(name)
     path = image_of(manifest or ".")

@@ -1,11 +1,11 @@
 """``clawlite service install|remove|status|talk``: an agent that systemd starts, with the standard
 library alone.
 
-An agent with channels beside its console (any row of ``KINDS`` in core/image/features.py), or in a
-swarm, runs from boot on; so does one with --tty, which serves that terminal (a UART, a USB gadget).
-Of any other nothing runs until somebody connects to its socket, and it ends when they leave: it
-does nothing alone.  As root these are units of the system that run as another user; else they are
-units of the user."""
+An agent with channels beside its console (any row of ``KINDS`` in protocols/image/features.py), or
+in a swarm, runs from boot on; so does one with --tty, which serves that terminal (a UART, a USB
+gadget).  Of any other nothing runs until somebody connects to its socket, and it ends when they
+leave: it does nothing alone.  As root these are units of the system that run as another user; else
+they are units of the user."""
 
 import os
 import subprocess
@@ -13,11 +13,11 @@ import sys
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.printable import escape_name
-from clawlite.core.image.features import CLI, KINDS
 from clawlite.linux.admin import units
 from clawlite.linux.files import files
 from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import document
+from clawlite.protocols.image.features import CLI, KINDS
 
 BOOTED = "/run/systemd/system"  # sd_booted(3)
 SYSTEM = "/etc/systemd/system"

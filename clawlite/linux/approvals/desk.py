@@ -8,8 +8,8 @@
 """
 
 from clawlite.core.base.printable import escape_ends
-from clawlite.core.image.features import APPROVALS
 from clawlite.linux.approvals.notify import Notify
+from clawlite.protocols.image.features import APPROVALS
 
 _REMINDED_FROM_S = 20  # a shorter wait needs no reminder
 

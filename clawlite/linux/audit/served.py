@@ -1,8 +1,8 @@
 """Which service or MCP server answers a tool, for the record of a call."""
 
 from clawlite.core.image.image import HANDLER_KIND, HANDLER_NAME, MCP, SERVED, SERVICE, SERVICES
-from clawlite.core.net.service_call import MEDIATED, Service
-from clawlite.core.net.service_call import SERVED as MCP_SCHEME
+from clawlite.protocols.services.service_call import MEDIATED, Service
+from clawlite.protocols.services.service_call import SERVED as MCP_SCHEME
 
 
 class Served:

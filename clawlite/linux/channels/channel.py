@@ -6,7 +6,7 @@ A source (cron.py, webhook.py, telegram.py, mqtt.py) has ``poll``, ``deadline``,
 one whose questions have buttons has ``ask`` and ``end_question``.  A source whose messages are on
 record (delivery.py) also has ``begins``, which is called before the effects of a message's turn,
 ``put_back``, when the turn was cut off, and ``is_sending``.
-core/image/features.py lists the kinds of channels."""
+protocols/image/features.py lists the kinds of channels."""
 
 import importlib
 from typing import Any
@@ -14,7 +14,6 @@ from typing import Any
 from clawlite.core.base.effect import LOG, TELL
 from clawlite.core.base.errors import ClawError, InvalidParams, PolicyDenied
 from clawlite.core.base.printable import escape_line, join_lines
-from clawlite.core.image.features import CLI, KINDS
 from clawlite.core.image.image import SKILLS
 from clawlite.core.policy.access import ADMIN, ANSWERS, OPEN, PAIRING, VIEWER, Access
 from clawlite.core.protocol.console import error_text
@@ -25,6 +24,7 @@ from clawlite.core.turns.turn import turn
 from clawlite.linux.channels.overlap import QUEUE, Overlap
 from clawlite.linux.channels.state import State
 from clawlite.linux.files.files import check_step
+from clawlite.protocols.image.features import CLI, KINDS
 
 _ROLE, _ACTOR, _TEXT, _TO, _TALK = range(5)  # of a job
 

@@ -21,7 +21,6 @@ import time
 from clawlite.core.base.effect import TELL
 from clawlite.core.base.errors import InvalidParams, PolicyDenied
 from clawlite.core.base.printable import escape_ends, escape_name
-from clawlite.core.image.features import CLI, KINDS
 from clawlite.core.image.image import CHANNELS
 from clawlite.core.policy.access import ADMIN, OPEN, ROLE_NAMES, VIEWER
 from clawlite.linux.approvals.desk import desk_of
@@ -32,6 +31,7 @@ from clawlite.linux.files.process_lock import ProcessLock
 from clawlite.linux.io import signals, stdio
 from clawlite.linux.io.stdio import Part
 from clawlite.linux.memory.memory import wall_ms
+from clawlite.protocols.image.features import CLI, KINDS
 
 _HELP = [
     """  /channels who may speak to it elsewhere; /channels on NAME resumes one that rests

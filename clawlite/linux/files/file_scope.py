@@ -13,11 +13,11 @@ import os
 import stat
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.core.image import profile as P
 from clawlite.core.policy.policy import is_within, normalise
 from clawlite.linux.files import mounts, quota
 from clawlite.linux.files.path_walk import OpenEntry, PathWalk, printable_path
 from clawlite.linux.files.real_path import resolve
+from clawlite.protocols.sandbox import profile as P
 
 MAX_NAMES = 20000  # entries that are looked at for the other names of a hard link
 

@@ -28,7 +28,7 @@ def folder(profile, state: str, image=None) -> str:
     state = os.path.abspath(state)
     mount = None
     if profile is not None:
-        from clawlite.core.image.profile import workspace_mount
+        from clawlite.protocols.sandbox.profile import workspace_mount
 
         mount = workspace_mount(profile.files, profile.mounts)
     if mount is None:

@@ -227,7 +227,7 @@ def document(obj) -> str:
     """Return what ``dumps`` gives, with escapes for what drives a terminal, hides in it or covers
     other lines: a person may read it there.
     """
-    from clawlite.core.base.json_escapes import escape_json
+    from clawlite.protocols.base.json_escapes import escape_json
 
     return escape_json(dumps(obj))
 

@@ -18,14 +18,14 @@ from clawlite.core.image.image import WIRE
 from clawlite.core.providers.provider_order import PASSES
 from clawlite.core.rules import table
 from clawlite.core.rules.schedule import Zone
-from clawlite.core.teach.clause import propose
 from clawlite.core.teach.draft import TEACH
-from clawlite.core.teach.reader import ADD, ALL, Reader
 from clawlite.core.turns.turn import Reply
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.local import confined
 from clawlite.linux.local.link import SLACK_MS, spawn
 from clawlite.linux.local.provider import LocalProvider
+from clawlite.protocols.teach.clause import propose
+from clawlite.protocols.teach.reader import ADD, ALL, Reader
 
 MOST = 2
 _QUESTIONS = 16  # that wait for their answers, of one board

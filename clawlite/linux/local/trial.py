@@ -11,13 +11,13 @@ import tempfile
 import time
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.image.features import LOCAL_API
 from clawlite.core.image.image import WIRE
 from clawlite.linux.io.printing import print_line
 from clawlite.linux.local.engine import Engine
 from clawlite.linux.local.examples import NONE
 from clawlite.linux.local.places import LocalError
 from clawlite.linux.local.understanding import ACT, ASK, NOTHING, Proposal, Understanding
+from clawlite.protocols.image.features import LOCAL_API
 
 DEFAULT = "try.jsonl"  # beside the agent
 ENOUGH = 4  # examples of a tool

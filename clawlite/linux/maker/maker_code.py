@@ -86,11 +86,11 @@ def functions(code: Code, show) -> dict:
 
 def provided(space: dict, image) -> dict:
     """Return {name of a handler: function} of the tools that the providers in *space* have in
-    *image* (core/mcp/tool_provider.py).
+    *image* (protocols/mcp/tool_provider.py).
     """
     if "tool-providers" not in image.requires:
         return {}
-    from clawlite.core.mcp.tool_provider import function_of, is_provided
+    from clawlite.protocols.mcp.tool_provider import function_of, is_provided
 
     handlers = [image.tool(name).handler for name in image.names]
     names = [name for kind, name in handlers if kind == MAKER and is_provided(name)]

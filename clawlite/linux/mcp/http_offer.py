@@ -4,7 +4,7 @@
    ...``).  A request whose Host or Origin is not this machine is refused: a web page in a browser
    may use a name that resolves to this machine (DNS rebinding).
 2. Clients of the handshake era have sessions, each a conversation of its own
-   (core/mcp/mcp_server.py).  At most ``MAX_SESSIONS``: one more ends the session that has been
+   (protocols/mcp/mcp_server.py).  At most ``MAX_SESSIONS``: one more ends the session that has been
    silent for longest.  Clients of the stateless era share one conversation.
 3. The answer to a request is JSON.  It is a stream of events instead when something comes before
    the answer: progress, or a question for a person.
@@ -20,14 +20,14 @@ import os
 from urllib.parse import urlsplit
 
 from clawlite.core.base.errors import ClawError, InvalidRequest, ParseError, unexpected
-from clawlite.core.mcp.mcp_client import HANDSHAKE
-from clawlite.core.mcp.mcp_headers import decoded, of_arguments
-from clawlite.core.mcp.mcp_server import MCPServer
-from clawlite.core.net.netaddress import address_of, is_loopback
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.mcp.offer import Offer, Session, random
 from clawlite.linux.net.http_request import Refused, Request
 from clawlite.linux.net.http_server import Server
+from clawlite.protocols.mcp.mcp_client import HANDSHAKE
+from clawlite.protocols.mcp.mcp_headers import decoded, of_arguments
+from clawlite.protocols.mcp.mcp_server import MCPServer
+from clawlite.protocols.net.netaddress import address_of, is_loopback
 
 PATH = "/mcp"
 MAX_BODY = 4194304  # bytes of a message

@@ -15,11 +15,11 @@ import os
 
 from clawlite.core.base.effect import SEND
 from clawlite.core.base.errors import ClawError, InvalidRequest, ParseError
-from clawlite.core.mcp.mcp_server import MCPServer, refused, result_of, without_secrets
-from clawlite.core.mcp.tool_definitions import definitions, prompts
 from clawlite.core.policy.approval import question
 from clawlite.core.turns.tools import call as run
 from clawlite.linux.io.stdio import Part, now_ms
+from clawlite.protocols.mcp.mcp_server import MCPServer, refused, result_of, without_secrets
+from clawlite.protocols.mcp.tool_definitions import definitions, prompts
 
 CALLER = "mcp"
 _CANCELLED = object()

@@ -1,5 +1,5 @@
-"""The connections to an MCP server over Streamable HTTP (core/mcp/mcp_http.py), in the place of the
-process that a server on stdio has (server_process.py).
+"""The connections to an MCP server over Streamable HTTP (protocols/mcp/mcp_http.py), in the
+place of the process that a server on stdio has (server_process.py).
 
 1. Each connection goes where the network rules of the sandbox let tools go; http to this machine
    alone.  An address that stands in the maker's own manifest may be private.
@@ -13,13 +13,19 @@ import select
 from time import monotonic
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.mcp.mcp_http import HTTPClient
 from clawlite.core.net.http1 import request
-from clawlite.core.net.netaddress import address_of, is_loopback
-from clawlite.core.net.netrules import authority, decide_addresses, decide_host, parse_url, refusal
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.mcp.remote_token import KEY, Tokens
 from clawlite.linux.net.connections import Connections
+from clawlite.protocols.mcp.mcp_http import HTTPClient
+from clawlite.protocols.net.netaddress import address_of, is_loopback
+from clawlite.protocols.net.netrules import (
+    authority,
+    decide_addresses,
+    decide_host,
+    parse_url,
+    refusal,
+)
 
 CONNECT_MS = 10000
 GOODBYE_MS = 1000  # for the ends of all sessions together

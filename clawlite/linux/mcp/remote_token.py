@@ -1,5 +1,5 @@
 """Tokens for an MCP server at a URL (OAuth 2.1), by client credentials (core/net/oauth2.py) or in
-the name of a person, who has signed in once (core/net/device_flow.py).
+the name of a person, who has signed in once (protocols/net/device_flow.py).
 
 1. The authorization server is the one that clawlite.toml names, at the addresses that were pinned
    when the agent was built: nothing that an MCP server says leads a secret elsewhere.
@@ -17,10 +17,10 @@ from typing import Any
 
 from clawlite.core.base.effect import CLOSE, OPEN, RECEIVE
 from clawlite.core.base.errors import ClawError, ProviderError
-from clawlite.core.net.device_flow import Ended, renewed
 from clawlite.core.net.oauth2 import Token, token
 from clawlite.core.providers.wire import Codec
 from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.protocols.net.device_flow import Ended, renewed
 
 KEY = "token"  # of its connection
 ANSWER_MS = 30000  # that an answer may take

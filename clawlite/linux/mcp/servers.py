@@ -20,7 +20,10 @@ from time import monotonic
 from clawlite import __version__
 from clawlite.core.base.effect import ASKS_PERSON, IS_OK, VALUE
 from clawlite.core.base.errors import ClawError, SandboxDenied, ToolTimeout, unexpected
-from clawlite.core.mcp.mcp_client import (
+from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.io.watch import READ, WRITE, Watch
+from clawlite.linux.mcp.server_process import MAX_ERRORS
+from clawlite.protocols.mcp.mcp_client import (
     ASKED,
     OUTCOME_UNKNOWN,
     READY,
@@ -30,10 +33,7 @@ from clawlite.core.mcp.mcp_client import (
     spoke_oddly,
     unanswered,
 )
-from clawlite.core.mcp.mcp_pin import changed, pin_of
-from clawlite.linux.io.jsontext import dumps, loads
-from clawlite.linux.io.watch import READ, WRITE, Watch
-from clawlite.linux.mcp.server_process import MAX_ERRORS
+from clawlite.protocols.mcp.mcp_pin import changed, pin_of
 
 CALL_MS = 60000  # of a call that nothing else limits
 MAX_QUESTIONS = 8  # to a person, of one call
@@ -469,7 +469,7 @@ class Servers:
 
     def _end_broken(self, server: _Server, e: ClawError, now_ms: int):
         """The conversation cannot go on."""
-        from clawlite.core.mcp.mcp_http import SessionEnded
+        from clawlite.protocols.mcp.mcp_http import SessionEnded
 
         has_ended = isinstance(e, SessionEnded)
         if has_ended and server.calls and not server.is_anew:

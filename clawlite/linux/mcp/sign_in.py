@@ -1,17 +1,17 @@
 """A person signs in for an agent at the authorization server of an MCP server (the device flow,
-core/net/device_flow.py): ``clawlite secrets login NAME``.
+protocols/net/device_flow.py): ``clawlite secrets login NAME``.
 """
 
 from time import monotonic, time
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import NETWORK, SERVICES
-from clawlite.core.net.device_flow import sign_in
-from clawlite.core.net.service_call import SERVED, Service
 from clawlite.core.providers.wire import Codec
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.mcp.section import rows_of
 from clawlite.linux.net.waiting import carried_out
+from clawlite.protocols.net.device_flow import sign_in
+from clawlite.protocols.services.service_call import SERVED, Service
 
 
 class _Meter:

@@ -20,10 +20,10 @@
 
 from clawlite.core.base.effect import SLEEP, TELL
 from clawlite.core.base.errors import ClawError, ProviderError, QuotaExceeded, TransientError
-from clawlite.core.image.features import LOCAL_API
 from clawlite.core.image.memories import VECTOR, ask
 from clawlite.core.net.exchange import exchange, head, without
 from clawlite.core.providers.provider import KEY_HEADER, NONE, Provider
+from clawlite.protocols.image.features import LOCAL_API
 
 MAX_TEXTS = 64  # of one request to the provider
 # requests to a part that has all its vectors, until it is looked at again

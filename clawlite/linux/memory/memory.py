@@ -186,7 +186,7 @@ class Memory:
         own = stores(folder_of(name), files)
         if not self._agent.image.size_of(SWARM):
             return own
-        from clawlite.core.swarm.swarm import Swarm
+        from clawlite.protocols.swarm.swarm import Swarm
 
         swarm = Swarm(self._agent.image.section(SWARM))
         if not swarm.shares:

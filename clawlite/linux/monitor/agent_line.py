@@ -8,9 +8,9 @@ import socket
 import time
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.net.people import is_name
 from clawlite.linux.files import files
 from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.protocols.secrets.people import is_name
 
 SOCKET = "control.sock"
 _MOST = 4 << 20

@@ -56,7 +56,7 @@ class _Printer:
 
     def show(self, name: str, event: dict):
         if self._as_json:
-            from clawlite.core.base.json_escapes import escape_json
+            from clawlite.protocols.base.json_escapes import escape_json
 
             line = escape_json(dumps({**event, "agent": name}))
         else:

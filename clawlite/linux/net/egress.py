@@ -2,8 +2,8 @@
 under the sandbox's network rules.
 
 1. The child's network has only this socket.  Names are looked up, and connections made, here in the
-   agent's network.  The functions that decide for ``web-fetch`` (core/net/netrules.py) also decide
-   here, and only addresses that they have checked are connected to.
+   agent's network.  The functions that decide for ``web-fetch`` (protocols/net/netrules.py) also
+   decide here, and only addresses that they have checked are connected to.
 2. CONNECT (RFC 9110, 9.3.6) carries any protocol to any port of an allowed host.  Plain http allows
    one request per connection.  Its Host becomes that of the URL (RFC 9112, 3.2.2), so that a child
    cannot ask an allowed server for the pages of another host.
@@ -18,15 +18,15 @@ import os
 import select
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.core.net.netrules import (
+from clawlite.linux.net.connections import BEHIND_PROXY, PIECE, Connection, proxy_for
+from clawlite.linux.net.stream import Cancelled, Failure, Stream, TimedOut, socket, words
+from clawlite.protocols.net.netrules import (
     authority,
     decide_addresses,
     decide_host,
     parse_authority,
     parse_url,
 )
-from clawlite.linux.net.connections import BEHIND_PROXY, PIECE, Connection, proxy_for
-from clawlite.linux.net.stream import Cancelled, Failure, Stream, TimedOut, socket, words
 
 MAX_TUNNELS = 16
 MAX_HEAD = 16384  # bytes of a request's head

@@ -31,9 +31,9 @@ from clawlite.core.image.header import shaped
 from clawlite.core.image.image import NETWORK
 from clawlite.core.image.image_signature import sign
 from clawlite.core.line.frame import RECORD, Framer
-from clawlite.core.net.service_call import ServiceResult, failure
 from clawlite.linux.net.connections import Connection
 from clawlite.linux.net.stream import Cancelled, Failure, Stream, TimedOut
+from clawlite.protocols.services.service_call import ServiceResult, failure
 
 TOKEN = (
     "GATEWAY_TOKEN"  # the secret that holds NAME:TOKEN, as clawlite gateway token NAME prints it

@@ -8,8 +8,8 @@ import time
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.net.http1 import EVENT_KIND, EVENT_STATUS, Response, request
-from clawlite.core.net.netrules import authority, parse_url
 from clawlite.linux.net.connections import Connections
+from clawlite.protocols.net.netrules import authority, parse_url
 
 
 def post(url: str, headers: list, body: bytes, timeout_ms: int) -> int:

@@ -22,8 +22,8 @@ import socket
 from time import monotonic
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.net.netaddress import origin
 from clawlite.linux.net.http_request import Refused, Request, answer, stream_head
+from clawlite.protocols.net.netaddress import origin
 
 # a client has ended its side; macOS tells it when the client is read
 _ENDED = getattr(select, "POLLRDHUP", 0)

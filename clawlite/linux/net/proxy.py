@@ -17,8 +17,8 @@ try:
 except ImportError:
     from socket import AF_INET, AF_INET6, inet_pton
 
-from clawlite.core.net.direct import is_direct
 from clawlite.linux.net.stream import Failure, Stream, checked
+from clawlite.protocols.net.direct import is_direct
 
 MAX_HEAD = 16384  # bytes of the answer to CONNECT
 _PORTS = {"http": 80, "https": 443}

@@ -22,11 +22,11 @@ from clawlite.core.image.image import PINS
 from clawlite.core.image.memories import SCOPES, TYPES, ask
 from clawlite.core.image.pins import ADC, KINDS, PWM
 from clawlite.core.policy.access import ADMIN, USER, VIEWER
-from clawlite.core.protocol.group_session import Later
 from clawlite.core.protocol.rpc import field
 from clawlite.linux.files.files import mend, state_folder
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.io.stdio import Part, now_ms
+from clawlite.protocols.session.group_session import Later
 
 ROWS = """
 call.list      ready  -  -  -  last?

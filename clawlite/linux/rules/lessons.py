@@ -6,8 +6,8 @@ methods of an operator become a draft (teaching.py), which an admin approves.
    a sensor, a page, a skill or another agent says never does.
 2. Who approves sees the sentence that is made from the row, and what it would have done; an
    approval of the rule is none of its calls.
-3. A sentence is read by the grammar in code (core/teach/grammar.py).  What it does not understand
-   is asked, and the next message may be the answer.
+3. A sentence is read by the grammar in code (protocols/teach/grammar.py).  What it does not
+   understand is asked, and the next message may be the answer.
 """
 
 from weakref import WeakKeyDictionary
@@ -21,8 +21,8 @@ from clawlite.core.base.errors import (
     ProviderError,
 )
 from clawlite.core.rules import table
-from clawlite.core.teach.reader import ADD, FORGET, LIST, OWN, REMIND, Reader
 from clawlite.core.turns.turn import Reply
+from clawlite.protocols.teach.reader import ADD, FORGET, LIST, OWN, REMIND, Reader
 
 FORM = """Teach a rule with a sentence, or as a row of the rules file:
   /teach every day at 7:00 water for 5 seconds, if the soil is below 30, at most twice a day
@@ -48,7 +48,7 @@ class Lessons:
 
     image      ``image.Image``
     get_rules  function() -> ``rules.Rules``, made when it is first asked for
-    propose, reads, get_local   as core/teach/reader.py has them
+    propose, reads, get_local   as protocols/teach/reader.py has them
     """
 
     def __init__(self, image, get_rules, propose, reads: int, get_local=None):

@@ -2,8 +2,8 @@
 
 from clawlite.core.base.errors import ClawError, InvalidParams
 from clawlite.core.base.render import canonical
-from clawlite.core.image.features import CLI
 from clawlite.linux.rules.rule_group import RuleGroup, attach
+from clawlite.protocols.image.features import CLI
 
 MORE_ROWS = """
 rule.draft    ready  rules  -  -  row? text? actor?

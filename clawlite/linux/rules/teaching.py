@@ -7,12 +7,12 @@ from clawlite.core.base.errors import ClawError, InvalidParams, InvalidRequest
 from clawlite.core.base.render import canonical
 from clawlite.core.rules import table
 from clawlite.core.teach import draft
-from clawlite.core.teach.clause import unit_of
 from clawlite.core.teach.row_text import reading_of
 from clawlite.core.teach.row_words import describe
 from clawlite.linux.files.files import state_folder
 from clawlite.linux.rules.rehearsal import Rehearsal
 from clawlite.linux.rules.taught import MOST, roles_of
+from clawlite.protocols.teach.clause import unit_of
 
 _DAY = 86400
 _LATE_S = 600  # so much later may a record begin

@@ -10,7 +10,6 @@ import os
 import time
 
 from clawlite.core.agent.agent import Agent
-from clawlite.core.image.features import LINUX
 from clawlite.core.image.image import (
     CHANNELS,
     CONTEXT,
@@ -21,7 +20,6 @@ from clawlite.core.image.image import (
     SWARM,
     TELEMETRY,
 )
-from clawlite.core.protocol.group_session import GroupSession
 from clawlite.linux.files import workspace
 from clawlite.linux.files.files import Log, state_folder
 from clawlite.linux.hardware.handlers import running
@@ -35,6 +33,8 @@ from clawlite.linux.runtime.persistence import MAX_IDS, Persistence
 from clawlite.linux.runtime.startup import Startup
 from clawlite.linux.tasks.task_group import TaskGroup
 from clawlite.linux.terminal.screen import Screen
+from clawlite.protocols.image.features import LINUX
+from clawlite.protocols.session.group_session import GroupSession
 
 MAX_TASKS = 1024
 _RULES, _CONFIRMS = 27, 31  # the sections of core/rules/table.py

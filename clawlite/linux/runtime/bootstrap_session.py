@@ -19,12 +19,12 @@ from clawlite.core.base.effect import KIND, MESSAGE, SEND
 from clawlite.core.base.errors import ClawError, ImageError, InvalidRequest
 from clawlite.core.image.header import MAGIC, MAX_IMAGE
 from clawlite.core.line.frame import TOO_LONG
-from clawlite.core.protocol.group_session import GroupSession
 from clawlite.core.protocol.session import Session
 from clawlite.linux.files.files import image_of
 from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.io.stdio import MAX_LINE, now_ms, open_line
+from clawlite.protocols.session.group_session import GroupSession
 
 AGAIN = -1  # an agent's exit code: another agent follows on the same line
 LEAVE_MS = 2000

@@ -1,13 +1,13 @@
 """Feeds of services on Linux.  Before a turn, the feeds that are older than their ttl are fetched,
-and all of them are put before the conversation (core/net/feed.py).  This module is loaded for
-images with services.
+and all of them are put before the conversation (protocols/services/feed.py).  This module is loaded
+for images with services.
 """
 
 from clawlite.core.base.effect import IS_OK, LOG, RUN, VALUE
-from clawlite.core.net.feed import feeds_of, told
-from clawlite.core.net.service_call import MEDIATED, NATIVE, failure
 from clawlite.core.turns.turn import Message
 from clawlite.linux.tools.service_tools import services_of
+from clawlite.protocols.services.feed import feeds_of, told
+from clawlite.protocols.services.service_call import MEDIATED, NATIVE, failure
 
 
 class _Told(Message):

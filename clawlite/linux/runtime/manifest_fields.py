@@ -12,8 +12,8 @@ function of the object, whose earlier rows are right by then.  The third is a ke
 of words, a list of rows (an object that has them) or ``Several``.
 """
 
-from clawlite.core.image.features import EXPORTERS, PROTOCOLS
 from clawlite.core.image.memories import TYPES
+from clawlite.protocols.image.features import EXPORTERS, PROTOCOLS
 
 
 class Several:

@@ -5,12 +5,12 @@ it is needed, so that other agents do not load it.
 import os
 
 from clawlite.core.base.effect import LOG
-from clawlite.core.image.features import LOCAL_API
 from clawlite.core.image.image import GUARD, WIRE, WORLDS
 from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.io.logline import line as log_line
 from clawlite.linux.io.stdio import now_ms
+from clawlite.protocols.image.features import LOCAL_API
 
 _API, _PREFIX = 1, 21  # of a row of the remote providers
 _TEACH = 32  # the section of core/teach/draft.py
@@ -30,7 +30,7 @@ def read_profile(image):
     """
     if not image.agent.isolation and _OUTSIDE.isdisjoint(image.requires):
         return None
-    from clawlite.core.image import profile
+    from clawlite.protocols.sandbox import profile
 
     return profile.profile_of(image)
 
@@ -156,15 +156,15 @@ def keep_agent(manifest, is_free: bool) -> bool:
 
 def make_lessons(parts):
     """Return what people teach the agent of *parts* by talking."""
-    from clawlite.core.image.features import LOCAL_API
-    from clawlite.core.teach import reader
     from clawlite.linux.rules.lessons import Lessons
+    from clawlite.protocols.image.features import LOCAL_API
+    from clawlite.protocols.teach import reader
 
     image = parts.image
     limits = image.section(_TEACH)
 
     def propose(clause: str):
-        from clawlite.core.teach.clause import propose
+        from clawlite.protocols.teach.clause import propose
 
         return propose(clause, image, limits and limits[0])
 

@@ -51,7 +51,7 @@ class Persistence(Part):
         image = self._parts.image
         folders = [state_folder(image.agent.name)]
         if image.size_of(SWARM):
-            from clawlite.core.swarm.swarm import Swarm
+            from clawlite.protocols.swarm.swarm import Swarm
 
             folders.append(swarm_folder(Swarm(image.section(SWARM)).name))
         return folders

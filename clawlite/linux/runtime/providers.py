@@ -9,11 +9,11 @@ import time
 from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ClawError, ProviderError
 from clawlite.core.image.image import NETWORK, WIRE
-from clawlite.core.providers.repetition import Repetition
 from clawlite.linux.files.files import state_folder
 from clawlite.linux.io.stdio import Part, now_ms
 from clawlite.linux.net.connections import Connections
 from clawlite.linux.runtime.dialects import Dialects
+from clawlite.protocols.providers.repetition import Repetition
 
 # bytes of a conversation: a provider sees that much of what was said before
 _KEEP = 65536

@@ -167,7 +167,7 @@ class Startup:
 
 def check_packages(image):
     """Raise ``ClawError`` when a package that a channel of *image* needs is not installed."""
-    from clawlite.core.image.features import KINDS
+    from clawlite.protocols.image.features import KINDS
 
     for kind in KINDS:
         if kind.package and kind.ability in image.requires:

@@ -4,7 +4,7 @@ It looks from where it is called: in a sandbox, at what that shows.
 
 import os
 
-from clawlite.core.mcp.script_line import MAX_LINE, interpreter, no_interpreter
+from clawlite.protocols.mcp.script_line import MAX_LINE, interpreter, no_interpreter
 
 _DEEPEST = 4  # scripts that begin with scripts: the kernel follows no more
 

@@ -14,8 +14,8 @@ import os
 import sys
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.core.image.profile import DENY, FILE, FULL, READ_ONLY, SCOPED
 from clawlite.linux.files.real_path import follow, resolve
+from clawlite.protocols.sandbox.profile import DENY, FILE, FULL, READ_ONLY, SCOPED
 
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 TMP_MB = 64  # size of the private /tmp, where no memory limit is lower

@@ -5,9 +5,9 @@ enforced, and what one call costs.
 import select
 from time import monotonic_ns
 
-from clawlite.core.image.profile import PROCESS, Profile
 from clawlite.linux.confinement.limits import KEEPERS, OPEN_FILES
 from clawlite.linux.sandbox.jobs import Command
+from clawlite.protocols.sandbox.profile import PROCESS, Profile
 
 CALLS = 5  # calls of ``true``; the time of the fastest is reported
 _NUMBER = -1  # differs from the numbers of the agent's own calls

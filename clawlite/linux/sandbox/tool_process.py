@@ -327,7 +327,7 @@ def _value(talk, job: dict):
     space = maker_run.run(job["code"], job["path"], job["modules"], printed.add)
     space, name = maker_run.adapt(space), job["name"]
     if "/" in name:  # of a tool provider, whose module supervisor.py has imported already
-        from clawlite.core.mcp.tool_provider import function_of
+        from clawlite.protocols.mcp.tool_provider import function_of
 
         value = function_of(space, name)(**job["arguments"])
     else:

@@ -6,8 +6,8 @@ import hmac
 import os
 import re
 
-from clawlite.core.net.door_token import parse
 from clawlite.linux.files.files import state_root
+from clawlite.protocols.secrets.door_token import parse
 
 # its folder beside those of agents, whose names have no dot
 FOLDER = ".gateway"

@@ -1,5 +1,5 @@
 """Who may use an agent beyond stdio: the people of its state folder, or of this machine's gateway
-(core/net/people.py has the format of the file).
+(protocols/secrets/people.py has the format of the file).
 """
 
 import fcntl
@@ -9,9 +9,9 @@ from base64 import urlsafe_b64encode
 from contextlib import contextmanager
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.net import people
 from clawlite.linux.files.files import mend, replace_file
 from clawlite.linux.files.regular_file import open_regular
+from clawlite.protocols.secrets import people
 
 _SECRET_BYTES = 32
 

@@ -13,13 +13,13 @@ from typing import Any
 from clawlite.core.base.effect import EVENT
 from clawlite.core.base.errors import ClawError, InvalidRequest
 from clawlite.core.image.image import SWARM
-from clawlite.core.protocol.group_session import Later
-from clawlite.core.swarm.swarm import COMPLETED, FAILED, PARTIAL, Swarm
-from clawlite.core.swarm.swarm_methods import SwarmMethods
 from clawlite.linux.files.files import open_image, swarm_folder
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.member import GONE, Member, asked
+from clawlite.protocols.session.group_session import Later
+from clawlite.protocols.swarm.swarm import COMPLETED, FAILED, PARTIAL, Swarm
+from clawlite.protocols.swarm.swarm_methods import SwarmMethods
 
 ASKED = ("claw.swarm.delegate", "claw.swarm.report", "claw.swarm.discover")
 _LIST, _LAST = "claw.swarm.list", 50  # the gateway asks for people at its page; tasks

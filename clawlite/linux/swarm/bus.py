@@ -29,12 +29,12 @@ from collections import deque
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.render import canonical
-from clawlite.core.swarm.circle import Circle, Open, Peer
-from clawlite.core.swarm.swarm import DEAD, FAILED, RUNNING, WAITING
 from clawlite.linux.files import marks, sqlite_log
 from clawlite.linux.files.files import own_file, tell_replaced
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.swarm import reserve
+from clawlite.protocols.swarm.circle import Circle, Open, Peer
+from clawlite.protocols.swarm.swarm import DEAD, FAILED, RUNNING, WAITING
 
 FILE, _FIFO = "swarm.db", ".fifo"
 BUSY_S = 10  # that another process may hold the file

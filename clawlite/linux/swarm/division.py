@@ -6,8 +6,8 @@ was killed finds the same parts, and those that have ended are not done again.
 
 import uuid
 
-from clawlite.core.swarm.aggregation import Part
-from clawlite.core.swarm.swarm import BEST_OF_N, CHAIN, LEADER_DECIDES, RUNNING, WAITING, Task
+from clawlite.protocols.swarm.aggregation import Part
+from clawlite.protocols.swarm.swarm import BEST_OF_N, CHAIN, LEADER_DECIDES, RUNNING, WAITING, Task
 
 DECIDED = (LEADER_DECIDES, BEST_OF_N)  # strategies whose result a turn may have to decide
 

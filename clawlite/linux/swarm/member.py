@@ -6,7 +6,7 @@
 3. What a task brings along is data: a model sees it marked so.
 4. While nothing is open in the swarm, nothing here runs: the bus wakes the loop.
 5. A task that this agent divides (``Swarm.parts``) is done by others (division.py), and the reports
-   of its parts become one (core/swarm/aggregation.py).
+   of its parts become one (protocols/swarm/aggregation.py).
 """
 
 import os
@@ -16,21 +16,6 @@ from typing import Any
 from clawlite.core.base.effect import EVENT, KIND, LOG, RUN, SLEEP, TOOL
 from clawlite.core.base.errors import ClawError, InvalidRequest
 from clawlite.core.image.image import HAS_SIDE_EFFECTS, SWARM
-from clawlite.core.protocol.group_session import Later
-from clawlite.core.swarm.aggregation import aggregate, picked, question
-from clawlite.core.swarm.swarm import (
-    BEST_OF_N,
-    COMPLETED,
-    FAILED,
-    LEADER_WORKER,
-    PARTIAL,
-    PEER_TO_PEER,
-    RUNNING,
-    WAITING,
-    Swarm,
-    Task,
-)
-from clawlite.core.swarm.swarm_methods import SwarmMethods
 from clawlite.core.turns.channel_turn import TurnOutput, calling, run_work
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import turn
@@ -45,6 +30,21 @@ from clawlite.linux.swarm.status import describe, digest
 from clawlite.linux.swarm.stop_file import StopFile
 from clawlite.linux.swarm.stop_gate import StopGate
 from clawlite.linux.swarm.task_meter import metered
+from clawlite.protocols.session.group_session import Later
+from clawlite.protocols.swarm.aggregation import aggregate, picked, question
+from clawlite.protocols.swarm.swarm import (
+    BEST_OF_N,
+    COMPLETED,
+    FAILED,
+    LEADER_WORKER,
+    PARTIAL,
+    PEER_TO_PEER,
+    RUNNING,
+    WAITING,
+    Swarm,
+    Task,
+)
+from clawlite.protocols.swarm.swarm_methods import SwarmMethods
 
 LOOK_MS = 1000  # between looks for processes that ended, while tasks are open
 BEGIN_MS = 1  # between looks whether an engine has it on record that a tool begins

@@ -28,17 +28,6 @@ import time
 from typing import Any
 
 from clawlite.core.base.errors import ClawError, ParseError
-from clawlite.core.protocol.group_session import Later
-from clawlite.core.swarm.swarm import (
-    LEADER,
-    MOST_AMOUNT,
-    ROOT,
-    RUNNING,
-    SOURCE,
-    STATUSES,
-    WAITING,
-    Task,
-)
 from clawlite.linux.files.files import swarm_folder
 from clawlite.linux.files.inherited_log import InheritedLog
 from clawlite.linux.io.jsontext import dumps, loads
@@ -68,6 +57,17 @@ from clawlite.linux.swarm_engines.engine import (
     THERE,
     UP,
     engine_of,
+)
+from clawlite.protocols.session.group_session import Later
+from clawlite.protocols.swarm.swarm import (
+    LEADER,
+    MOST_AMOUNT,
+    ROOT,
+    RUNNING,
+    SOURCE,
+    STATUSES,
+    WAITING,
+    Task,
 )
 
 VERSION = 1  # of entries

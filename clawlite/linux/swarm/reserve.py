@@ -17,7 +17,7 @@ Every function runs inside a transaction of the bus.  Limits: [tokens, nano-doll
 there is none.
 """
 
-from clawlite.core.swarm.swarm import RUNNING, WAITING
+from clawlite.protocols.swarm.swarm import RUNNING, WAITING
 
 SCHEMA = """
 create table if not exists reserved (

@@ -15,12 +15,12 @@ from clawlite.core.base.clock import iso8601
 from clawlite.core.base.effect import SLEEP, TELL
 from clawlite.core.base.errors import ClawError, PolicyDenied
 from clawlite.core.image.image import SWARM
-from clawlite.core.swarm.swarm import Swarm
 from clawlite.linux.files.files import swarm_folder
 from clawlite.linux.io.stdio import Part, now_ms
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.stop_file import StopFile
+from clawlite.protocols.swarm.swarm import Swarm
 
 KNOWN_MS = 10000  # from a process' begin until it has what is on record
 WAIT_MS = 5  # between looks

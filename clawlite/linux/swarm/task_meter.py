@@ -13,9 +13,9 @@ from typing import Any
 from clawlite.core.base.effect import SLEEP
 from clawlite.core.base.errors import InvalidRequest
 from clawlite.core.policy.meter import exceeded
-from clawlite.core.protocol.group_session import Later
 from clawlite.core.providers.provider_order import ProviderOrder
 from clawlite.linux.swarm.reserve import left
+from clawlite.protocols.session.group_session import Later
 
 _NANO = 1000000000
 _NAMES = ("max_total_tokens", "max_total_cost_usd")

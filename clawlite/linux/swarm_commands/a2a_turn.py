@@ -12,8 +12,8 @@
 import uuid
 
 from clawlite.core.base.errors import ClawError, TransientError
-from clawlite.core.swarm.swarm import COMPLETED, FAILED
 from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.protocols.swarm.swarm import COMPLETED, FAILED
 
 ASK, BEGINS, WAIT = range(3)  # what ``A2ATurn.work`` yields
 MAX_ANSWER = 4194304  # bytes of an answer of HTTP

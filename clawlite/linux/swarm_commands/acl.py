@@ -9,8 +9,8 @@ clawlite.toml names the same ``user`` (docs/adr/0133).  It may do what each of t
 import re
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.swarm.swarm import Swarm
 from clawlite.linux.swarm_engines.engine import OPERATOR
+from clawlite.protocols.swarm.swarm import Swarm
 
 ONE_OF = "redis or nats"
 PASSWORD = "PASSWORD"  # stands for one: none is made here

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import SWARM
-from clawlite.core.swarm.swarm import DEAD, Swarm
 from clawlite.linux.admin.commands import BadUsage
 from clawlite.linux.admin.trace import image_of
 from clawlite.linux.files import files
@@ -20,6 +19,7 @@ from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.status import describe, stop_row, task_row
 from clawlite.linux.swarm_commands.results import result_lines
+from clawlite.protocols.swarm.swarm import DEAD, Swarm
 
 SHOWN = 20  # tasks of a status
 _NAMED = 5  # agents in an error

@@ -10,7 +10,6 @@ from clawlite.core.base.errors import ClawError, TransientError
 from clawlite.core.image.image import NETWORK, NETWORK_AUTHORITIES, SWARM
 from clawlite.core.net.exchange import hosted
 from clawlite.core.net.http1 import EVENT_DATA, EVENT_KIND, EVENT_STATUS, Response, request
-from clawlite.core.swarm.swarm import FAILED, REMOTE_SECRET, Swarm
 from clawlite.linux.files.files import open_image
 from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.io.printing import print_line
@@ -20,6 +19,7 @@ from clawlite.linux.secrets.secrets import resolve, stores
 from clawlite.linux.swarm.board_member import BoardMember
 from clawlite.linux.swarm_commands.a2a_turn import ASK, BEGINS, MAX_ANSWER, WAIT, A2ATurn, Remote
 from clawlite.linux.swarm_commands.stepping import until_signal, wait
+from clawlite.protocols.swarm.swarm import FAILED, REMOTE_SECRET, Swarm
 
 CONNECT_MS = 10000
 ANSWER_MS = 30000  # of one request

@@ -6,12 +6,12 @@ import sys
 import uuid
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.swarm.swarm import COMPLETED, RUNNING, WAITING, Swarm, Task
 from clawlite.linux.io.jsontext import document, loads
 from clawlite.linux.io.printing import print_line
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.member import outcome_of
 from clawlite.linux.swarm_commands.results import result_lines
+from clawlite.protocols.swarm.swarm import COMPLETED, RUNNING, WAITING, Swarm, Task
 
 PERSON = "operator"  # the sender
 LOOK_MS = 1000  # between looks for processes that ended

@@ -16,12 +16,12 @@ from typing import Any
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import SWARM
-from clawlite.core.protocol.group_session import Later
 from clawlite.linux.files.files import swarm_folder
 from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.bus import Bus
+from clawlite.protocols.session.group_session import Later
 
 LOOK_MS = 1000  # between looks, while tasks are open
 

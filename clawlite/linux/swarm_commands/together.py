@@ -15,7 +15,6 @@ from typing import Any
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import SWARM
 from clawlite.core.line.frame import Framer
-from clawlite.core.swarm.swarm import Swarm
 from clawlite.linux.files import files
 from clawlite.linux.io import signals
 from clawlite.linux.io.stdio import MAX_LINE, now_ms
@@ -24,6 +23,7 @@ from clawlite.linux.runtime.optional_parts import prepare
 from clawlite.linux.runtime.shell import INTERRUPT, Shell
 from clawlite.linux.swarm.shared_memory import SharedMemory
 from clawlite.linux.swarm_commands.inside import Door
+from clawlite.protocols.swarm.swarm import Swarm
 
 
 class Line:

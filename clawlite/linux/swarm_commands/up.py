@@ -20,7 +20,6 @@ import time
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import SWARM
-from clawlite.core.swarm.swarm import Swarm
 from clawlite.linux.admin import image_cache
 from clawlite.linux.admin.commands import MANIFESTS
 from clawlite.linux.admin.trace import image_of
@@ -28,6 +27,7 @@ from clawlite.linux.confinement import syscalls
 from clawlite.linux.files import files
 from clawlite.linux.io.printing import print_line
 from clawlite.linux.swarm_commands.together import images_of
+from clawlite.protocols.swarm.swarm import Swarm
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1, 60
 GRACE_S = 5  # from SIGTERM to SIGKILL

@@ -18,7 +18,6 @@ import socket
 import struct
 
 from clawlite.core.base.errors import ClawError, InvalidRequest
-from clawlite.core.net.people import ROLES, is_name
 from clawlite.core.policy.access import ADMIN
 from clawlite.core.protocol import rpc
 from clawlite.linux.files.files import mend, state_folder
@@ -26,6 +25,7 @@ from clawlite.linux.files.process_lock import ProcessLock
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.io.stdio import Part, now_ms
 from clawlite.linux.tasks.operator_line import OperatorLine, Person
+from clawlite.protocols.secrets.people import ROLES, is_name
 
 NAME = "control.sock"
 MAX_SESSIONS = 32

@@ -18,9 +18,9 @@ from clawlite.core.base.errors import PolicyDenied
 from clawlite.core.line.frame import RECORD, TOO_LONG, Framer
 from clawlite.core.policy.access import ADMIN
 from clawlite.core.protocol import rights, rpc
-from clawlite.core.protocol.group_session import GroupSession
 from clawlite.linux.io.jsontext import dumps, request
 from clawlite.linux.io.stdio import FULL, MAX_LINE, Part, Wire, now_ms
+from clawlite.protocols.session.group_session import GroupSession
 
 _MOST_WAITING = 4 * FULL  # bytes for somebody who does not read, and whose line then ends
 _AGAIN_MS = 50  # between attempts to write to somebody who does not read

@@ -21,9 +21,9 @@ from clawlite.core.base.clock import iso8601
 from clawlite.core.base.effect import SEND
 from clawlite.core.base.errors import InvalidParams
 from clawlite.core.protocol.rpc import field, notification
-from clawlite.core.protocol.task_params import read_id, read_messages
-from clawlite.core.swarm.swarm import COMPLETED, DEAD, FAILED, PARTIAL, RUNNING, WAITING, Task
 from clawlite.linux.tasks.task_runner import CANCELED, runner_of
+from clawlite.protocols.session.task_params import read_id, read_messages
+from clawlite.protocols.swarm.swarm import COMPLETED, DEAD, FAILED, PARTIAL, RUNNING, WAITING, Task
 
 PREFIX = "claw.task."
 UPDATED = PREFIX + "updated"

@@ -12,7 +12,6 @@ import os
 from clawlite.core.base.effect import APPROVAL, APPROVE, KIND, LOG, RUN
 from clawlite.core.base.errors import ClawError, StoreError
 from clawlite.core.policy.approval import question
-from clawlite.core.swarm.swarm import MERGE, PEER_TO_PEER, RUNNING, WAITING, Swarm
 from clawlite.core.turns.channel_turn import TurnOutput
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
@@ -22,6 +21,7 @@ from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.member import Member
+from clawlite.protocols.swarm.swarm import MERGE, PEER_TO_PEER, RUNNING, WAITING, Swarm
 
 AT_ONCE = 4  # tasks under way at once in one process
 RETRIES = 2  # of a task whose process was killed

@@ -10,12 +10,12 @@ import errno
 import os
 import stat
 
-from clawlite.core.image.features import EXPORTERS
 from clawlite.linux.files.files import own_file
 from clawlite.linux.files.regular_file import open_end
 from clawlite.linux.io.jsontext import document, dumps
 from clawlite.linux.io.worker import Worker
 from clawlite.linux.telemetry.event import shown
+from clawlite.protocols.image.features import EXPORTERS
 
 WAITING = 4096  # events in one queue
 

@@ -160,7 +160,7 @@ class ConsoleView(Part):
             text = self._held.write(text)
         if text:
             if self._pieces is None:  # READY does not wait for it
-                from clawlite.core.base.pieces import Pieces
+                from clawlite.protocols.base.pieces import Pieces
 
                 self._pieces = Pieces()
             self._make_room()

@@ -14,7 +14,7 @@ is the error -32010."""
 import os
 
 from clawlite.core.base.errors import ClawError, SandboxDenied
-from clawlite.core.image.profile import DENY, NONE, UNRESTRICTED
+from clawlite.protocols.sandbox.profile import DENY, NONE, UNRESTRICTED
 
 FILES = ("read-file", "write-file", "edit-file", "list-directory")
 SHELLS = ("exec-shell", "spawn")

@@ -19,7 +19,6 @@ import os
 
 from clawlite.core.base.effect import ASKS_PROVIDER, IS_OK
 from clawlite.core.base.errors import ClawError
-from clawlite.core.image.defaults import undeclared
 from clawlite.core.image.header import shaped
 from clawlite.core.image.image import (
     GENERATOR,
@@ -30,11 +29,20 @@ from clawlite.core.image.image import (
     SERVED,
     SERVICE,
 )
-from clawlite.core.image.profile import ALLOWLIST, DENY, ENVIRONMENT, FILE, FULL, NONE, SCOPED
 from clawlite.core.policy.policy import paths_of
 from clawlite.linux.confinement.kernel import IS_LINUX, check_kernel
 from clawlite.linux.files.workspace import hidden_paths, make_folder, store_behind
 from clawlite.linux.secrets.credentials import Credentials
+from clawlite.protocols.sandbox.defaults import undeclared
+from clawlite.protocols.sandbox.profile import (
+    ALLOWLIST,
+    DENY,
+    ENVIRONMENT,
+    FILE,
+    FULL,
+    NONE,
+    SCOPED,
+)
 
 PROGRAMS = ("exec-shell", "spawn")
 HERE = ("message", "delegate", "add-rule", "forget-rule", "list-rules", "remind")
@@ -375,7 +383,7 @@ class Dispatcher:
         if code and any(name.startswith("drivers/") for name in code.modules):
             found.append("clawlite.linux.maker.board_modules")
         if "tool-providers" in self._image.requires:
-            found.append("clawlite.core.mcp.tool_provider")
+            found.append("clawlite.protocols.mcp.tool_provider")
         return found
 
     def _mcp(self):

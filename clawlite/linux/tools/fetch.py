@@ -1,8 +1,8 @@
 """``web-fetch``, ``web-search`` and the calls of services: requests of tools, under the network
 rules of a sandbox, beside the loop.
 
-1. Each hop is decided from the start (core/net/netrules.py): its URL, its host, every address, and
-   that address is connected to.
+1. Each hop is decided from the start (protocols/net/netrules.py): its URL, its host, every address,
+   and that address is connected to.
 2. When scheme, host or port change, only headers that mean nothing to the server's trust go along;
    credentials that the runtime adds never come back, not even when a redirect leads home again.
 3. The runtime's credentials go to exactly their host, over https or to this machine.
@@ -25,10 +25,16 @@ from clawlite.core.net.http1 import (
     Response,
     request,
 )
-from clawlite.core.net.netaddress import address_of, is_loopback
-from clawlite.core.net.netrules import authority, decide_addresses, decide_host, parse_url, refusal
 from clawlite.linux.net.connections import Connections
 from clawlite.linux.tools import fetch_page, fetch_search
+from clawlite.protocols.net.netaddress import address_of, is_loopback
+from clawlite.protocols.net.netrules import (
+    authority,
+    decide_addresses,
+    decide_host,
+    parse_url,
+    refusal,
+)
 
 _SCHEME, _HOST, _PORT, _TARGET = range(4)  # of a URL
 

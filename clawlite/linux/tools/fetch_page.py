@@ -4,7 +4,7 @@ A result is a few lines of the answer's head, a blank line, and the text.  What 
 refused, never shown broken."""
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.net.netrules import authority
+from clawlite.protocols.net.netrules import authority
 
 _TOLD = (
     "content-type",

@@ -6,8 +6,8 @@ objects, each with a title, a URL and a text.
 """
 
 from clawlite.core.base.errors import ClawError, ParseError
-from clawlite.core.net.netrules import parse_url
 from clawlite.linux.io.jsontext import loads
+from clawlite.protocols.net.netrules import parse_url
 
 MAX_ANSWER = 2097152  # bytes
 MAX_QUERY = 1024  # characters

@@ -19,7 +19,6 @@ import tempfile
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import LOCAL
-from clawlite.core.image.profile import DENY, PROCESS, SCOPED, profile_of
 from clawlite.linux.files.workspace import folder, hidden_paths
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.mcp.server_process import SandboxedServer
@@ -27,6 +26,7 @@ from clawlite.linux.mcp.servers import not_started
 from clawlite.linux.sandbox.engine import Engine
 from clawlite.linux.sandbox.removal import remove
 from clawlite.linux.tools.dispatch import limit, local_of, narrowed, widen
+from clawlite.protocols.sandbox.profile import DENY, PROCESS, SCOPED, profile_of
 
 _NUMBER = -1  # of the program, which is the only one of its engine
 _RELAXED, _WRITABLE, _NAMESPACES = 0, 2, 5  # positions in the section LOCAL

@@ -8,7 +8,7 @@ tools of the agent may write there.
 3. The folder has at most ``MAX_FILES`` files and ``MAX_BYTES``: no server fills a disk.  Nothing in
    it is overwritten or removed.
 4. It is written before anything else goes on: 16 ms for 3 MiB (x86_64), which is the most that a
-   message can hold.  So one result makes few files (core/mcp/mcp_client.py).
+   message can hold.  So one result makes few files (protocols/mcp/mcp_client.py).
 5. What cannot be kept is named with its type and size, and the call goes on.
 """
 

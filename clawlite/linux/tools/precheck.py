@@ -8,9 +8,9 @@ names, as policies know them: paths (core/policy/policy.py, ``path_within``), ``
 
 from clawlite.core.base.errors import ClawError, SandboxDenied
 from clawlite.core.image.image import READ_ONLY
-from clawlite.core.image.profile import DENY, UNRESTRICTED
-from clawlite.core.net.netrules import decide_host, parse_url
 from clawlite.core.policy.policy import normalise, virtual
+from clawlite.protocols.net.netrules import decide_host, parse_url
+from clawlite.protocols.sandbox.profile import DENY, UNRESTRICTED
 
 
 def check(

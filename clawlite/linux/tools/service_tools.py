@@ -1,5 +1,5 @@
 """Tools of services: called by this machine itself, as requests of tools (fetch.py) with results as
-core/net/service_call.py shapes them, or by its gateway (linux/net/gateway_client.py).
+protocols/services/service_call.py shapes them, or by its gateway (linux/net/gateway_client.py).
 
 1. The sandbox's network rules decide as they do for ``web-fetch``; what they forbid is
    ``SandboxDenied``, and a call that finds no room or no credential is refused.  All else that
@@ -13,8 +13,9 @@ from clawlite.core.base.errors import ClawError, InvalidParams, SandboxDenied, T
 from clawlite.core.idempotency.idempotency import not_run
 from clawlite.core.image.header import shaped
 from clawlite.core.image.image import HANDLER_NAME, SERVICES
-from clawlite.core.net.feed import PREFIX
-from clawlite.core.net.service_call import (
+from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.protocols.services.feed import PREFIX
+from clawlite.protocols.services.service_call import (
     MAX_BODY,
     MEDIATED,
     TIMEOUT_MS,
@@ -25,7 +26,6 @@ from clawlite.core.net.service_call import (
     result_of,
     timed_out,
 )
-from clawlite.linux.io.jsontext import dumps, loads
 
 _MANY = 1 << 32
 SHAPE = [

@@ -8,7 +8,7 @@ board (docs/services.md).  The counterpart on Linux is clawlite/linux/net/gatewa
    number of records that were received.  A gateway that was restarted since then refuses it, so
    nothing is called twice.
 3. A call that the gateway cannot have made is refused, and may be sent again with its request id.
-   Any other failure is a result that describes it (clawlite/core/net/service_call.py).
+   Any other failure is a result that describes it (clawlite/protocols/services/service_call.py).
 """
 
 from binascii import hexlify

@@ -21,7 +21,7 @@ from jsontext import dumps, loads
 from unload import drop
 
 _RARE = "rights"  # loaded for a request, and dropped
-_APPROVALS, _MAY_ADMIN = 28, 2  # a section (core/image/features.py), and a position in it
+_APPROVALS, _MAY_ADMIN = 28, 2  # a section (protocols/image/features.py), and a position in it
 _AT_ONCE = 2  # turns
 _MOST = 4096  # characters of what a turn says
 _ROOM = 16  # messages that come in one round of the loop, or events of the log that wait

@@ -17,7 +17,7 @@ from clawlite.core.rules import table
 from clawlite.core.rules.cron import GIVES_UP, make_clock, make_rule, make_text
 from boardrules import BoardRules
 
-_CRON = 1  # the number of the kind (core/image/features.py)
+_CRON = 1  # the number of the kind (protocols/image/features.py)
 _NAME, _KIND, _PROCESSING, _OVERLAP, _OWN = 0, 1, 3, 4, 5  # of the record of a channel
 _MOST_TRIES = 3
 _MOST_WAITING = 100

@@ -14,7 +14,6 @@ import pytest
 from agents import clawlite
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.image import features
 from clawlite.core.image import image as layout
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards
@@ -25,6 +24,7 @@ from clawlite.host.compiler import compiler
 from clawlite.host.fit import board_fit
 from clawlite.host.manifest import manifest
 from clawlite.host.tools import sandboxes
+from clawlite.protocols.image import features
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = [

@@ -10,11 +10,11 @@ from clawlite.core.formats.automaton import search
 from clawlite.core.formats.schema import check
 from clawlite.core.image import image as layout
 from clawlite.core.image.image import Image
-from clawlite.core.image.profile import Profile
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.compiler import compiler
 from clawlite.host.documents import registry
 from clawlite.host.manifest import manifest
+from clawlite.protocols.sandbox.profile import Profile
 
 PROCESS = {
     "level": "process",

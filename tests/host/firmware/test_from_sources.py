@@ -86,8 +86,6 @@ def test_a_board_has_what_its_start_comes_to_load():
         "a": "import b\n",
     }
     assert from_sources.reached(texts, ["main"]) == ["main", "b", "a"]
-    # what a Pi alone can use, and what link.py writes in the place of its name
-    assert {"encoder", "mcp_client", "dialect"}.isdisjoint(firmware.sources())
     assert {"main", "sentence", "oom_recover", "openai", "tools"} <= set(firmware.sources())
 
 

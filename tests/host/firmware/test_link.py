@@ -6,9 +6,9 @@ import ast
 
 import pytest
 
-from clawlite.core.image import features
 from clawlite.host.firmware import firmware
 from clawlite.host.firmware.link import Linker, LinkError
+from clawlite.protocols.image import features
 
 
 def link(tmp_path, units=None, entrances=(), **modules):

@@ -3,20 +3,27 @@ imports that are there.
 """
 
 import ast
+from pathlib import Path
 
 import pytest
 from sims import needs_mpy_cross
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.image import features
 from clawlite.core.image import image as layout
 from clawlite.core.policy import ledger
 from clawlite.core.providers import gateway
 from clawlite.host.boards import boards
 from clawlite.host.build.build import build_beside
-from clawlite.host.firmware import firmware, foreign_names, slot
+from clawlite.host.firmware import firmware, foreign_names, from_sources, slot
 from clawlite.host.firmware.board_files import board_files
+from clawlite.protocols.image import features
 
+PACKAGE = Path(firmware.clawlite.core.__file__).parents[1]
+# Of the core, but in no slot.
+IN_NO_SLOT = {
+    "dialect": "link.py writes what is imported from it in the place of its name",
+    "encoder": "writes what tests of the reader read, on boards too",
+}
 # {(who imports, what): why it does so only where the part is there}.  A new one is looked at, and
 # comes here.
 DOORS = {
@@ -92,6 +99,23 @@ def test_every_door_to_what_a_slot_may_lack_is_known():
     }
     assert found == set(DOORS)
     assert set(there) == set(firmware.linked()[0]) and set(slot.GATES) <= set(there)
+
+
+def test_the_core_is_what_a_slot_can_carry_and_protocols_are_what_none_can():
+    core, protocols = (
+        {path.stem: path.read_text() for path in (PACKAGE / layer).glob("*/*.py")}
+        for layer in ("core", "protocols")
+    )
+    units = {name for names in firmware.units().values() for name in names}
+    carried = set(slot.ways()) | units | set(firmware.entrances())
+    assert set(core) - carried == set(IN_NO_SLOT)
+    del protocols["__init__"]
+    assert set(protocols) and not set(protocols) & set(core)
+    of_board = {name: path.read_text() for name, path in firmware.sources().items()}
+    assert not set(protocols) & set(of_board)
+    for name, text in of_board.items():
+        # by name, too: clawlite.protocols.ROOM.NAME, or NAME alone
+        assert not from_sources.imports(text, protocols) and "clawlite.protocols." not in text, name
 
 
 def test_parts_that_are_declared_are_those_of_boards():

@@ -12,12 +12,12 @@ from mcp_oauth import SECRET, agent_of, login, person, servers, signed_in_build 
 
 from clawlite import command
 from clawlite.core.base.errors import ClawError
-from clawlite.core.mcp.mcp_client import LISTEN
 from clawlite.host.build.build import build_beside
 from clawlite.host.gateway import mcp_servers
 from clawlite.host.gateway.gateway import loads
 from clawlite.host.gateway.program import Programs
 from clawlite.host.image import inspection
+from clawlite.protocols.mcp.mcp_client import LISTEN
 
 SETTINGS = '[mcp.t]\nmode = "mediated"\n[mcp.t.oauth2]\nclient_id = "my agent"\n%s[gateway]\n'
 MORE = 'credential = "DOCS_SECRET"\nscope = "tools:call"\nissuer = "http://127.0.0.1:%d"\n'

@@ -11,9 +11,9 @@ from gateways import project
 from llm_server import MODEL, Server, say
 from proxies import Proxied
 
-from clawlite.core.net.door_token import DOORS, OLDER, parse
 from clawlite.host.gateway import gateway as gateways
 from clawlite.host.gateway.lan import Listener, Tokens
+from clawlite.protocols.secrets.door_token import DOORS, OLDER, parse
 
 CHAT = "/v1/chat/completions"
 ASKED = {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}

@@ -12,13 +12,14 @@ import pytest
 from cddl_verifier import validate
 from channel_world import project
 
-from clawlite.core.image import features, header
+from clawlite.core.image import header
 from clawlite.core.image import image as layout
-from clawlite.core.image.features import APPROVALS
-from clawlite.core.mcp.tool_definitions import SCHEMAS
 from clawlite.host.compiler import compiler
 from clawlite.host.image import image_file
 from clawlite.host.manifest import manifest
+from clawlite.protocols.image import features
+from clawlite.protocols.image.features import APPROVALS
+from clawlite.protocols.mcp.tool_definitions import SCHEMAS
 
 ROOT = pathlib.Path(__file__).parents[2]
 GRAMMAR = (ROOT.parent / "clawlite" / "host" / "image" / "image.cddl").read_text()

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from clawlite.core.image.image import LOCAL, SANDBOX, Image
-from clawlite.core.image.profile import Profile
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import lint_errors, lint_warnings, manifest
+from clawlite.protocols.sandbox.profile import Profile
 
 ENDPOINT = "http://192.168.1.5:8080/search?format=json&q={query}"
 

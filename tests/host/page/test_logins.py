@@ -6,9 +6,9 @@ import re
 import pytest
 from pages import AGENT
 
-from clawlite.core.net.people import Person
 from clawlite.host.page.logins import LASTS_S, MAX_OF_ONE, Logins
 from clawlite.linux.secrets import people
+from clawlite.protocols.secrets.people import Person
 
 
 def _cookie(headers) -> dict:

@@ -6,7 +6,6 @@ import json
 import pytest
 
 from clawlite.core.image.image import SWARM, Image
-from clawlite.core.swarm.swarm import LEADER_WORKER, PEER_TO_PEER, Swarm
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build import build
 from clawlite.host.cli import ui
@@ -15,6 +14,7 @@ from clawlite.host.fit import heap
 from clawlite.host.manifest import manifest
 from clawlite.host.providers import provider_order
 from clawlite.host.swarm.swarms import STRATEGIES, TOPOLOGIES
+from clawlite.protocols.swarm.swarm import LEADER_WORKER, PEER_TO_PEER, Swarm
 
 REFLEX = {
     "protocol": "custom",

@@ -6,9 +6,9 @@ import pytest
 from agents import clawlite
 
 from clawlite.core.base.errors import ImageError
-from clawlite.core.image.defaults import DEFAULTS
 from clawlite.host.build import tool_table
 from clawlite.host.manifest import lint_warnings, manifest
+from clawlite.protocols.sandbox.defaults import DEFAULTS
 
 KEYS = [
     "name",

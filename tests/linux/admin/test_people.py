@@ -6,7 +6,7 @@ import stat
 
 from agents import clawlite
 
-from clawlite.core.net import people
+from clawlite.protocols.secrets import people
 
 
 def _people(tmp_path, *words, **more):

@@ -21,7 +21,6 @@ from clawlite.core.agent.agent import Agent
 from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base import effect as E
 from clawlite.core.base.clock import iso8601
-from clawlite.core.image.features import KINDS
 from clawlite.core.protocol.session import Session
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
@@ -32,6 +31,7 @@ from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.memory.memory import Memory
 from clawlite.linux.runtime.persistence import Persistence
 from clawlite.linux.telemetry.telemetry import Telemetry
+from clawlite.protocols.image.features import KINDS
 
 ZONE = zoneinfo.ZoneInfo("Europe/Berlin")
 # the clocks go forward on the 28th

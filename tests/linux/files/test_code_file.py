@@ -46,7 +46,7 @@ FROM_FILE, ORDINARY = ["Loader", "Loader", "NamespaceLoader"], ["SourceFileLoade
 def package(tmp_path) -> Path:
     """A copy of what a device has, that this user alone may write."""
     top = tmp_path / "lib"
-    for name in ("core", "scan", "linux"):
+    for name in ("core", "protocols", "scan", "linux"):
         shutil.copytree(
             ROOT / "clawlite" / name,
             top / "clawlite" / name,

@@ -2,9 +2,9 @@
 
 from sandboxes import profile
 
-from clawlite.core.image.profile import FULL
 from clawlite.linux.files.mounts import Table
 from clawlite.linux.files.workspace import hidden_paths
+from clawlite.protocols.sandbox.profile import FULL
 
 ROWS = """22 1 179:2 / / rw,noatime shared:1 - ext4 /dev/root rw
 23 22 0:21 / /proc rw - proc proc rw

@@ -9,7 +9,7 @@ from local_model import TIMEOUT_MS, alone, environment, needs_model
 
 from clawlite.core.image.image import REFLEX, Image
 from clawlite.core.providers.reflex import Reflex
-from clawlite.core.teach.clause import propose
+from clawlite.protocols.teach.clause import propose
 
 CLAUSE = "give the tomatoes a drink for 5 seconds"
 

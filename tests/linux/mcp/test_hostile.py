@@ -13,10 +13,10 @@ from mcp_hostile_http import HostileRemote
 
 from clawlite.core.base.effect import ASKS_PERSON
 from clawlite.core.base.errors import ClawError
-from clawlite.core.mcp.mcp_pin import pin_of
 from clawlite.host.build.build import build_beside
 from clawlite.linux.mcp.servers import Servers
 from clawlite.linux.terminal import console_view
+from clawlite.protocols.mcp.mcp_pin import pin_of
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../core"))
 from hostile_mcp import ECHO, Hostile  # noqa: E402

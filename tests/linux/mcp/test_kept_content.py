@@ -98,7 +98,7 @@ def test_a_link_of_a_tool_leads_nowhere_else(tmp_path):
 
 def kept(tmp_path, data="AAAA", kind="image/png", server="t"):
     image = open_image(agent_of(tmp_path, "none", own="rw"))
-    from clawlite.core.image.profile import profile_of
+    from clawlite.protocols.sandbox.profile import profile_of
 
     workspace = str(tmp_path / "box/workspace")
     return kept_content.keep_content(

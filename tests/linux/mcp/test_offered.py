@@ -10,9 +10,9 @@ import pytest
 from agents import Agent, eventually, linux
 
 from clawlite.core.image.image import Image
-from clawlite.core.mcp.tool_definitions import SCHEMAS, definitions
 from clawlite.host.build.build import build_beside
 from clawlite.host.image import inspection
+from clawlite.protocols.mcp.tool_definitions import SCHEMAS, definitions
 
 
 @pytest.fixture(params=sorted(mcp_clients.SDKS))

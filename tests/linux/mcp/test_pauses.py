@@ -10,8 +10,8 @@ import pytest
 
 from clawlite.core.base.effect import IS_OK
 from clawlite.core.base.errors import ClawError
-from clawlite.core.mcp.mcp_client import STATELESS
 from clawlite.linux.mcp.servers import CALL_MS, Servers
+from clawlite.protocols.mcp.mcp_client import STATELESS
 
 PAUSES_S = [1, 2, 4, 8, 16, 32, 60, 60, 60]
 ROW = ["t", ["/bin/t"], [], False, [["echo", b""]], [], None, [None, 0, 0, 0]]

@@ -469,7 +469,7 @@ def test_an_agent_without_servers_imports_nothing_of_mcp(tmp_path):
     (tmp_path / "with").mkdir()
     assert imported(tmp_path, mcp_offer.build(tmp_path), "join", {"words": ["a", "b"]}) == []
     image = mcp_agents.build(tmp_path / "with")
-    assert "clawlite.core.mcp.mcp_client" in imported(tmp_path, image, "echo", {"text": "a"})
+    assert "clawlite.protocols.mcp.mcp_client" in imported(tmp_path, image, "echo", {"text": "a"})
 
 
 def of_npm(tmp_path, package: str, names, *args, level, environment=()):

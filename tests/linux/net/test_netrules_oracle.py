@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.core.net import netaddress, netrules
+from clawlite.protocols.net import netaddress, netrules
 
 # What is stricter here than ``is_global``, whose lists change from one Python to the next.
 STRICTER = [

@@ -12,11 +12,11 @@ from taught_world import PATTERNS, Pupil
 
 from clawlite.core.base.effect import LOG, Result
 from clawlite.core.base.errors import ClawError, PolicyDenied, ProviderError
-from clawlite.core.teach.clause import propose
-from clawlite.core.teach.reader import WHOLE
 from clawlite.core.turns.history import History
 from clawlite.core.turns.tools import call
 from clawlite.core.turns.turn import Message
+from clawlite.protocols.teach.clause import propose
+from clawlite.protocols.teach.reader import WHOLE
 
 WATER = {"call": "water", "arguments": {"seconds": 5}}
 TOOLS = [

@@ -11,12 +11,12 @@ import pytest
 from agents import UUID, Agent, linux, tool_call
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.core.image.profile import Profile
 from clawlite.host.build.build import build_beside
 from clawlite.linux.files.file_scope import Scope
 from clawlite.linux.files.workspace import DecidedPaths
 from clawlite.linux.tools.file_tools import run
 from clawlite.linux.tools.precheck import check
+from clawlite.protocols.sandbox.profile import Profile
 
 CANARY = "CANARY of the private folder"
 RULES = [

@@ -9,7 +9,6 @@ from random import Random
 import pytest
 
 from clawlite.core.line.frame import Framer
-from clawlite.core.protocol.group_session import GroupSession
 from clawlite.host.bench import agent as bench_agent
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
@@ -18,6 +17,7 @@ from clawlite.linux.io.jsontext import loads
 from clawlite.linux.io.stdio import MAX_LINE, Wire
 from clawlite.linux.runtime.optional_parts import prepare
 from clawlite.linux.runtime.shell import Shell
+from clawlite.protocols.session.group_session import GroupSession
 
 ECHO = """
 

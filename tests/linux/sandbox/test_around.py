@@ -9,7 +9,7 @@ import pytest
 from sandbox_places import host
 from sandboxes import NOBODY
 
-from clawlite.core.image import profile as P
+from clawlite.protocols.sandbox import profile as P
 
 PLACES = ["N-user", "N-root", "L-user", "L-root"]
 

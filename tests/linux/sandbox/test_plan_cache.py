@@ -10,11 +10,11 @@ import pytest
 from sandboxes import profile
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.core.image.profile import FULL
 from clawlite.linux.files.real_path import resolve
 from clawlite.linux.sandbox import plan as plans
 from clawlite.linux.sandbox.jobs import Builtin, Command, Server
 from clawlite.linux.sandbox.plan_cache import PlanCache, _is_at
+from clawlite.protocols.sandbox.profile import FULL
 
 JOB = Command(["true"])
 

@@ -11,11 +11,11 @@ from nats import connect
 from swarm_world import IDS, MEMBERS, World, end_of, now_ms, task
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.swarm.swarm import Swarm, Task
 from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.swarm_commands.acl import PASSWORD, acl
 from clawlite.linux.swarm_commands.shared_bus import SharedBus
 from clawlite.linux.swarm_engines.nats_engine import inbox
+from clawlite.protocols.swarm.swarm import Swarm, Task
 
 SWARM = Swarm(["team", 0, 0, MEMBERS, True, None, 1, None, 2, True, 0, False] + [None] * 4)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.swarm.swarm import DEAD, FAILED, RUNNING, WAITING, Task
 from clawlite.linux.swarm.bus import MAX_ENTRY, MOST_MESSAGES, Bus, TooLong
+from clawlite.protocols.swarm.swarm import DEAD, FAILED, RUNNING, WAITING, Task
 
 ROOT = Path(__file__).resolve().parents[3]
 IDS = ["c1a00000-0000-4000-8000-%012d" % number for number in range(9)]

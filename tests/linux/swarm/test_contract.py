@@ -11,11 +11,11 @@ import pytest
 from swarm_world import ENGINES, IDS, INSIDE, KINDS, RECORD, World, end_of, task, wall_ms
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.swarm.swarm import DEAD, FAILED, RUNNING, WAITING, Swarm, Task
 from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.swarm import replicated_bus
 from clawlite.linux.swarm.bus import MAX_ENTRY
 from clawlite.linux.swarm.replicated_bus import VERSION
+from clawlite.protocols.swarm.swarm import DEAD, FAILED, RUNNING, WAITING, Swarm, Task
 
 HOUR_MS = 3600000
 

@@ -11,8 +11,8 @@ from swarm_team import GOES_ON, UUID, delegate, ended, is_stopped, look_on, proj
 from swarm_world import Turns
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.swarm.swarm import COMPLETED, DEAD, RUNNING, WAITING, Task
 from clawlite.linux.swarm.bus import Bus
+from clawlite.protocols.swarm.swarm import COMPLETED, DEAD, RUNNING, WAITING, Task
 
 FULL = "the swarm's file in %s cannot be used: database or disk is full"
 ROOM = "its disk must have room"

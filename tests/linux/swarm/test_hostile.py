@@ -8,12 +8,12 @@ import sqlite3
 import pytest
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.swarm.swarm import MERGE, PEER_TO_PEER, Swarm, Task
 from clawlite.linux.swarm import bus as swarm_bus
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.replicated_bus import ReplicatedBus
 from clawlite.linux.swarm.stop_file import StopFile
 from clawlite.linux.swarm_engines.engine import ENTRY, SNAPSHOT, SYNCED, UP
+from clawlite.protocols.swarm.swarm import MERGE, PEER_TO_PEER, Swarm, Task
 
 NOW = 1780000000000
 

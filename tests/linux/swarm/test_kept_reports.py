@@ -11,12 +11,12 @@ from agents import eventually
 from swarm_team import SWARM, UUID, delegate, project, start
 from swarm_world import ENGINES, IDS, World, settings, task
 
-from clawlite.core.swarm.swarm import COMPLETED, DEAD, FAILED
 from clawlite.linux.files.inherited_log import InheritedLog
 from clawlite.linux.files.record_log import RecordLog
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.swarm.bus import MAX_ENTRY, TooLong
 from clawlite.linux.swarm.replicated_bus import REPORTS
+from clawlite.protocols.swarm.swarm import COMPLETED, DEAD, FAILED
 
 ROWS = [[IDS[number], COMPLETED, {"text": "Bed %d." % number}, None, 5] for number in range(3)]
 

@@ -12,10 +12,10 @@ from swarm_world import IDS, INSIDE, KINDS, World, settings, task, wall_ms
 
 from clawlite.core.base.effect import SLEEP
 from clawlite.core.base.errors import InvalidRequest, QuotaExceeded
-from clawlite.core.protocol.group_session import Later
-from clawlite.core.swarm.swarm import Swarm, Task
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.task_meter import TaskMeter, _reserving
+from clawlite.protocols.session.group_session import Later
+from clawlite.protocols.swarm.swarm import Swarm, Task
 
 ROLES = [
     {"identity_ref": "lead", "role": "leader"},

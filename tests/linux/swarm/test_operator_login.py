@@ -11,8 +11,8 @@ from engines import SERVERS
 from swarm_team import GOES_ON, SWARM, is_stopped, project, start, statuses, swarm
 from swarm_world import MEMBERS
 
-from clawlite.core.swarm.swarm import Swarm
 from clawlite.linux.swarm_commands.acl import PASSWORD, acl
+from clawlite.protocols.swarm.swarm import Swarm
 
 RECORD = ["team", 0, 0, MEMBERS[:2], True, None, 1, None, 2, True, 0, False] + [None] * 4
 OPERATOR = 'operator_credential = "TEAM_OPERATOR"\n'

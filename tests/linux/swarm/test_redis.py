@@ -11,8 +11,8 @@ from engines import SERVERS
 from swarm_world import IDS, RECORD, World, task
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.swarm.swarm import Swarm
 from clawlite.linux.swarm_commands.acl import acl
+from clawlite.protocols.swarm.swarm import Swarm
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 NAME = "team"

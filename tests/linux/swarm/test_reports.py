@@ -8,11 +8,11 @@ import pytest
 from swarm_world import IDS, Turns, World, task, wall_ms
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.protocol.group_session import Later
-from clawlite.core.swarm.swarm import CHAIN, COMPLETED, DEAD, FAILED, MERGE, RUNNING
 from clawlite.linux.swarm.bus import MAX_ENTRY, Bus
 from clawlite.linux.swarm.member import GONE
 from clawlite.linux.swarm_commands import run_task
+from clawlite.protocols.session.group_session import Later
+from clawlite.protocols.swarm.swarm import CHAIN, COMPLETED, DEAD, FAILED, MERGE, RUNNING
 
 TOO_LONG = "a task or a report of a swarm has at most %d bytes, got " % MAX_ENTRY
 

@@ -15,10 +15,10 @@ from swarm_world import ENGINES, World, server_of, settings
 
 from clawlite.core.base.errors import ClawError, StoreError
 from clawlite.core.image.image import SWARM as SECTION
-from clawlite.core.swarm.swarm import Swarm
 from clawlite.host.image.inspection import open_image
 from clawlite.linux.swarm.bus import TooLong
 from clawlite.linux.swarm.shared_stores import ANSWER_MS, NoSharedStores, SharedStores
+from clawlite.protocols.swarm.swarm import Swarm
 
 
 class Machines:

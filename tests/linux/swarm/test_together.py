@@ -14,10 +14,10 @@ from swarm_team import SWARM, UUID, delegate, project, start, swarm
 from swarm_world import wall_ms
 
 from clawlite.core.image.image import SWARM as SWARM_SECTION
-from clawlite.core.swarm.swarm import DEAD, Swarm, Task
 from clawlite.linux.files.files import open_image, swarm_folder
 from clawlite.linux.swarm.shared_memory import SharedMemory
 from clawlite.linux.swarm_commands.inside import MOST_ASKED, Door
+from clawlite.protocols.swarm.swarm import DEAD, Swarm, Task
 
 INSIDE = {"coordination": dict(SWARM["coordination"], backend="in-process")}
 ROLES = [

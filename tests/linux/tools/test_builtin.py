@@ -8,8 +8,6 @@ import pytest
 
 from clawlite.core.base.effect import Result
 from clawlite.core.base.errors import ClawError, SandboxDenied
-from clawlite.core.image import profile as P
-from clawlite.core.image.profile import Profile
 from clawlite.core.turns.tool_result import result_of
 from clawlite.host.schema.automata import compile_pattern
 from clawlite.linux.confinement import landlock
@@ -18,6 +16,8 @@ from clawlite.linux.sandbox import plan
 from clawlite.linux.sandbox.jobs import Builtin, Command
 from clawlite.linux.tools import builtin, file_tools, memory_tools
 from clawlite.linux.tools.builtin import Builtins, Text, command_of, milliseconds
+from clawlite.protocols.sandbox import profile as P
+from clawlite.protocols.sandbox.profile import Profile
 
 
 def profile(

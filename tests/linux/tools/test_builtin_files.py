@@ -13,13 +13,13 @@ import pytest
 from mounted import own_table
 
 from clawlite.core.base.errors import ClawError, SandboxDenied
-from clawlite.core.image import profile as P
-from clawlite.core.image.profile import Profile
 from clawlite.linux.files import file_scope, mounts, path_walk
 from clawlite.linux.files.file_scope import Scope
 from clawlite.linux.files.mounts import Table
 from clawlite.linux.tools import file_tools
 from clawlite.linux.tools.file_tools import run
+from clawlite.protocols.sandbox import profile as P
+from clawlite.protocols.sandbox.profile import Profile
 
 CANARY = "CANARY-of-the-outside"
 

@@ -8,13 +8,13 @@ import pytest
 from agents import Agent, eventually, linux, tool_call
 from sandboxes import profile
 
-from clawlite.core.image.defaults import DEFAULTS
 from clawlite.host.build.build import build_beside
 from clawlite.linux.sandbox.engine import MAX_CALLS, MAX_QUEUE
 from clawlite.linux.sandbox.jobs import modules_of
 from clawlite.linux.tools.builtin import MAX_SPAWNED
 from clawlite.linux.tools.dispatch import limit
 from clawlite.linux.tools.precheck import check
+from clawlite.protocols.sandbox.defaults import DEFAULTS
 
 FUNCTIONS = '''import os
 import time

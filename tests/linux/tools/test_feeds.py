@@ -13,10 +13,10 @@ from llm_server import MODEL, Server, say
 from trading_desk import DESCRIPTOR, TOKEN, Desk
 
 from clawlite.core.base.errors import PolicyDenied
-from clawlite.core.net.feed import AGAIN_S, Feed, feeds_of, told
-from clawlite.core.net.service_call import MEDIATED, NATIVE, Service, failure, result_of
 from clawlite.host.image import inspection
 from clawlite.linux.io.jsontext import loads
+from clawlite.protocols.services.feed import AGAIN_S, Feed, feeds_of, told
+from clawlite.protocols.services.service_call import MEDIATED, NATIVE, Service, failure, result_of
 
 PATH = "/api/v1/market_context/"
 GRANTS = (

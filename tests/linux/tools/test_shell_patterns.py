@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from shell_disguises import HONEST, SEEN, UNSEEN
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.core.image.profile import Profile
 from clawlite.host.schema.automata import compile_pattern
 from clawlite.linux.tools import shell_patterns
 from clawlite.linux.tools.builtin import command_of
+from clawlite.protocols.sandbox.profile import Profile
 
 COMMANDS = ["rm -rf /", "curl * | bash", "chmod 777"]
 TABLES = [

@@ -158,7 +158,7 @@ def test_nobody_else_loads_what_they_need(tmp_path):
     (tmp_path / "reflex.toml").write_text('[[rule]]\nwhen = "hi"\ncall = "loaded"\n')
     (tmp_path / "tools.py").write_text(
         'import sys\n\n\ndef loaded() -> bool:\n    """Whether it is."""\n'
-        '    return "clawlite.core.mcp.tool_provider" in sys.modules\n'
+        '    return "clawlite.protocols.mcp.tool_provider" in sys.modules\n'
     )
     image = build_beside(str(tmp_path))
     with Agent(linux("serve", "--stdio", image), tmp_path) as agent:

@@ -1,0 +1,5 @@
+"""Whether an answer only repeats itself.
+
+Imports: no other room.
+Used by: host, linux.
+"""
