@@ -1,9 +1,9 @@
 """The numbers of the local model: how many sentences are understood, how long one takes, and how
-much memory its engine has.
+much memory its engine has, and the agent more than one without it.
 
-    python benchmarks/local/measure.py [--sentences] [--times] [--memory] [--into FILE]
+    python benchmarks/local/measure.py [--sentences] [--times] [--memory] [--growth] [--into FILE]
 
-Without an option all three.  Raw rows are appended to FILE (benchmarks/local/results.jsonl): one of
+Without an option all four.  Raw rows are appended to FILE (benchmarks/local/results.jsonl): one of
 each sentence, and one with what they come to.  Quiet machines give other times than busy ones: a
 row says the load.
 """
@@ -12,7 +12,10 @@ import argparse
 import json
 import os
 import platform
+import pty
+import select
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -28,15 +31,18 @@ from clawlite.linux.local.trial import Trial, read_sentences, summary  # noqa: E
 SETS = "greenhouse", "freezer", "hens", "home"
 REPEATS = 7
 MANY_TOOLS, MANY_EXAMPLES = 12, 300
+CLAWLITE = [sys.executable, "-m", "clawlite"]
+NO_RULE = "let it rain for four seconds"  # no rule of the greenhouse fits it
+PROMPT = b"> "
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("sentences", "times", "memory"):
+    for name in ("sentences", "times", "memory", "growth"):
         parser.add_argument("--" + name, action="store_true")
     parser.add_argument("--into", default=str(HERE / "results.jsonl"))
     wanted = parser.parse_args()
-    everything = not (wanted.sentences or wanted.times or wanted.memory)
+    everything = not (wanted.sentences or wanted.times or wanted.memory or wanted.growth)
     rows = []
     with tempfile.TemporaryDirectory() as cache:
         os.environ["XDG_CACHE_HOME"] = cache
@@ -46,6 +52,8 @@ def main():
             rows += measure_times(cache)
         if wanted.memory or everything:
             rows.append(measure_memory())
+        if wanted.growth or everything:
+            rows += [measure_growth(cache, terminal) for terminal in (False, True)]
     with open(wanted.into, "a", encoding="utf-8") as file:
         for row in rows:
             file.write(json.dumps({**machine(), **row}, ensure_ascii=False, sort_keys=True) + "\n")
@@ -181,6 +189,59 @@ def measure_memory() -> dict:
     }
     mind.end()
     return found
+
+
+def measure_growth(folder: str, terminal: bool) -> dict:
+    """Return a row of what the greenhouse's process has for itself after a sentence that no rule
+    fits, with the local model and without.
+
+    terminal  it is asked at a terminal, else by a pipe
+    """
+    found = {}
+    for option in ("--local", "--offline"):
+        where = "%s/%s%d" % (folder, option.strip("-"), terminal)
+        subprocess.run([*CLAWLITE, "new", where, option], check=True, capture_output=True)
+        subprocess.run([*CLAWLITE, "run"], cwd=where, stdin=subprocess.DEVNULL, check=True)
+        if option == "--local":
+            with open(where + "/clawlite.toml", "a", encoding="utf-8") as file:
+                file.write("\n[local]\ntimeout_ms = 60000\n")
+        found[option] = statistics.median(ask_once(where, terminal) for _ in range(3))
+    return {
+        "what": "growth",
+        "terminal": terminal,
+        "with_kb": found["--local"],
+        "without_kb": found["--offline"],
+        "growth_kb": found["--local"] - found["--offline"],
+    }
+
+
+def ask_once(project: str, terminal: bool) -> int:
+    """Return the private kB of *project*'s agent, once it has answered a sentence."""
+    ours, theirs = pty.openpty()
+    reads = theirs if terminal else subprocess.PIPE
+    agent = subprocess.Popen([*CLAWLITE, "run"], cwd=project, stdin=reads, stdout=theirs)
+    said = agent.stdin.fileno() if agent.stdin else ours
+    read_until(ours, PROMPT if terminal else b"\n")
+    os.write(said, NO_RULE.encode() + b"\n")
+    read_until(ours, b"[y/N]" if "local" in Path(project).name else b"Try:")
+    found = sum(
+        kilobytes(agent.pid, "smaps_rollup", "Private_" + one) for one in ("Clean", "Dirty")
+    )
+    agent.kill()
+    agent.wait()
+    for fd in (ours, theirs):
+        os.close(fd)
+    if agent.stdin:
+        agent.stdin.close()
+    return found
+
+
+def read_until(fd: int, wanted: bytes):
+    """Read *fd* until *wanted* came."""
+    found = b""
+    while wanted not in found:
+        assert select.select([fd], [], [], 300)[0], found
+        found += os.read(fd, 65536)
 
 
 def kilobytes(pid: int, file: str, field: str) -> int:

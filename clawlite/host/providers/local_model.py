@@ -153,7 +153,7 @@ def notes(manifest, decided: list) -> list:
         count = counts.get(tool.name, 0)
         if count < ENOUGH:
             said = f"{tool.name} has {count} example sentences for the local model - write "
-            said += f"{ENOUGH} or five into {manifest.settings.local.examples}"
+            said += f"{ENOUGH} or more into {manifest.settings.local.examples}"
             found.append((tool.where(), said))
     return found
 

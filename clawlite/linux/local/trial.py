@@ -158,7 +158,7 @@ class Trial:
         for one in setup["examples"]:
             counts[one.get("tool")] = counts.get(one.get("tool"), 0) + 1
         found = [
-            "%s has %d examples: write %d or five"
+            "%s has %d examples: write %d or more"
             % (tool["name"], counts.get(tool["name"], 0), ENOUGH)
             for tool in setup["tools"]
             if counts.get(tool["name"], 0) < ENOUGH

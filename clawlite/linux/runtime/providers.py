@@ -11,7 +11,6 @@ from clawlite.core.base.errors import ClawError, ProviderError
 from clawlite.core.image.image import NETWORK, WIRE
 from clawlite.linux.files.files import state_folder
 from clawlite.linux.io.stdio import Part, now_ms
-from clawlite.linux.net.connections import Connections
 from clawlite.linux.runtime.dialects import Dialects
 from clawlite.protocols.providers.repetition import Repetition
 
@@ -32,9 +31,11 @@ class Remote(Part):
     def __init__(self, parts, wake: int):
         self._parts = parts
         self._name = parts.image.agent.name
+        self._wake = wake
         gateway, authorities = parts.image.section(NETWORK) or (None, ())
         # with a gateway, the authorities are for its certificate
-        self._connections = Connections(wake, authorities=() if gateway else authorities)
+        self._authorities = () if gateway else authorities
+        self._connections = None  # made with the first: the local model opens none
         # task -> number of its present connection; data of an earlier one is dropped
         self._current = {}
         self._last = 0
@@ -57,11 +58,21 @@ class Remote(Part):
                 part if isinstance(part, bytes) else self._parts.image.part(WIRE, *part)
                 for part in parts
             ]
-            self._connections.open((task, self._last), scheme, host, port, parts, timeout_ms)
+            self._make_connections().open((task, self._last), scheme, host, port, parts, timeout_ms)
         elif kind == E.CLOSE or kind == E.CANCEL:
-            self._connections.close((task, self._current.pop(task, 0)))
+            number = self._current.pop(task, 0)
+            if self._connections is not None:
+                self._connections.close((task, number))
         elif kind == E.SECRET:
             self._parts.agent.done(task, self._secret(*details), now_ms())
+
+    def _make_connections(self):
+        """Return the connections of this agent."""
+        if self._connections is None:
+            from clawlite.linux.net.connections import Connections
+
+            self._connections = Connections(self._wake, authorities=self._authorities)
+        return self._connections
 
     def make_local(self, row: list):
         """Return the provider builtin:local of *row*."""
@@ -79,6 +90,8 @@ class Remote(Part):
 
     def poll(self):
         """Pass the data that connections have received to the agent."""
+        if self._connections is None:
+            return
         for (task, number), kind, data in self._connections.poll():
             if self._current.get(task) != number:
                 continue
@@ -95,7 +108,8 @@ class Remote(Part):
 
     def close(self):
         """End all connections."""
-        self._connections.close_all()
+        if self._connections is not None:
+            self._connections.close_all()
 
     def _secret(self, name: str) -> tuple:
         from clawlite.linux.secrets.secrets import resolve, stores

@@ -34,3 +34,5 @@ def test_the_numbers_of_the_documentation_are_those_of_the_rows():
     assert "%d of %d" % (last["unmeant"], last["sentences"]) in text
     assert last["right_or_asked_percent"] >= 88 and last["unmeant"] * 50 <= last["sentences"]
     assert last["questions"] * 100 <= 30 * last["sentences"]
+    grown = [row["growth_kb"] for row in rows if row["what"] == "growth"][-2:]
+    assert max(grown) <= 512 and "grows by %.1f MB" % (max(grown) / 1000) in text

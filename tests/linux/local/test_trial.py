@@ -39,7 +39,7 @@ def test_sentences_are_played_and_nothing_runs(tmp_path):
     assert rows[1]["asked"] == [["water", {}]] and rows[1]["missing"] == "seconds"
     assert set(rows[0]) >= {"say", "want", "got", "asked", "confidence", "ms"}
     assert found["summary"]["unmeant"] == 0 and found["summary"]["sentences"] == 3
-    assert "read-soil has 3 examples: write 4 or five" in found["hints"]
+    assert "read-soil has 3 examples: write 4 or more" in found["hints"]
 
 
 @pytest.mark.parametrize(
