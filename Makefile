@@ -74,7 +74,7 @@ lint: $(STAMP)          ## the format, line lengths, import order, unused and un
 	@$(BIN)/ruff format --quiet --check . || { echo "Not formatted. Run: make format" >&2; exit 1; }
 	@$(BIN)/ruff check --quiet .
 
-types: $(STAMP)         ## the types of host, linux and scan, as far as mypy.toml goes
+types: $(STAMP)         ## the types of the package, as far as mypy.toml goes
 	@$(BIN)/mypy --config-file mypy.toml --no-error-summary
 
 format: $(STAMP)        ## format all Python files

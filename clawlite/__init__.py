@@ -5,7 +5,7 @@ __version__ = "0.3.0"
 try:
     from os import environ
 except ImportError:  # MicroPython: no environment, and no extensions
-    environ = {}
+    environ = {}  # type: ignore[assignment]
 
 if environ.get("CLAWLITE_NO_EXT") == "1":
     # Look for sources only in the core's rooms, so that an extension that lies beside a source is

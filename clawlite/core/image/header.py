@@ -99,7 +99,7 @@ def index(data: bytes) -> tuple:
     return "".join(names), bytes(rows)
 
 
-def shaped(value, shape, what: str) -> object:
+def shaped(value, shape, what: str):
     """Return *value* when it has *shape*.  Raises ``ImageError``, which calls it *what*."""
     if not _fits(value, shape):
         raise ImageError(

@@ -13,8 +13,6 @@ from clawlite.core.base.errors import ImageError
 from clawlite.core.base.printable import join_lines
 from clawlite.core.image import header
 from clawlite.core.image import image as layout
-from clawlite.protocols.sandbox import profile as P
-from clawlite.protocols.sandbox.defaults import sentence, undeclared
 from clawlite.core.image.image import (
     HANDLER_KIND,
     OBSERVER,
@@ -24,12 +22,14 @@ from clawlite.core.image.image import (
     RULE_ROOT,
     SUPERVISED,
 )
-from clawlite.protocols.mcp.tool_definitions import sent
 from clawlite.core.policy.policy import ALLOW, APPROVE, DENY
 from clawlite.core.policy.policy_preview import preview
 from clawlite.host.base.kinds import LIMITS
 from clawlite.host.documents import registry
 from clawlite.host.image import inspection
+from clawlite.protocols.mcp.tool_definitions import sent
+from clawlite.protocols.sandbox import profile as P
+from clawlite.protocols.sandbox.defaults import sentence, undeclared
 
 _DECISIONS = ("deny", "ask", "allow", "allow")  # by action; audit-only lets it run
 _HINTS = (

@@ -35,7 +35,7 @@ def kind_of(image) -> str:
 def _find_wanted(image):
     """Return what *image* says of its audit (``ScanConfig.audit``), None where it has none."""
     record = image.section(GUARD)
-    return ScanConfig(record).audit if record else None  # type: ignore[has-type]
+    return ScanConfig(record).audit if record else None
 
 
 def read_audit(kind: str, folder: str, newest: int = 0) -> tuple:

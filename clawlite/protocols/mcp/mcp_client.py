@@ -105,7 +105,7 @@ class MCPClient:
         self.may_change = False
         self._listens = True  # the server lets it listen, as far as is known
         self._listen_ms, self._pause_ms = 0, PAUSE_MS  # when it may subscribe; the next pause
-        self._since_ms = None  # when the subscription was first seen to be open
+        self._since_ms: int | None = None  # when the subscription was first seen to be open
         self._has_ended = False  # the server ended the subscription; ``tick`` begins the pause
         self._ends = 0  # subscriptions that ended in a row
         self.is_often_ended = False
@@ -270,7 +270,7 @@ class MCPClient:
         if type(number) is not int or not 0 <= number < self._next:
             raise Broken("it answered a request that was never sent, id %s" % show(number))
         if number not in self._waiting:  # of a call that was cancelled
-            result = message.get("result")
+            result = message.get("result", {})
             if number == 0 and self.state == INITIALIZE and _is_stateless(result):
                 self._adopt(result)  # it was slow, and takes no handshake any more
             else:
@@ -346,7 +346,7 @@ class MCPClient:
 
     def _prepare(self, message: dict):
         """Take the answer to a request of the client's own."""
-        result = message.get("result")
+        result = message.get("result", {})
         if self.state == DISCOVER:
             if _is_stateless(result):
                 self._adopt(result)
@@ -500,12 +500,12 @@ def _outcome(message: dict, wanted: str, asks: bool, keep=None) -> tuple:
     if not isinstance(result, dict):
         return False, ClawError("the MCP server sent an answer without a result", OUTCOME_UNKNOWN)
     if result.get("resultType", "complete") != "complete":
-        requests, state = result.get("inputRequests"), result.get("requestState")
+        requests, state = result.get("inputRequests") or {}, result.get("requestState")
         if asks and _are_forms(requests, state):
             return ASKED, (
                 None,
                 state,
-                {name: requests[name]["params"] for name in requests or ()},
+                {name: requests[name]["params"] for name in requests},
             )
         return False, unanswered(requests)
     content = result.get("content", [])
@@ -571,11 +571,12 @@ def _are_forms(requests, state) -> bool:
     """
     if not requests:
         return isinstance(state, str)
-    for one in requests.values() if isinstance(requests, dict) else (None,):
-        is_form = isinstance(one, dict) and one.get("method") == ELICIT
-        if not is_form or not isinstance(one.get("params"), dict):
-            return False
-    return True
+    return isinstance(requests, dict) and all(
+        isinstance(one, dict)
+        and one.get("method") == ELICIT
+        and isinstance(one.get("params"), dict)
+        for one in requests.values()
+    )
 
 
 def _required(error) -> str:
@@ -592,7 +593,8 @@ def _inputs(requests) -> str:
     found = []
     for name in sorted(requests)[:MAX_INPUTS] if isinstance(requests, dict) else []:
         one = requests[name] if isinstance(requests[name], dict) else {}
-        params = one.get("params") if isinstance(one.get("params"), dict) else {}
+        params = one.get("params", {})
+        params = params if isinstance(params, dict) else {}
         said = " " + show(params["message"]) if "message" in params else ""
         found.append(show(one.get("method")) + said)
     return ", ".join(found)

@@ -68,9 +68,9 @@ class _Stream(Events):
     *retry_ms* how long the server asks to wait before that.
     """
 
-    def __init__(self, limit: int):
+    def __init__(self, limit: int, last: str | None):
         super().__init__(limit)
-        self.last = self._id = None
+        self.last = self._id = last
         self.retry_ms = PAUSE_MS
 
     def next_event(self):
@@ -100,7 +100,7 @@ class _Exchange:
     def __init__(self, number, message, last=None, resumes: int = 0):
         self.number, self.message, self.last, self.resumes = number, message, last, resumes
         self.response = Response()
-        self.events = None
+        self.events: _Stream | None = None
         self.body = bytearray()
         self.status = 0
         self.headers = {}
@@ -142,7 +142,8 @@ class HTTPClient(MCPClient):
         self._moves = 0
         self._is_settled = False  # the tools were known once
         # the GET that looks for the old transport, until when, and what is told if it is not that
-        self._look, self._look_ms, self._refusal = None, 0, None
+        self._look: _Exchange | None = None
+        self._look_ms, self._refusal = 0, {}
         # no call is sent before this time; -1: the GET was answered, so none waits any more
         self._hold_ms = 0
         super().__init__(codecs, version, now_ms, is_handshake, asks)
@@ -350,7 +351,7 @@ class HTTPClient(MCPClient):
                 self._hold_ms = -1  # the GET is answered: calls need not wait
             self._begin(one)
         elif event[0] == "data" and one.events is not None:
-            self._read(key, one, event[1], done)
+            self._read(key, one, one.events, event[1], done)
         elif event[0] == "data":
             one.body += event[1]
             if one.status < 300 and len(one.body) > MAX_LINE:
@@ -372,18 +373,17 @@ class HTTPClient(MCPClient):
             return
         kind = one.headers.get("content-type", "").split(";")[0].strip().lower()
         if kind == "text/event-stream":
-            one.events = _Stream(MAX_LINE)
-            one.events.last = one.events._id = one.last
+            one.events = _Stream(MAX_LINE, one.last)
         session = one.headers.get("mcp-session-id")
         if session and one.message is not None and one.message.get("method") == "initialize":
             if not plain(session.encode()) or len(session) > MAX_SESSION:
                 raise Broken("the id of its session is no text that a header can carry")
             self._session = session
 
-    def _read(self, key, one: _Exchange, data: bytes, done: list):
+    def _read(self, key, one: _Exchange, events: _Stream, data: bytes, done: list):
         try:
-            one.events.feed(data)
-            event = one.events.next_event()
+            events.feed(data)
+            event = events.next_event()
             while event is not None and key in self._open:
                 name, text = event
                 if one is self._look:
@@ -392,14 +392,14 @@ class HTTPClient(MCPClient):
                     self._refuse(done)
                 one.resumes = 0
                 if one.message is None and one.number is None:
-                    self._listen_from, self._pause_ms = one.events.last, PAUSE_MS
+                    self._listen_from, self._pause_ms = events.last, PAUSE_MS
                 if name == "message" and text:
                     self._text(one, text.encode(), done)
                 else:
                     self._count()
                 if one.number is not None and one.number not in self._waiting:
                     self._close(key)
-                event = one.events.next_event()
+                event = events.next_event()
         except ProviderError as e:
             raise Broken(e.message)
 
@@ -499,6 +499,7 @@ class HTTPClient(MCPClient):
     def _refuse(self, done: list):
         """Tell why ``initialize`` was refused: the server does not speak the old transport."""
         one, self._look = self._look, None
+        assert one is not None
         error = self._dumps({"jsonrpc": "2.0", "id": None, "error": self._refusal})
         self._text(one, error.encode(), done)  # raises ``Broken``
 

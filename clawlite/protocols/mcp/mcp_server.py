@@ -89,7 +89,7 @@ class MCPServer:
         self._paused = {}  # state -> Call
         self._questions = {}  # id of ours -> Call
         self._last = 0
-        self._capabilities = None  # of the client, once initialize came
+        self._capabilities: dict | None = None  # of the client, once initialize came
         self._is_shared = is_shared
 
     @property
@@ -210,10 +210,9 @@ class MCPServer:
             return {}
         if capabilities is None:
             raise InvalidRequest("%s: expected initialize first" % method[:60])
-        found = None
         if method == "server/discover" and is_stateless:
             versions = [STATELESS] + list(HANDSHAKE)
-            found = {"supportedVersions": versions, "capabilities": self._offered()}
+            found: dict = {"supportedVersions": versions, "capabilities": self._offered()}
         elif method == "tools/list":
             found = self._page("tools", self._offer.tools(), params)
         elif method == "prompts/list":
@@ -232,7 +231,7 @@ class MCPServer:
         """Return (capabilities of the client that sent *params*, None before its handshake; whether
         it speaks the stateless era).
         """
-        meta = params.get("_meta")
+        meta = params.get("_meta", {})
         version = meta.get(_META + "protocolVersion") if isinstance(meta, dict) else None
         if version is None:
             return self._capabilities, False
@@ -260,7 +259,7 @@ class MCPServer:
         }
 
     def _offered(self) -> dict:
-        offered = {"tools": {}}
+        offered: dict[str, dict] = {"tools": {}}
         if self._offer.prompts():
             offered["prompts"] = {}
         return offered
@@ -272,7 +271,7 @@ class MCPServer:
         if not is_number or len(cursor) > 9 or int(cursor) > len(found):
             raise InvalidParams("cursor: expected one of this server's, got %s" % show(cursor))
         at = int(cursor)
-        page = {name: found[at : at + PAGE]}
+        page: dict[str, object] = {name: found[at : at + PAGE]}
         if at + PAGE < len(found):
             page["nextCursor"] = str(at + PAGE)
         return page
@@ -283,7 +282,8 @@ class MCPServer:
             raise InvalidParams("expected name, a string, and arguments, an object")
         if self._key(id, origin) in self._calls:
             raise InvalidRequest("id: a request with %s is under way" % show(id))
-        meta = params.get("_meta") if isinstance(params.get("_meta"), dict) else {}
+        meta = params.get("_meta", {})
+        meta = meta if isinstance(meta, dict) else {}
         is_stateless = (_META + "protocolVersion") in meta
         state = params.get("requestState")
         call = None
@@ -376,7 +376,7 @@ class MCPServer:
         """Send the *progress* of *call*'s work, which may only grow (MCP, "Progress")."""
         number, most = call.base + progress, call.base + (total or 0)
         if number > call.progress and number - number == most - most == 0:  # no infinity is JSON
-            more = {} if total is None else {"total": most}
+            more: dict[str, object] = {} if total is None else {"total": most}
             if text:
                 more["message"] = text
             self._progress(call, number, more)

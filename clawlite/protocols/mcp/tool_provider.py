@@ -53,7 +53,7 @@ def function_of(space: dict, name: str):
     return call
 
 
-def _providers(space: dict) -> list:
+def _providers(space: dict) -> list | tuple:
     providers = space.get(LIST)
     if not isinstance(providers, (list, tuple)):
         raise ClawError("%s: expected a list of tool providers" % LIST, "write %s = [...]" % LIST)

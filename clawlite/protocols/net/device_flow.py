@@ -47,8 +47,8 @@ def sign_in(row: list, device: tuple, codec, loads, meter, resource: str, tell, 
     body = own + ("&scope=" + scope if scope else "") + target
     status, headers, body = yield from _posted(device, body, shown)
     answer = _answer(device, status, headers, body, codec, meter, [secret])
-    code, uri = answer.get("device_code"), answer.get("verification_uri")
-    entered, whole = answer.get("user_code"), answer.get("verification_uri_complete")
+    code, uri = answer.get("device_code"), answer.get("verification_uri", "")
+    entered, whole = answer.get("user_code"), answer.get("verification_uri_complete", "")
     if (
         not isinstance(code, str)
         or not 0 < len(code) <= MAX_TOKEN

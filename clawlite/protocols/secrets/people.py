@@ -40,8 +40,8 @@ def parse(data: bytes) -> list:
     found = []
     for line in data.split(b"\n"):
         try:
-            name, role, digest, since_s = str(line, "utf-8").split(" ")
-            since_s = int(since_s)
+            name, role, digest, since = str(line, "utf-8").split(" ")
+            since_s = int(since)
         except ValueError:  # damaged, or empty
             continue
         if is_name(name) and role in ROLES and len(digest) == 64:

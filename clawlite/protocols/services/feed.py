@@ -39,7 +39,10 @@ class Feed:
         self.row = ["", "GET", path, QUERY, False]
         self.title = "%s.%s" % (service.name, name)
         self.name, self.handler = PREFIX + self.title, (SERVICE, self.title)
-        self._text = self._at_s = self._why = self._tried_s = None
+        self._text: str | None = None
+        self._why: str | None = None
+        self._at_s = 0  # of the text
+        self._tried_s: int | None = None
 
     def is_due(self, now_s: int) -> bool:
         if self._tried_s is None:

@@ -138,7 +138,7 @@ def _vote(parts: list, answers: list) -> tuple:
 
 
 def _best(answers: list):
-    best, highest = None, 0
+    best, highest = None, 0.0
     for part in answers:
         score = part.result.get("score") if isinstance(part.result, dict) else None
         if isinstance(score, (int, float)) and not isinstance(score, bool):
@@ -151,7 +151,7 @@ def _best(answers: list):
 
 def _merged(parts: list, answers: list) -> dict:
     texts = [text_of(part.result) for part in answers]
-    merged = {"parts": _all(parts)}
+    merged: dict[str, object] = {"parts": _all(parts)}
     if None not in texts:
         merged["text"] = "\n".join("%s: %s" % (answers[i].by, texts[i]) for i in range(len(texts)))
     return merged

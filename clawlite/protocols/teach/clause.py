@@ -27,8 +27,9 @@ _NAMED = (
 )
 _ON = ("on", "open", "start", "an", "ein", "auf", "enable", "activate", "high", "lock")
 _OFF = ("off", "close", "shut", "stop", "aus", "zu", "disable", "deactivate", "low", "unlock")
-_LITTLE = ("the", "a", "an", "my", "our", "to", "of", "for", "in", "at", "by", "with", "it", "me")
-_LITTLE += ("please", "some", "up", "and", "all", "den", "die", "das", "der", "le", "la", "el")
+_LITTLE = (
+    "the a an my our to of for in at by with it me please some up and all den die das der le la el"
+).split()
 
 
 _JOINS = ("and", "then", "und", "et", "y", ";")
@@ -289,7 +290,7 @@ def _rest_of(clause: str, words: list, used: list, name_parts: list) -> str:
             return inner.strip()
     at = 0
     while at < len(words) and (
-        _stem(words[at].text) in name_parts or words[at].text in _LITTLE + ("that", ":", "say")
+        _stem(words[at].text) in name_parts or words[at].text in [*_LITTLE, "that", ":", "say"]
     ):
         at += 1
     return clause[words[at].start :].strip(" .,;:!") if at < len(words) else ""

@@ -21,14 +21,19 @@ from clawlite.protocols.teach.said_times import (
 )
 from clawlite.protocols.teach.sentence_words import DAYS, MONTHS, read_words
 
-_ARTICLES = ("the", "a", "an", "my", "our", "your", "of", "der", "die", "das", "den", "dem", "le")
-_ARTICLES += ("la", "les", "el", "los", "las", "du", "de", "del", "des", "in", "from")
-_VERBS = ("is", "are", "becomes", "gets", "goes", "falls", "drops", "sinks", "rises", "climbs")
-_VERBS += ("stays", "remains", "reads", "has", "been", "was", "'s", "reaches", "still", "already")
-_VERBS += ("goes", "fall", "drop", "rise", "go", "get", "stay", "to", "down", "up", "it", "value")
-_UNITS = ("%", "percent", "degrees", "degree", "celsius", "c", "lux", "pct", "ppm", "hpa", "volts")
-_UNITS += ("v", "mv", "litres", "liters", "cm", "mm", "points", "percents")
+_ARTICLES = (
+    "the a an my our your of der die das den dem le la les el los las du de del des in from"
+).split()
+_VERBS = (
+    "is are becomes gets goes falls drops sinks rises climbs stays remains reads has been was "
+    "'s reaches still already goes fall drop rise go get stay to down up it value"
+).split()
+_UNITS = (
+    "% percent degrees degree celsius c lux pct ppm hpa volts v mv litres liters cm mm points "
+    "percents"
+).split()
 _PERIODS = {"minutes": "minute", "hours": "hour", "day": "day", "weeks": "week", "days": "day"}
+_OPPOSITES = {"<": ">=", ">": "<=", "==": "!="}
 _COUNTS = {"once": 1, "twice": 2, "thrice": 3}
 # in what is left over, these say that something was not understood
 _TROUBLE = (
@@ -36,33 +41,26 @@ _TROUBLE = (
     "below above otherwise else again only most least least sunrise sunset weekday weekend next "
     "ago since while ausser außer sofern bis sauf hasta jusqu'à yesterday alternately"
 ).split() + list(DAYS)
-_STRONG = ("every", "when", "if", "unless", "until", "tomorrow", "sunrise", "sunset", "weekday")
-_STRONG += ("tonight", "today", "weekend", "below", "above") + DAYS
-_NEGATIONS = ("not", "don't", "never", "dont", "nicht", "nie", "kein", "ne", "pas", "jamais", "no")
-_NEGATIONS += ("nunca", "stop", "cannot", "can't", "won't", "doesn't", "isn't")
+_STRONG = (
+    "every when if unless until tomorrow sunrise sunset weekday tonight today weekend below above"
+).split() + list(DAYS)
+_NEGATIONS = (
+    "not don't never dont nicht nie kein ne pas jamais no nunca stop cannot can't won't "
+    "doesn't isn't"
+).split()
 _POLITE = (
-    "please",
-    "but",
-    "then",
-    "also",
-    "now",
-    "so",
-    "and",
-    ",",
-    ".",
-    ";",
-    ":",
-    "!",
-    "s'il",
-    "-",
-    '"',
-)
-_POLITE += ("just", "dann", "bitte", "auch", "alors", "entonces", "always", "immer", "that", "so")
-_OPENINGS = ("can you", "could you", "would you", "will you", "i want you to", "i'd like you to")
-_OPENINGS += ("you should", "make sure to", "from now on", "learn to", "learn", "new rule")
-_OPENINGS += ("please", "rule", "kannst du", "peux-tu", "puedes", "hey", "ok", "okay")
-_ASKING = ("what", "why", "who", "which", "how", "where", "did", "does", "do", "is", "are", "was")
-_ASKING += ("were", "should", "has", "have", "will", "warum", "was", "wie", "wann", "wer", "qué")
+    "please but then also now so and , . ; : ! s'il - \" just dann bitte auch alors entonces "
+    "always immer that so"
+).split()
+_OPENINGS = (
+    "can you, could you, would you, will you, i want you to, i'd like you to, you should, "
+    "make sure to, from now on, learn to, learn, new rule, please, rule, kannst du, peux-tu, "
+    "puedes, hey, ok, okay"
+).split(", ")
+_ASKING = (
+    "what why who which how where did does do is are was were should has have will warum was "
+    "wie wann wer qué"
+).split()
 _ASKS_WHEN = ("did", "does", "do", "was", "were", "will", "is", "are", "should", "can", "have")
 _OPENED = ("opens", "opened", "open", "öffnet", "s'ouvre", "abre", "aufgeht", "released")
 _CLOSED = (
@@ -95,7 +93,7 @@ class Parsed:
     """
 
     clause = question = ""
-    text = None
+    text: str | None = None
 
     def __init__(self):
         self.row = {}
@@ -127,8 +125,10 @@ class _Sentence:
         self.parsed = Parsed()
         self.row = self.parsed.row
         self.conditions = []
-        self.times, self.days, self.date = [], [], None  # of the clock; date: (day, is it said)
-        self.part = self.suns = None
+        self.times, self.days = [], []  # of the clock
+        self.date: tuple | None = None  # (day, is it said)
+        self.part: str | None = None
+        self.suns: list[str] | None = None
         self.sun_end = 0
         self.time_end = None  # behind the last time
         self.is_daily = self.has_trigger = False
@@ -770,7 +770,7 @@ class _Sentence:
         is_not = text_at(self.words, at) == "not"
         at += is_not
         sign = text_at(self.words, at)
-        operator, step = {"below": "<", "above": ">", "<": "<", ">": ">"}.get(sign), 1
+        operator, step = {"below": "<", "above": ">", "<": "<", ">": ">"}.get(sign, ""), 1
         if operator and sign in "<>" and text_at(self.words, at + 1) == "=":
             operator, step = operator + "=", 2
         if not operator and self._is(at, "at most", "at least"):
@@ -797,7 +797,7 @@ class _Sentence:
         if not more and not less:
             end += self._is(end, "is", "liegt", "fällt", "falls")
         if is_not:
-            operator = {"<": ">=", ">": "<=", "==": "!="}.get(operator, operator)
+            operator = _OPPOSITES.get(operator, operator)
         return operator, value, end + (more or less)
 
     def _find_reading(self, subject: list):

@@ -192,7 +192,7 @@ class Reader:
 
         model = self._get_local()
         try:
-            found = (yield from model.propose(clause, True)) if model else {"kind": "nothing"}
+            found: dict = (yield from model.propose(clause, True)) if model else {"kind": "nothing"}
         except ProviderError:
             return instead
         calls = found.get("calls") or []

@@ -104,21 +104,22 @@ def read_time(words: list, at: int):
         minute = minute if text_at(words, at + 1) == "past" else -minute
         return _shift(words, (hour * 60 + minute) % 1440, at + 3)
     clock = first.replace("h", ":").replace(".", ":")
-    hour, colon, minute = clock.partition(":")
+    before, colon, after = clock.partition(":")
     if colon:
-        hour, minute = read_count(hour), read_count(minute) if len(minute) == 2 else None
-        if hour is None or minute is None or hour > 23 or minute > 59:
+        hour = read_count(before)
+        past = read_count(after) if len(after) == 2 else None
+        if hour is None or past is None or hour > 23 or past > 59:
             return None
-        return _shift(words, hour * 60 + minute, at + 1)
+        return _shift(words, hour * 60 + past, at + 1)
     hour = _read_hour(words, at)
     if hour is None:
         return None
     at += 1
     if text_at(words, at) in ("oclock", "hours"):  # 7 heures
         at += 1
-        minute = read_count(text_at(words, at))
-        if minute is not None and minute < 60 and text_at(words, at + 1) not in DURATIONS:
-            return Found(hour * 60 + minute, at + 1)
+        past = read_count(text_at(words, at))
+        if past is not None and past < 60 and text_at(words, at + 1) not in DURATIONS:
+            return Found(hour * 60 + past, at + 1)
     return _shift(words, hour * 60, at)
 
 

@@ -55,6 +55,6 @@ def describe_beginning(row: dict) -> str:
     if "on" in row:
         return "%s is {%s}" % (row["on"], row["on"])
     if "pin" in row:
-        edge = {"rise": "is 1 now", "fall": "is 0 now"}.get(row.get("edge"), "has changed")
+        edge = {"rise": "is 1 now", "fall": "is 0 now"}.get(row.get("edge", ""), "has changed")
         return "%s %s" % (row["pin"], edge)
     return "it is time"
