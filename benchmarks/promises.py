@@ -50,7 +50,7 @@ def estimate(folder: Path):
     import words32
 
     from clawlite.host.bench import agent
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
     from clawlite.host.fit import heap
     from clawlite.host.projects import new
 

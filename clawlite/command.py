@@ -231,7 +231,7 @@ def _run_agent(verb: str, values: dict) -> int:
         return commands.run(command)
     gc.enable()
     from clawlite.core.base.errors import ClawError
-    from clawlite.host.build.build import build_facts
+    from clawlite.host.builder.build import build_facts
     from clawlite.host.cli.ui import print_error
 
     try:

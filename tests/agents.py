@@ -555,7 +555,7 @@ ODD = ("object", "bytes", "nan", "infinite", "half", "tuple", "key", "long", "en
 
 def make_bench(folder: Path) -> Path:
     """Write and build the bench agent in *folder*; return its image."""
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
 
     for name, text in BENCH.items():
         (folder / name).write_text(text)
@@ -564,7 +564,7 @@ def make_bench(folder: Path) -> Path:
 
 def make_greenhouse(folder: Path) -> Path:
     """Write and build the template in *folder*; return its image."""
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
     from clawlite.host.projects import new
 
     new.new(str(folder), offline=True)

@@ -2,7 +2,7 @@
 fails.
 """
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 
 CLAW = """claw: "0.3.0"
 kind: Claw

@@ -8,7 +8,7 @@ import gateways
 
 from clawlite.host.bench import agent
 from clawlite.host.bench import micropython as bench_micropython
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.host.projects import new
 
 _ASK = "water the plants for 1 seconds"

@@ -20,7 +20,7 @@ from line_host import SEED, noisy
 
 from clawlite.core.line.frame import RECORD
 from clawlite.core.line.line import Line
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.host.firmware.board_files import board_files
 from clawlite.host.sim.sim import Sim
 

@@ -10,7 +10,7 @@ import threading
 from agents import Agent, board, clawlite, eventually, linux
 from gateways import KEY
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 
 
 class Relay:

@@ -6,7 +6,7 @@ import json
 
 from agents import tool_call
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 
 LIMIT = "rate_limits: { tool_calls_per_minute: 2 }"
 CLAW = """\

@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 
 SERVER = Path(__file__).with_name("mcp_server.py")
 ROOT = Path(__file__).resolve().parents[1]

@@ -10,7 +10,7 @@ import time
 import mcp_agents
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.host.gateway import mcp_servers
 from clawlite.host.gateway.gateway import loads
 from clawlite.host.gateway.program import Programs

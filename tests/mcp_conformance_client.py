@@ -16,7 +16,7 @@ import msgspec
 from agents import INITIALIZE, Agent, linux, tool_call
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.host.manifest.settings import MCPOAuth2
 from clawlite.host.mcp import authorization, pinned, remote_listing, remote_token
 

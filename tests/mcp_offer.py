@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 
 SCHEMA = {
     "type": "object",

@@ -7,7 +7,7 @@ import json
 from agents import eventually
 from gateways import HEAP, flashed, gateway
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.host.sim.sim import Sim
 
 ADMIN, USER = 9001, 7001

@@ -7,7 +7,7 @@ import subprocess
 
 import pico_stack
 
-from clawlite.host.build import build
+from clawlite.host.builder import build
 from clawlite.host.flash import flash
 from clawlite.host.flash.folder import Folder
 from clawlite.host.flash.plan import newest, plan

@@ -6,7 +6,7 @@ import os
 import warm
 from agents import ENDS_S, Agent, environment, eventually, linux
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.linux.swarm.bus import Bus
 
 UUID = "c1a00000-0000-4000-8000-%012d"

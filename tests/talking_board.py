@@ -4,7 +4,7 @@ provider is shown of it.
 
 from llm_server import calls, say
 
-from clawlite.host.build import build
+from clawlite.host.builder import build
 
 CLAW = """claw: "0.3.0"
 kind: Claw

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 
 TOKEN = "t-canary-51c0-of-the-desk"
 DESCRIPTOR = {

@@ -150,8 +150,8 @@ def _load():
 
     import clawlite.command
     import clawlite.command_help
-    import clawlite.host.build.build
-    import clawlite.host.build.check
+    import clawlite.host.builder.build
+    import clawlite.host.builder.check
     import clawlite.host.cli.project
     import clawlite.host.image.inspection  # noqa: F401
 

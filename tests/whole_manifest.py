@@ -1,6 +1,6 @@
 """One whole manifest, in which a piece of text is replaced, and what a check says of it."""
 
-from clawlite.host.build import check
+from clawlite.host.builder import check
 
 MANIFEST = """claw: "0.3.0"
 kind: Claw

@@ -19,7 +19,7 @@ import pico_stack
 from run_core_micropython import ROOT, command
 
 from clawlite.core.image import image as layout
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.host.firmware import board_files, firmware, slot
 from clawlite.host.fit import heap as board_heap
 from clawlite.host.fit import stack

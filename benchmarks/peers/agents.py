@@ -41,7 +41,7 @@ MODEL = "llama3.2"
 
 def ours(bench: Bench, url: str) -> list:
     """Return the command of one turn of the greenhouse template over *url*."""
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
     from clawlite.host.projects import new
 
     folder = os.path.join(bench.make("ours"), "greenhouse")

@@ -32,7 +32,7 @@ def build(bench):
     """Yield rows: processor time of a manifest to an image, the interpreter and its imports not
     counted.
     """
-    from clawlite.host.build import build as build_command
+    from clawlite.host.builder import build as build_command
     from clawlite.host.compiler import compiler
     from clawlite.host.manifest import manifest
     from clawlite.host.projects import new
@@ -68,7 +68,7 @@ def _build_peak(bench, folder: str):
     does not tell.
     """
     code = (
-        "import sys\nfrom clawlite.host.build import build\nbuild.build(sys.argv[1])\n"
+        "import sys\nfrom clawlite.host.builder import build\nbuild.build(sys.argv[1])\n"
         "print(open('/proc/self/status').read())"
     )
     if not os.path.exists("/proc/self/status"):
@@ -136,7 +136,7 @@ def scan(bench):
     folder = bench.make("guarded")
     with open(os.path.join(folder, "claw.yaml"), "w", encoding="utf-8") as file:
         file.write(GUARDED)
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
 
     for core, cases in run_inside(bench, "scan", build_beside(folder)):
         for case, ns in cases.items():

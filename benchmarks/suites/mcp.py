@@ -84,7 +84,7 @@ def ready(bench):
     """Yield rows: the time until READY of an agent with two pinned servers, and of one whose two
     tools are built in, in turns.
     """
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
 
     echo = bench.script("mcp_echo.py")
     served = [_served("first", "echo"), _served("second", "echo")]
@@ -113,7 +113,7 @@ def ready(bench):
 
 def compiles(bench):
     """Yield a row: a build of an agent with all tools of a server that lists 500, from its lock."""
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
 
     argv = [bench.script("mcp_echo.py"), str(MANY - 1)]
     folder = _agent(bench, "many", [_served("echo", None, "all")], {"echo": argv})
@@ -136,7 +136,7 @@ def _served(server: str, theirs, name: str = "") -> dict:
 
 
 def _served_image(bench, echo: str) -> str:
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
 
     return build_beside(_agent(bench, "served", [_served("echo", "echo")], {"echo": [echo]}))
 

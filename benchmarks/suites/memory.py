@@ -121,7 +121,7 @@ def threads(bench):
     """Yield rows: the processor time that the agent's first thread, and all its threads, take to
     store an entry for an operator.
     """
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
 
     folder = agent.write(bench.make("remembering"))
     with open(os.path.join(folder, "claw.yaml"), "a", encoding="utf-8") as file:
@@ -215,7 +215,7 @@ def audit(bench):
     tenth of its records.
     """
     from clawlite.host.bench.suites import AUDIT
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
 
     folder = agent.write(bench.make("audited-long"))
     with open(os.path.join(folder, "policy.yaml"), "a", encoding="utf-8") as file:

@@ -98,7 +98,7 @@ def provider(bench):
     """Yield rows: ``ask`` as a process, bytes of a request, warm turns beside a bare client, and
     memory after ten of them.
     """
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
     from clawlite.host.projects import new
 
     with Server(bench) as server:
@@ -228,7 +228,7 @@ def _turns(bench, server, image: str):
 
 def _remembering(bench, server):
     """Return the row of memory after ten turns of a conversation that is kept in a store."""
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
     from clawlite.host.projects import new
 
     folder = os.path.join(bench.make("remembering"), "greenhouse")
@@ -255,7 +255,7 @@ def _remembering(bench, server):
 
 
 def _long(bench, server, folder: str):
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
 
     path = os.path.join(folder, "claw.yaml")
     with open(path, encoding="utf-8") as file:

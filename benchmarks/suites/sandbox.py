@@ -135,7 +135,7 @@ def sandbox(bench):
 
 
 def _image(bench) -> str:
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
 
     folder = bench.make("boxed")
     for name, text in (

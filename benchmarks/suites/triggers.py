@@ -84,7 +84,7 @@ def broker(bench) -> tuple:
 
 
 def _agent(bench, name: str, channels: str, settings: str) -> str:
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
 
     folder = bench.make(name)
     for file, text in (

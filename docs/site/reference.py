@@ -201,7 +201,7 @@ def list_decisions() -> str:
 
 def list_settings() -> str:
     """Return each key of clawlite.toml, as its schema has it."""
-    from clawlite.host.build import editor_schemas
+    from clawlite.host.builder import editor_schemas
 
     whole = editor_schemas.make("clawlite")
     rows: list = []

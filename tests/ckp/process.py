@@ -17,7 +17,7 @@ from agents import Agent, eventually, linux
 from ckp import manifests
 
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 
 WAIT_S = 60  # for an answer that takes milliseconds
 AGENT = "test-agent"  # metadata.name of every manifest here

@@ -14,7 +14,7 @@ from agents import UUID, Agent, eventually, linux
 from secret_samples import samples
 
 from clawlite.host.boards import boards
-from clawlite.host.build import build
+from clawlite.host.builder import build
 from clawlite.host.fit import board_fit
 from clawlite.host.manifest import manifest
 from clawlite.linux.audit import files

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from agents import Agent, board, linux, tool_call
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.host.projects import new
 
 WEATHER = Path(new.FOLDER) / "weather/tools.py"

@@ -10,7 +10,7 @@ import pico_stack
 import pytest
 from agents import UUID, Agent, linux
 
-from clawlite.host.build import build
+from clawlite.host.builder import build
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -15,7 +15,7 @@ from agents import INITIALIZE, UUID, environment, linux
 from llm_server import Server
 from talking_board import answer, project, shown, turns
 
-from clawlite.host.build import build
+from clawlite.host.builder import build
 
 ALL = {"type": "time-range", "time_range": {"from": "2000-01-01", "to": "2100-01-01"}}
 

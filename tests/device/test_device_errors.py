@@ -7,7 +7,7 @@ import json
 import pytest
 from agents import BENCH, INITIALIZE, Agent, board, eventually, tool_call
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 
 SABOTAGE = '''
 

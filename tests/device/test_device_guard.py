@@ -12,7 +12,7 @@ import pico_stack
 import pytest
 from llm_server import Server, calls, say
 
-from clawlite.host.build import build
+from clawlite.host.builder import build
 from clawlite.host.firmware import firmware
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from line_host import SEED, Host
 
 from clawlite.core.line.frame import RECORD
 from clawlite.core.line.line import DOWN, UP
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 
 CLAW = """claw: "0.3.0"
 kind: Claw

@@ -11,7 +11,7 @@ import pytest
 from agents import UUID, Agent, board, tool_call
 
 from clawlite.core.idempotency import idempotency
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 
 CLAW = """\
 claw: "0.3.0"

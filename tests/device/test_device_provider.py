@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from llm_server import FAULTS, Server, calls, say
 
-from clawlite.host.build import build
+from clawlite.host.builder import build
 
 # a streaming turn with one tool call and a 12 KB answer: 64-bit unix port, linked modules
 HEAP = "128k"

@@ -17,7 +17,7 @@ import pytest
 from run_core_micropython import BOARD
 
 from clawlite.host.bench import agent
-from clawlite.host.build import build
+from clawlite.host.builder import build
 from clawlite.host.firmware import firmware
 from clawlite.host.fit import stack
 

@@ -11,7 +11,7 @@ from agents import Agent, board, eventually, tool_call
 from run_core_micropython import BOARD
 
 from clawlite.core.image import pins
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 
 MODULES = Path(__file__).parent / "modules"
 MANIFEST = """\

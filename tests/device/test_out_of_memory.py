@@ -12,7 +12,7 @@ import pytest
 from agents import INITIALIZE, tool_call
 
 from clawlite.host.bench import heap as bench_heap
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 
 HEAPS = range(52, 112, 4)  # KiB: from what does not start to what has room for it all
 MORE = 8 << 10  # bytes by which a line is longer than the heap

@@ -27,7 +27,7 @@ from talking_board import answer, project, shown, turns
 
 import clawlite.core
 from clawlite.host.base.data import firmware_dir
-from clawlite.host.build import build
+from clawlite.host.builder import build
 from clawlite.host.firmware import firmware
 from clawlite.host.flash import flash
 from clawlite.linux.audit import files

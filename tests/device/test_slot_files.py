@@ -17,7 +17,7 @@ from slot_board import TOOLS, WINDOW, Board, contents_of_any, ready
 from clawlite.core.image.image import Image
 from clawlite.host.bench import agent as bench_agent
 from clawlite.host.bench import heap
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.host.firmware import firmware, slot
 from clawlite.host.projects import new
 

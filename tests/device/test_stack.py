@@ -18,7 +18,7 @@ from sims import Client, simulated
 from clawlite.core.base.errors import ClawError, unexpected
 from clawlite.core.formats.cbor import MAX_DEPTH
 from clawlite.host.bench import heap
-from clawlite.host.build import build
+from clawlite.host.builder import build
 from clawlite.host.fit import stack
 from clawlite.host.image.image_file import encode
 from clawlite.host.projects import new

@@ -11,7 +11,7 @@ import pytest
 
 from clawlite.host.bench import agent
 from clawlite.host.board_console.log import ConsoleLog
-from clawlite.host.build import build
+from clawlite.host.builder import build
 from clawlite.host.firmware import firmware, functions
 from clawlite.host.firmware.functions import Tracebacks
 

@@ -21,7 +21,7 @@ from agents import INITIALIZE, UUID, Agent
 from clawlite.host.bench import agent
 from clawlite.host.bench import micropython as bench_micropython
 from clawlite.host.boards import boards
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.host.firmware import board_files, slot
 from clawlite.host.fit import heap
 from clawlite.host.flash.plan import FILES, file_list

@@ -111,7 +111,7 @@ def build(
     rate_limits, blocks  of its policy;  stores: of its Memory, None for no Memory;  context_files:
                          of its Identity
     """
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
 
     folder.mkdir(parents=True, exist_ok=True)
     chain = [dict(spec) for spec in providers]

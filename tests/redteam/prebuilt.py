@@ -6,7 +6,7 @@ anything differs, and it compiles itself what is refused here.
 """
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.build.build import build_facts
+from clawlite.host.builder.build import build_facts
 from clawlite.linux.admin import image_cache
 
 

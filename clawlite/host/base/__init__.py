@@ -2,7 +2,7 @@
 files and the progress of a long run.
 
 Imports: no other room.
-Used by: bench, board_console, boards, build, channels, cli, documents, firmware, fit, flash,
+Used by: bench, board_console, boards, builder, channels, cli, documents, firmware, fit, flash,
 gateway, image, manifest, memory, models, policy, projects, providers, proxy, schema, serial,
 services, sim, tools, wiring.
 """

@@ -70,7 +70,7 @@ def grows_asked(bench):
     """Yield a row for each API: the same as ``grows``, with a remote provider on a socket.  In each
     turn it streams a call of one tool, then an answer.
     """
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
 
     board, count = Board(bench), TURNS if bench.is_long else ASKED
     for name, protocol, events in bench_heap.APIS:
@@ -110,7 +110,7 @@ def refused(bench):
 
 
 def _long_answer(bench, board, start) -> dict:
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
 
     piece = "green " * 600
     events = [

@@ -166,7 +166,7 @@ def project(folder: str, protocol: str, port: int, ca_file: str = "") -> None:
 
 def turns(bench):
     """Yield a row for each API."""
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
 
     board = Board(bench)
     start = os.path.join(bench.make("turns"), "start.py")

@@ -154,7 +154,7 @@ def turn(bench):
 
 def greenhouse(folder: str) -> str:
     """Make the greenhouse with rules alone in *folder*, which is there; return its image."""
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
     from clawlite.host.projects import new
 
     path = os.path.join(folder, "agent")
@@ -166,7 +166,7 @@ def mixed(folder: str) -> str:
     """Write the benchmarks' agent, with a tool that may not run twice, into *folder*; return its
     image.
     """
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
 
     agent.write(folder)
     path = os.path.join(folder, "tools", f"{SIDE_EFFECTS}.yaml")

@@ -154,7 +154,7 @@ class Bench:
             if self.is_here:
                 shutil.copy(data.benchmarks_dir() / "images" / (name + ".cbor"), path)
             else:
-                from clawlite.host.build.build import build_beside
+                from clawlite.host.builder.build import build_beside
 
                 build_beside(folder)
         return path

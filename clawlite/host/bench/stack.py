@@ -81,7 +81,7 @@ call = "look"
 
 def stack(bench):
     """Yield a row for each kind of work: a linked agent, started from ``main``."""
-    from clawlite.host.build import build
+    from clawlite.host.builder import build
     from clawlite.host.projects import new
 
     folder = os.path.join(bench.make("stack"), "greenhouse")
@@ -144,7 +144,7 @@ def _audited(board, image: str) -> dict:
 
 def _recording(bench) -> str:
     """Return the image of an agent with rules, a store and an audit."""
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
 
     folder = bench.make("record")
     files = {"claw.yaml": _CLAW, "tools.py": _TOOLS, "reflex.toml": _REFLEX}
@@ -190,7 +190,7 @@ def _operator() -> list:
 
 def _streamed(bench, board, over_tls: bool) -> dict:
     """Return the row of an answer that an OpenAI-compatible server streams."""
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
 
     name, protocol, events = heap.APIS[0]
     folder = bench.make("over-tls" if over_tls else "streamed")

@@ -78,7 +78,7 @@ def _project(bench, name: str, line: str) -> str:
     """Return the image of an agent with a store, the operator's lines beside it, of which the
     last is *line*.
     """
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
 
     folder = bench.make(name)
     for file, text in (

@@ -24,7 +24,7 @@ def load(bench):
     """
     images = [bench.agent()]
     if not bench.is_here:  # a device has ready images alone
-        from clawlite.host.build.build import build_beside
+        from clawlite.host.builder.build import build_beside
 
         images.append(build_beside(bench_agent.write(bench.make("many"), tool_count=MANY_TOOLS)))
     for core, cases in run_inside(bench, "load", *images):
@@ -37,7 +37,7 @@ def call(bench):
     """Yield rows: one claw.tool.call in process."""
     images = [bench.agent()]
     if not bench.is_here:  # a device has ready images alone
-        from clawlite.host.build.build import build_beside
+        from clawlite.host.builder.build import build_beside
 
         folder = bench_agent.write(bench.make("audited"))
         with open(os.path.join(folder, "policy.yaml"), "a", encoding="utf-8") as file:

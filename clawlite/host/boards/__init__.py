@@ -1,6 +1,6 @@
 """Board profiles: what is known of each board.
 
 Imports: base, models.
-Used by: board_console, build, cli, fit, flash, manifest, projects, serial, sim,
+Used by: board_console, builder, cli, fit, flash, manifest, projects, serial, sim,
 wiring.
 """

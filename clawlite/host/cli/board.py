@@ -113,7 +113,7 @@ def ask(text, manifest, port, approve, timeout):
 def serve_tools(manifest, port, http):
     """Serve the tools of the agent on a board to an MCP client."""
     from clawlite.host.board_console import board_offer
-    from clawlite.host.build.build import image_for
+    from clawlite.host.builder.build import image_for
 
     if http is not None:
         raise ClawError(

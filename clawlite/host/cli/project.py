@@ -74,7 +74,7 @@ def _ask_for_model(template: str, board: str | None) -> tuple:
 
 def check(manifest, board, allowed, as_json, watches, as_sarif):
     from clawlite.host.base.problems import ManifestErrors
-    from clawlite.host.build.check import check as run
+    from clawlite.host.builder.check import check as run
 
     if watches:
         return _watch(manifest or ".", board, allowed, as_json)
@@ -91,8 +91,8 @@ def _watch(manifest, board, allowed, as_json):
     import sys
 
     from clawlite.core.base.errors import ClawError
-    from clawlite.host.build import watching
-    from clawlite.host.build.check import check as run
+    from clawlite.host.builder import watching
+    from clawlite.host.builder.check import check as run
 
     folder = manifest if os.path.isdir(manifest) else os.path.dirname(manifest) or "."
     for names in watching.changes(folder):
@@ -106,7 +106,7 @@ def _watch(manifest, board, allowed, as_json):
 
 
 def schema(what, writes):
-    from clawlite.host.build import editor_schemas
+    from clawlite.host.builder import editor_schemas
 
     if writes:
         ui.show_schemas(editor_schemas.write("."), editor_schemas.first_line)
@@ -115,7 +115,7 @@ def schema(what, writes):
 
 
 def build(manifest, output, board, key_file, refresh, accepted, allowed, as_json):
-    from clawlite.host.build.build import build as run
+    from clawlite.host.builder.build import build as run
 
     with ui.Elapsed("Building"):
         built = run(manifest or ".", output, key_file, board, refresh, allowed, accepted)
@@ -123,7 +123,7 @@ def build(manifest, output, board, key_file, refresh, accepted, allowed, as_json
 
 
 def add(driver, manifest, index, replace, dry_run, as_json):
-    from clawlite.host.build import drivers as work
+    from clawlite.host.builder import drivers as work
 
     with ui.Elapsed("Fetching"):
         found = work.add(driver, manifest or ".", index, replace, dry_run)
@@ -131,19 +131,19 @@ def add(driver, manifest, index, replace, dry_run, as_json):
 
 
 def remove(driver, manifest, dry_run, as_json):
-    from clawlite.host.build import drivers as work
+    from clawlite.host.builder import drivers as work
 
     ui.driver_removed(work.remove(driver, manifest or ".", dry_run), dry_run, as_json)
 
 
 def drivers(manifest, as_json):
-    from clawlite.host.build import drivers as work
+    from clawlite.host.builder import drivers as work
 
     return ui.drivers(work.rows(manifest or "."), as_json)
 
 
 def discover(manifest, names, dry_run, as_json):
-    from clawlite.host.build.discover import discover as run
+    from clawlite.host.builder.discover import discover as run
 
     ui.discovered(run(manifest or ".", names, dry_run), dry_run, as_json)
 
@@ -155,7 +155,7 @@ def inspect(image, as_json):
 
 
 def tools(manifest, may, as_json):
-    from clawlite.host.build import tool_table
+    from clawlite.host.builder import tool_table
 
     name = manifest or tool_table.default_manifest()
     if may is not None:

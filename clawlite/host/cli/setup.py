@@ -94,7 +94,7 @@ def _look(job: dict) -> dict:
 
 def _fit(job: dict) -> dict:
     """Tell of each template whether it fits a board, and why not."""
-    from clawlite.host.build.check import check
+    from clawlite.host.builder.check import check
     from clawlite.host.projects import gallery, new
 
     board, found = _text(job, "board"), []

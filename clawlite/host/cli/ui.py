@@ -273,7 +273,7 @@ def inspected(found: dict, as_json: bool) -> None:
 
 
 def tools(rows: list, as_json: bool) -> None:
-    from clawlite.host.build import tool_table
+    from clawlite.host.builder import tool_table
 
     document(rows) if as_json else print_data(*tool_table.text(rows).split("\n"))
 
@@ -525,7 +525,7 @@ class Elapsed:
 
 def _print_marked(error: ManifestErrors) -> None:
     """Print the problems, each with its line and its place marked under it."""
-    from clawlite.host.build import findings
+    from clawlite.host.builder import findings
 
     is_coloured = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     for line, problem in zip(error.lines, error.problems):
@@ -538,7 +538,7 @@ def _print_marked(error: ManifestErrors) -> None:
 
 def show_sarif(problems, warnings) -> int:
     from clawlite import __version__
-    from clawlite.host.build import findings
+    from clawlite.host.builder import findings
 
     document(findings.make_sarif(problems, warnings, __version__))
     return 2 if problems else 0

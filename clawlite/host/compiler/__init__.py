@@ -2,5 +2,5 @@
 
 Imports: channels, documents, image, manifest, mcp, memory, policy, providers, rules, schema,
 services, swarm, telemetry, tools.
-Used by: bench, build, fit, gateway.
+Used by: bench, builder, fit, gateway.
 """

@@ -2,5 +2,5 @@
 
 Imports: base, boards, channels, compiler, documents, firmware, memory, policy, providers, rules,
 swarm, tools.
-Used by: bench, build, projects, sim, wiring.
+Used by: bench, builder, projects, sim, wiring.
 """

@@ -1,5 +1,5 @@
 """An agent or MicroPython itself onto a board, a folder or a Raspberry Pi.
 
-Imports: base, boards, build, firmware, image, manifest, serial.
+Imports: base, boards, builder, firmware, image, manifest, serial.
 Used by: bench, board_console, cli.
 """

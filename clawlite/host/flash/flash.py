@@ -11,7 +11,7 @@ from clawlite.core.image import image_signature
 from clawlite.core.image.image import Image
 from clawlite.host.base.regular_file import open_regular
 from clawlite.host.boards import boards
-from clawlite.host.build import build
+from clawlite.host.builder import build
 from clawlite.host.firmware.board_files import SLOT, board_files
 from clawlite.host.flash.plan import PATHS, Contents, Plan, plan
 from clawlite.host.manifest import manifest

@@ -26,7 +26,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.base.printable import printable
 from clawlite.host.base.problems import disk_hint
 from clawlite.host.boards import boards
-from clawlite.host.build import build
+from clawlite.host.builder import build
 from clawlite.host.firmware.board_files import companions
 from clawlite.host.flash import ssh_remote
 from clawlite.host.flash.plan import DATA, SOURCE, Plan, digest

@@ -2,5 +2,5 @@
 5.8).
 
 Imports: base, models.
-Used by: bench, build, compiler, fit, manifest, providers.
+Used by: bench, builder, compiler, fit, manifest, providers.
 """

@@ -1,5 +1,5 @@
 """New projects from templates.
 
-Imports: base, boards, build, fit, providers.
+Imports: base, boards, builder, fit, providers.
 Used by: bench, cli.
 """

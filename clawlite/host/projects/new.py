@@ -9,7 +9,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import did_you_mean, unwritten
 from clawlite.host.base.without_links import Below
 from clawlite.host.boards import boards
-from clawlite.host.build import editor_schemas
+from clawlite.host.builder import editor_schemas
 from clawlite.host.projects import new_board
 from clawlite.host.providers.remotes import endpoint_problem
 

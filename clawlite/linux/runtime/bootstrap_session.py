@@ -1,8 +1,8 @@
 """``clawlite serve --stdio`` without an image: INIT, until the manifest in ``claw.initialize``
 brings an agent (docs/adr/0013).
 
-1. A child process compiles it (clawlite/host/build/inline.py), so that the compiler never stays in
-   an agent's memory.
+1. A child process compiles it (clawlite/host/builder/inline.py), so that the compiler never stays
+   in an agent's memory.
 2. The manifest may have inline primitives only.  The agent has no folder, so no tools.py, but it
    has a state folder like any other.
 3. Then the record is passed to the agent's own session, which answers it.  After ``claw.shutdown``,
@@ -30,7 +30,7 @@ AGAIN = -1  # an agent's exit code: another agent follows on the same line
 LEAVE_MS = 2000
 COMPILE_MS = 60000
 _CHILD = (
-    "import sys; sys.path.insert(0, sys.argv[1]); from clawlite.host.build.inline import "
+    "import sys; sys.path.insert(0, sys.argv[1]); from clawlite.host.builder.inline import "
     "main; sys.exit(main())"
 )
 

@@ -9,7 +9,7 @@ import pytest
 from agents import UUID, clawlite
 from sims import named
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.linux.audit.chain import beginning, line
 
 CLAW = """claw: "0.3.0"

@@ -19,7 +19,7 @@ from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards
 from clawlite.host.boards import profile as board_profile
 from clawlite.host.boards import text as board_text
-from clawlite.host.build import build, check
+from clawlite.host.builder import build, check
 from clawlite.host.compiler import compiler
 from clawlite.host.fit import board_fit
 from clawlite.host.manifest import manifest

@@ -19,7 +19,7 @@ import yaml
 from agents import ROOT
 
 from clawlite import command_line
-from clawlite.host.build import editor_schemas
+from clawlite.host.builder import editor_schemas
 
 BLOCK = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.M | re.S)
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -9,8 +9,8 @@ import pytest
 from agents import Agent, clawlite, linux
 
 from clawlite.host.base.problems import ManifestErrors, Problem
-from clawlite.host.build import findings, watching
-from clawlite.host.build.check import check
+from clawlite.host.builder import findings, watching
+from clawlite.host.builder.check import check
 from clawlite.host.cli import ui
 from clawlite.host.projects.new import new
 

@@ -9,7 +9,7 @@ import pytest
 
 from clawlite.core.formats.encoder import encode
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build import build, check
+from clawlite.host.builder import build, check
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
 

@@ -14,7 +14,7 @@ import trustme
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.document import MAX_BYTES
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build import build
+from clawlite.host.builder import build
 from clawlite.host.documents import lock, registries
 from clawlite.host.documents.sources import Sources
 from clawlite.host.manifest import manifest

@@ -8,7 +8,7 @@ from agents import clawlite
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build import build, check, drivers
+from clawlite.host.builder import build, check, drivers
 from clawlite.host.documents import lock
 from clawlite.host.documents.sources import Sources
 from clawlite.host.drivers import mip

@@ -10,7 +10,7 @@ from slot_board import START
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.boards.boards import profile
-from clawlite.host.build import build, drivers
+from clawlite.host.builder import build, drivers
 from clawlite.host.firmware.board_files import board_files
 from clawlite.host.flash import flash
 from clawlite.host.flash.folder import Folder

@@ -9,7 +9,7 @@ import pytest
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build import check, drivers
+from clawlite.host.builder import check, drivers
 from clawlite.host.documents.lock import MAX_DRIVER_FILES
 from clawlite.host.drivers import mip
 

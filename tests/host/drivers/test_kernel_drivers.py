@@ -2,7 +2,7 @@
 
 import pytest
 
-from clawlite.host.build import build, check, drivers
+from clawlite.host.builder import build, check, drivers
 from clawlite.host.drivers import kernel_drivers
 
 

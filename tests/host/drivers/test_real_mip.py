@@ -8,7 +8,7 @@ import pico_stack
 import pytest
 from sims import needs_micropython
 
-from clawlite.host.build import drivers
+from clawlite.host.builder import drivers
 
 pytestmark = needs_micropython
 

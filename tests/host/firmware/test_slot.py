@@ -13,7 +13,7 @@ from clawlite.core.image import image as layout
 from clawlite.core.policy import ledger
 from clawlite.core.providers import gateway
 from clawlite.host.boards import boards
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.host.firmware import firmware, foreign_names, from_sources, slot
 from clawlite.host.firmware.board_files import board_files
 from clawlite.protocols.image import features

@@ -14,7 +14,7 @@ from slot_board import START, TOOLS, project
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build import build
+from clawlite.host.builder import build
 from clawlite.host.flash import flash
 from clawlite.host.flash.folder import Folder
 from clawlite.host.sim.sim import Sim

@@ -13,7 +13,7 @@ from slot_board import TOOLS, project
 from ssh_server import Server, command, needs_sshd
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.build import drivers
+from clawlite.host.builder import drivers
 from clawlite.host.flash import flash, ssh, ssh_remote
 
 pytestmark = needs_sshd

@@ -11,7 +11,7 @@ from local_model import needs_model
 from sims import needs_micropython, needs_mpy_cross
 
 from clawlite.core.image.image import Image
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.host.gateway.device import MAX_SPEAKER, _read_speaker
 from clawlite.host.proxy.proxy import Runner
 from clawlite.host.sim.sim import Sim

@@ -17,7 +17,7 @@ from sims import needs_micropython, needs_mpy_cross
 
 from clawlite.core.image.image import SERVICE
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build import build
+from clawlite.host.builder import build
 from clawlite.host.image import inspection
 from clawlite.host.sim.sim import Sim
 

@@ -12,7 +12,7 @@ from mcp_oauth import SECRET, agent_of, login, person, servers, signed_in_build 
 
 from clawlite import command
 from clawlite.core.base.errors import ClawError
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.host.gateway import mcp_servers
 from clawlite.host.gateway.gateway import loads
 from clawlite.host.gateway.program import Programs

@@ -11,7 +11,7 @@ from agents import Agent, linux
 from gateways import flashed, gateway, says, script
 from sims import needs_micropython, needs_mpy_cross
 
-from clawlite.host.build import build
+from clawlite.host.builder import build
 from clawlite.host.sim.sim import Sim
 
 pytestmark = [needs_micropython, needs_mpy_cross]

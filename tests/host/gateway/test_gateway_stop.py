@@ -17,7 +17,7 @@ from swarm_team import RULED, SWARM, swarm
 from swarm_team import project as member
 from swarm_world import server_of, settings
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.host.gateway.device import Device
 from clawlite.host.gateway_swarm.stops import Stops
 from clawlite.host.sim.sim import Sim

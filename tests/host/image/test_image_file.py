@@ -15,7 +15,7 @@ from agents import Agent, clawlite, linux
 from clawlite.core.base.errors import ClawError, ImageError, ImageMismatch
 from clawlite.core.image import image as layout
 from clawlite.core.image.image import Image
-from clawlite.host.build import build
+from clawlite.host.builder import build
 from clawlite.host.image import image_file, inspection
 from clawlite.linux.files import files
 

@@ -24,7 +24,7 @@ from clawlite import command as command_line
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base import yaml_text
 from clawlite.host.boards import boards
-from clawlite.host.build import check
+from clawlite.host.builder import check
 from clawlite.host.compiler import compiler
 from clawlite.host.projects import new
 from clawlite.host.tools import signature

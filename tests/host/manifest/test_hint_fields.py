@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build.build import build_beside
-from clawlite.host.build.check import check
+from clawlite.host.builder.build import build_beside
+from clawlite.host.builder.check import check
 
 HOST = Path(__file__).resolve().parents[3] / "clawlite" / "host"
 ROOMS = "channels compiler fit manifest mcp memory models policy providers tools".split()

@@ -7,8 +7,8 @@ from host.manifest.test_lint_errors import test_one_problem_with_its_line_and_wh
 from whole_manifest import checked
 
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build import check
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder import check
+from clawlite.host.builder.build import build_beside
 from clawlite.host.manifest.unsupported import LATER
 
 OFFER = re.compile(r'(?:write|did you mean) "?([^\s",]+)')

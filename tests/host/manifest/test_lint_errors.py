@@ -9,7 +9,7 @@ from whole_manifest import MANIFEST, checked, line_of
 
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.bench import agent
-from clawlite.host.build import check
+from clawlite.host.builder import check
 from clawlite.host.manifest import lint_warnings, manifest
 
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build import check
+from clawlite.host.builder import check
 from clawlite.host.projects import new
 
 FILES = (

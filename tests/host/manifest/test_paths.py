@@ -106,7 +106,7 @@ def test_a_file_that_is_no_utf_8_is_refused(tmp_path):
     (tmp_path / "claw.yaml").write_bytes(
         MANIFEST.encode().replace(b"/workspace/private", b"/workspace/\xff")
     )
-    from clawlite.host.build import check
+    from clawlite.host.builder import check
 
     with pytest.raises(ManifestErrors, match="UTF-8"):
         check.check(str(tmp_path))

@@ -10,7 +10,7 @@ import pytest
 from clawlite.host.base import yaml_text
 from clawlite.host.base.kinds import KINDS
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build import check
+from clawlite.host.builder import check
 
 TESTS = Path(__file__).parents[2]
 EVERY = TESTS / "host/fuzzed"  # every kind, inline

@@ -3,8 +3,8 @@
 import pytest
 
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build.build import build
-from clawlite.host.build.check import check
+from clawlite.host.builder.build import build
+from clawlite.host.builder.check import check
 from clawlite.host.manifest import lint_warnings, manifest
 
 CLAW = """claw: "0.3.0"

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from clawlite.host.build.build import build
-from clawlite.host.build.check import check
+from clawlite.host.builder.build import build
+from clawlite.host.builder.check import check
 
 AUDIT = {"log_inputs": True, "log_outputs": True, "retention": "90d", "destination": "sqlite"}
 LIMITS = {"tokens_per_day": 500000, "requests_per_minute": 60}

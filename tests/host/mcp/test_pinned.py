@@ -9,7 +9,7 @@ from agents import clawlite
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build import build, check, tool_table
+from clawlite.host.builder import build, check, tool_table
 from clawlite.host.mcp import differences, listing
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build import build, check, tool_table
+from clawlite.host.builder import build, check, tool_table
 
 REMOTE = (
     '{ inline: { protocol: openai-compatible, endpoint: "http://127.0.0.1:9/v1", model: m, '

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from agents import ROOT, clawlite
 
-from clawlite.host.build import editor_schemas
+from clawlite.host.builder import editor_schemas
 from clawlite.host.projects.new import new, templates
 
 VALIDATORS = {

@@ -7,7 +7,7 @@ import pytest
 from agents import Agent, clawlite, eventually, linux
 from bot_server import TOKEN, BotServer
 
-from clawlite.host.build.check import check
+from clawlite.host.builder.check import check
 from clawlite.host.projects import new
 
 NINE = "bell door files freezer greenhouse notes team thermostat weather".split()

@@ -9,8 +9,8 @@ import pytest
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards
-from clawlite.host.build import build
-from clawlite.host.build.check import check
+from clawlite.host.builder import build
+from clawlite.host.builder.check import check
 from clawlite.host.projects import new, new_board
 
 

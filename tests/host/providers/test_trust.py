@@ -10,7 +10,7 @@ from asking_boards import made
 
 from clawlite.core.image import image as layout
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build import build
+from clawlite.host.builder import build
 from clawlite.host.providers import trust
 
 HTTPS = "https://model.example/v1"

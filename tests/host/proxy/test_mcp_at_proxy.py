@@ -10,7 +10,7 @@ from later import Later
 from llm_server import MODEL, Server, calls, say
 from proxies import Proxied
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 
 openai = Later("openai")
 REFLEX = (

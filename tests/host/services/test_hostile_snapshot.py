@@ -5,7 +5,7 @@ import os
 import pytest
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.build import discover
+from clawlite.host.builder import discover
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from trading_desk import ALLOW, DESCRIPTOR, TOKEN
 
 from clawlite.core.image.image import AGENT, SERVICES, WIRE
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build import tool_table
+from clawlite.host.builder import tool_table
 from clawlite.host.image import inspection
 from clawlite.host.manifest import lint_warnings, manifest
 

@@ -7,7 +7,7 @@ import pytest
 
 from clawlite.core.image.image import SWARM, Image
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build import build
+from clawlite.host.builder import build
 from clawlite.host.cli import ui
 from clawlite.host.compiler import compiler
 from clawlite.host.fit import heap

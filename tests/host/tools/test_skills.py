@@ -7,7 +7,7 @@ from host.policy.test_policies import built, refused, rule, tool, write
 
 from clawlite.core.image import image as layout
 from clawlite.core.image.skill import find
-from clawlite.host.build import tool_table
+from clawlite.host.builder import tool_table
 from clawlite.host.image import inspection
 from clawlite.host.manifest import lint_warnings, manifest
 from clawlite.host.tools import skills

@@ -10,7 +10,7 @@ import pytest
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build import build, check, drivers, tool_table
+from clawlite.host.builder import build, check, drivers, tool_table
 
 CLAW = """\
 claw: "0.3.0"

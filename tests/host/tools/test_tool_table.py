@@ -6,7 +6,7 @@ import pytest
 from agents import clawlite
 
 from clawlite.core.base.errors import ImageError
-from clawlite.host.build import tool_table
+from clawlite.host.builder import tool_table
 from clawlite.host.manifest import lint_warnings, manifest
 from clawlite.protocols.sandbox.defaults import DEFAULTS
 

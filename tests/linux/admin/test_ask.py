@@ -112,7 +112,7 @@ def test_an_empty_text_is_refused(greenhouse_image, tmp_path, text):
 
 
 def test_a_tool_that_policy_denies_is_5(greenhouse_image, tmp_path):
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
     from clawlite.host.projects.new import new
 
     new(str(tmp_path / "p"), offline=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from agents import ROOT, environment
 
-from clawlite.host.build.build import build_facts
+from clawlite.host.builder.build import build_facts
 from clawlite.linux.admin import image_cache
 
 CLAW = """claw: "0.3.0"
@@ -185,7 +185,7 @@ import json, os, sys
 seen = set()
 sys.addaudithook(lambda event, args: event in ("open", "os.listdir", "os.scandir")
                  and isinstance(args[0], (str, os.PathLike)) and seen.add(os.path.abspath(args[0])))
-from clawlite.host.build.build import build_facts
+from clawlite.host.builder.build import build_facts
 facts = build_facts(".", True)[1]
 print(json.dumps([sorted(seen), [os.path.abspath(path) for _, path, _ in facts]]))
 """

@@ -5,7 +5,7 @@ import json
 import pytest
 from agents import Agent, clawlite, linux, make_greenhouse, tool_call
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 
 CLAW = """\
 claw: "0.3.0"

@@ -77,7 +77,7 @@ def test_requests_on_a_pipe(start, greenhouse_image):
 
 
 def test_memory_outlives_the_process(start, tmp_path):
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
 
     folder = tmp_path / "project"
     folder.mkdir()

@@ -7,7 +7,7 @@ import pytest
 import trading_desk
 from agents import Agent, clawlite, linux, tool_call
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.host.image import inspection
 from clawlite.linux.audit.served import Served
 

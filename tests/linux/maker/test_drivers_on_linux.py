@@ -9,7 +9,7 @@ from driver_packages import OF_PACKAGES, PACKAGES
 from mip_index import Index
 from slot_board import MANIFEST
 
-from clawlite.host.build import build, drivers
+from clawlite.host.builder import build, drivers
 from clawlite.host.tools.imports import SHIMS
 from clawlite.linux.maker import board_modules, maker_run
 

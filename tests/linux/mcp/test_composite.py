@@ -10,7 +10,7 @@ from agents import Agent, linux
 from llm_server import Server, calls, say
 from providers.project import texts
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 
 
 def write(tmp_path, url: str, level: str):

@@ -13,7 +13,7 @@ from mcp_hostile_http import HostileRemote
 
 from clawlite.core.base.effect import ASKS_PERSON
 from clawlite.core.base.errors import ClawError
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.linux.mcp.servers import Servers
 from clawlite.linux.terminal import console_view
 from clawlite.protocols.mcp.mcp_pin import pin_of

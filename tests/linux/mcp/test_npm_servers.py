@@ -10,7 +10,7 @@ import mcp_clients
 import pytest
 from agents import Agent, linux, tool_call
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.host.image import inspection
 
 MODULES = mcp_clients.PLACE / "npm/node_modules"

@@ -10,7 +10,7 @@ from mcp_oauth import SECRET, agent_of, called, running, servers  # noqa: F401
 
 from clawlite.core.base.errors import ClawError, ProviderError
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build.build import build, build_beside
+from clawlite.host.builder.build import build, build_beside
 from clawlite.linux.mcp.remote_token import ANSWER_MS, Secret, Tokens
 
 

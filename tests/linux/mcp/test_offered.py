@@ -10,7 +10,7 @@ import pytest
 from agents import Agent, eventually, linux
 
 from clawlite.core.image.image import Image
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.host.image import inspection
 from clawlite.protocols.mcp.tool_definitions import SCHEMAS, definitions
 

@@ -16,7 +16,7 @@ import mcp_offer
 import pytest
 from agents import Agent, eventually, linux
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.host.gateway import gateway as gateways
 
 TOKEN = "token-0123456789"

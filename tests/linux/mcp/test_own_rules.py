@@ -13,7 +13,7 @@ import pytest
 from agents import Agent, eventually, linux, tool_call
 
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build.build import build
+from clawlite.host.builder.build import build
 
 
 class Page(BaseHTTPRequestHandler):

@@ -7,7 +7,7 @@ import json
 import mcp_agents
 from agents import Agent, linux
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 
 
 def telling(tmp_path) -> str:

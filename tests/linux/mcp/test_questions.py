@@ -13,7 +13,7 @@ import pytest
 from agents import INITIALIZE, Agent, eventually, linux, tool_call
 from bot_server import BotServer
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.linux.mcp.form_fields import field_of
 from clawlite.linux.mcp.question import Question
 

@@ -16,7 +16,7 @@ from mcp_http_server import Remote
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build.build import build, build_beside
+from clawlite.host.builder.build import build, build_beside
 
 
 def running(tmp_path, agent):

@@ -15,7 +15,7 @@ import mcp_offer
 import pytest
 from agents import Agent, eventually, linux, tool_call
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 
 LEVELS = ("none", "process")
 

@@ -23,7 +23,7 @@ from mcp_oauth import (  # noqa: F401
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build.build import build, build_beside
+from clawlite.host.builder.build import build, build_beside
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from mcp_http_server import Remote
 
 from clawlite.core.image.image import HAS_SIDE_EFFECTS, SERVED
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.host.image import inspection
 
 RULES = '[[rule]]\nwhen = "*"\nsay = "By rule."\n'

@@ -11,7 +11,7 @@ import pytest
 from agents import UUID, Agent, linux, tool_call
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.linux.files.file_scope import Scope
 from clawlite.linux.files.workspace import DecidedPaths
 from clawlite.linux.tools.file_tools import run

@@ -8,7 +8,7 @@ import resource
 import pytest
 from agents import BENCH, INITIALIZE, UUID, Agent, clawlite, eventually, linux, tool_call
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 
 REQUEST, INTERNAL = -32600, -32603
 NO_SENSOR = """

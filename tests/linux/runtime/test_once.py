@@ -85,7 +85,7 @@ ACK, NOT_ACK = {"acknowledged": True}, {"acknowledged": False}
 
 @pytest.fixture(scope="session")
 def once_image(tmp_path_factory):
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
 
     folder = tmp_path_factory.mktemp("once")
     for name, text in FILES.items():

@@ -9,7 +9,7 @@ from agents import INITIALIZE, tool_call
 from llm_server import Server
 from providers.project import World, answer, provider
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 
 REFLEX = (
     '[[rule]]\nwhen = "note {text:word}"\ncall = "note"\narguments = { text = "{text}" }\n'

@@ -425,7 +425,7 @@ def test_a_tool_does_not_read_the_operators_records(tmp_path):
     """Many a program that a tool starts reads its stdin to the end."""
     from agents import BENCH, Agent, linux
 
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
 
     for name, text in BENCH.items():
         (tmp_path / name).write_text(

@@ -11,7 +11,7 @@ from agents import Agent, eventually, linux
 from swarm_team import MEMBERS, SWARM, UUID, delegate, ended, look_on, project, start, swarm
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm_commands import commands
 from clawlite.protocols.swarm.swarm import Task

@@ -9,7 +9,7 @@ import pytest
 from agents import Agent, eventually, linux
 from control_sockets import Line, connect
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.host.projects import new
 from clawlite.linux.tasks.control_socket import FOR_ADMINS, MAX_SESSIONS, NAME, OF_ONE
 

@@ -19,7 +19,7 @@ from clawlite.core.base import effect as E
 from clawlite.core.base.errors import StoreError
 from clawlite.core.image.image import Image
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
 from clawlite.linux.telemetry.exporters import WAITING, Exporter

@@ -358,7 +358,7 @@ def test_ctrl_c_while_tools_py_is_loaded_ends_without_a_traceback(tmp_path):
     """Before the loop exists: a tools.py that waits for its sensor at the top of the file."""
     from agents import BENCH
 
-    from clawlite.host.build.build import build_beside
+    from clawlite.host.builder.build import build_beside
 
     for name, text in BENCH.items():
         (tmp_path / name).write_text(

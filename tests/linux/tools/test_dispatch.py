@@ -8,7 +8,7 @@ import pytest
 from agents import Agent, eventually, linux, tool_call
 from sandboxes import profile
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 from clawlite.linux.sandbox.engine import MAX_CALLS, MAX_QUEUE
 from clawlite.linux.sandbox.jobs import modules_of
 from clawlite.linux.tools.builtin import MAX_SPAWNED

@@ -9,7 +9,7 @@ import mcp_clients
 import pytest
 from agents import Agent, linux, tool_call
 
-from clawlite.host.build.build import build_beside
+from clawlite.host.builder.build import build_beside
 
 CLAW = """\
 claw: "0.3.0"

@@ -22,7 +22,7 @@ def compile_inline(manifest: dict) -> bytes:
     ``ClawError``.
     """
     from clawlite.host.base.problems import ManifestErrors
-    from clawlite.host.build import build
+    from clawlite.host.builder import build
     from clawlite.host.compiler import compiler
     from clawlite.host.manifest import manifest as front
 
