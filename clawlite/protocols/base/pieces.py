@@ -11,7 +11,7 @@ _SEEN = 8  # characters that are looked back at: more than marks may be stacked
 class Pieces:
     """Writes the pieces of one text as ``printable`` writes the whole."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._last = ""
 
     def show(self, text: str) -> bytes:

@@ -17,7 +17,7 @@ class Package:
     extra   the extra of clawlite that installs it (pyproject.toml)
     """
 
-    def __init__(self, module: str, name: str, major: int, extra: str):
+    def __init__(self, module: str, name: str, major: int, extra: str) -> None:
         self.module, self.name, self.major, self.extra = module, name, major, extra
 
 
@@ -41,7 +41,7 @@ class Kind:
         carries: bool,
         package=None,
         board: bool = False,
-    ):
+    ) -> None:
         self.board = board
         self.type, self.ability, self.triggers, self.carries = type, ability, triggers, carries
         self.package = package
@@ -66,7 +66,7 @@ class Api:
               former only when it is used
     """
 
-    def __init__(self, protocol: str, codec: str):
+    def __init__(self, protocol: str, codec: str) -> None:
         self.protocol, self.codec = protocol, codec
 
 
@@ -87,7 +87,7 @@ class ExporterType:
     is_remote  bool, its data leaves this machine
     """
 
-    def __init__(self, name: str, needs: str = ""):
+    def __init__(self, name: str, needs: str = "") -> None:
         self.name, self.needs, self.is_remote = name, needs, needs == "endpoint"
 
 
@@ -115,7 +115,7 @@ class Ability:
         board: bool = False,
         network: bool = False,
         tools: str = "",
-    ):
+    ) -> None:
         self.name, self.linux, self.board, self.network = name, linux, board, network
         self.tools = tuple(tools.split())
 

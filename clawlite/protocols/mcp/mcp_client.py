@@ -79,7 +79,14 @@ class MCPClient:
                   of a result is kept, in words, or "not shown"; the caller sets it
     """
 
-    def __init__(self, codecs: tuple, version: str, now_ms: int, is_handshake=False, asks=False):
+    def __init__(
+        self,
+        codecs: tuple,
+        version: str,
+        now_ms: int,
+        is_handshake: bool = False,
+        asks: bool = False,
+    ) -> None:
         self.asks = asks
         self._during = None  # number of the request in whose answer a message came, if it is known
         self.out = bytearray()
@@ -117,11 +124,11 @@ class MCPClient:
             self._request("server/discover", {})
 
     @property
-    def probe_until(self):
+    def probe_until(self) -> int | None:
         """The monotonic ms until which the newer era is tried, or None when it is known."""
         return self._probe_until if self.state == DISCOVER else None
 
-    def due_ms(self):
+    def due_ms(self) -> int | None:
         """Return the monotonic ms at which ``tick`` must be called even if nothing has come, or
         None.
         """
@@ -129,7 +136,7 @@ class MCPClient:
             return self._probe_until
         return self._listen_ms if self._wants_to_listen() else None
 
-    def tick(self, now_ms: int):
+    def tick(self, now_ms: int) -> None:
         """Do what is due: turn to the older era when the server did not answer in the newer one in
         time, and ask to be told of changes.
         """
@@ -139,12 +146,12 @@ class MCPClient:
             self._unasked, self._counted_ms = 0, now_ms
         self._renew(now_ms)
 
-    def _renew(self, now_ms: int):
+    def _renew(self, now_ms: int) -> None:
         self._look_at_subscription(now_ms)
         if self._wants_to_listen() and now_ms >= self._listen_ms:
             self._subscribe()
 
-    def _look_at_subscription(self, now_ms: int):
+    def _look_at_subscription(self, now_ms: int) -> None:
         """Begin the pause after a subscription that has ended."""
         if self._has_ended:
             self._has_ended = False
@@ -152,7 +159,7 @@ class MCPClient:
         elif self._since_ms is None and LISTEN in self._waiting.values():
             self._since_ms = now_ms
 
-    def _paused(self, now_ms: int, least_ms: int = 0):
+    def _paused(self, now_ms: int, least_ms: int = 0) -> None:
         """Begin the pause, of at least *least_ms*, between two subscriptions."""
         if self._since_ms is not None and now_ms - self._since_ms >= LONGEST_PAUSE_MS:
             self._pause_ms, self._ends = PAUSE_MS, 0
@@ -163,11 +170,11 @@ class MCPClient:
         self.is_often_ended = self.is_often_ended or self._ends == MANY_ENDS
         self.is_stale = True  # until it subscribes again, nobody tells it of changes
 
-    def begin(self, now_ms: int):
+    def begin(self, now_ms: int) -> None:
         """Nothing could be sent before now: the time for the newer era begins."""
         self._probe_until = now_ms + PROBE_MS
 
-    def call(self, key, tool: str, arguments: dict, is_watched: bool = False):
+    def call(self, key: object, tool: str, arguments: dict, is_watched: bool = False) -> None:
         """Send a call of *tool*; its answer comes from ``feed`` as (key, outcome).
 
         is_watched  its progress is wanted
@@ -179,25 +186,26 @@ class MCPClient:
             self._watched.append(self._next)
         self._request("tools/call", params, key)
 
-    def answer(self, number, result, error=None):
+    def answer(self, number: object, result, error=None) -> None:
         """Answer the server's request *number*."""
         self._send({"id": number, "error": error} if error else {"id": number, "result": result})
 
-    def again(self, key, tool: str, arguments: dict, answers: dict, state):
+    def again(self, key: object, tool: str, arguments: dict, answers: dict, state: object) -> None:
         """Send the call *key* once more, with what a person said to the server's questions."""
-        params = {"name": tool, "arguments": arguments, "inputResponses": answers}
+        params: dict[str, object] = {"name": tool, "arguments": arguments}
+        params["inputResponses"] = answers
         if state is not None:
             params["requestState"] = state
         self._request("tools/call", params, key)
 
-    def cancel(self, key):
+    def cancel(self, key: object) -> None:
         """Tell the server that nobody waits for the call *key* any more."""
         for number, one in list(self._waiting.items()):
             if one == key:
                 del self._waiting[number]
                 self._notify("notifications/cancelled", {"requestId": number})
 
-    def ask_for_tools(self):
+    def ask_for_tools(self) -> None:
         """Ask for the tools again; the state is LIST until they are known."""
         self.state, self._found, self._pages, self.is_stale = LIST, {}, 0, False
         self._twice, self.left_out = [], []
@@ -228,7 +236,7 @@ class MCPClient:
 
     # -- one message
 
-    def _message(self, line: bytes, done: list):
+    def _message(self, line: bytes, done: list) -> None:
         try:
             message = self._decoded(line)
         except Broken:
@@ -259,7 +267,7 @@ class MCPClient:
         except ClawError:
             return None
 
-    def _taken(self, message: dict, done: list):
+    def _taken(self, message: dict, done: list) -> None:
         if "method" in message:
             self._asked(message, done)
             return
@@ -287,7 +295,7 @@ class MCPClient:
             wanted = self._wanted if number < self._wanted_before else ""
             done.append((key, _outcome(message, wanted, self.asks, self.keep)))
 
-    def _asked(self, message: dict, done: list):
+    def _asked(self, message: dict, done: list) -> None:
         method = message["method"]
         is_told = "id" not in message
         if is_told and method == "notifications/progress":
@@ -311,7 +319,7 @@ class MCPClient:
             error = {"code": -32601, "message": "this client does not offer %s" % self._wanted}
             self._send({"id": message["id"], "error": error})
 
-    def _heard_of(self, params) -> bool:
+    def _heard_of(self, params: object) -> bool:
         """Take what a server tells of a call whose progress is wanted, and return True; what is of
         none, or no progress, is dropped.  It is not counted: the call has a time of its own.
         """
@@ -339,12 +347,12 @@ class MCPClient:
         """Return the numbers of the requests that wait; a subscription does not."""
         return [one for one in self._waiting if self._waiting[one] != LISTEN]
 
-    def _count(self):
+    def _count(self) -> None:
         self._unasked += 1
         if self._unasked > MAX_UNASKED:
             raise Broken("it sent %d messages that answer nothing" % MAX_UNASKED)
 
-    def _prepare(self, message: dict):
+    def _prepare(self, message: dict) -> None:
         """Take the answer to a request of the client's own."""
         result = message.get("result", {})
         if self.state == DISCOVER:
@@ -374,13 +382,13 @@ class MCPClient:
         else:
             self._page(result)
 
-    def _adopt(self, result: dict):
+    def _adopt(self, result: dict) -> None:
         """The server speaks the newer era."""
         self._waiting.clear()
         self.is_stateless, self.may_change = True, _may_change(result)
         self.ask_for_tools()
 
-    def _page(self, result: dict):
+    def _page(self, result: dict) -> None:
         tools = result.get("tools")
         self._pages += 1
         if not isinstance(tools, list):
@@ -414,7 +422,7 @@ class MCPClient:
 
     # -- what is sent
 
-    def _initialize(self):
+    def _initialize(self) -> None:
         self._waiting.clear()  # nobody waits for the answer to server/discover any more
         self.is_stateless, self.state = False, INITIALIZE
         self._request(
@@ -429,16 +437,16 @@ class MCPClient:
     def _offered(self) -> dict:
         return {"elicitation": {"form": {}}} if self.asks else {}
 
-    def _subscribe(self):
+    def _subscribe(self) -> None:
         wanted = {"notifications": {"toolsListChanged": True}}
         self._request("subscriptions/listen", wanted, LISTEN)
 
-    def _request(self, method: str, params: dict, key=None):
+    def _request(self, method: str, params: dict, key: object = None) -> None:
         number, self._next = self._next, self._next + 1
         self._waiting[number] = key
         self._send({"id": number, "method": method, "params": self._with_meta(params)})
 
-    def _notify(self, method: str, params: dict):
+    def _notify(self, method: str, params: dict) -> None:
         self._send({"method": method, "params": self._with_meta(params)})
 
     def _with_meta(self, params: dict) -> dict:
@@ -451,7 +459,7 @@ class MCPClient:
         meta["io.modelcontextprotocol/clientCapabilities"] = self._offered()
         return params
 
-    def _send(self, message: dict):
+    def _send(self, message: dict) -> None:
         message["jsonrpc"] = "2.0"
         self.out += self._dumps(message).encode() + b"\n"
 
@@ -461,11 +469,11 @@ def _start(line: bytes) -> str:
     return show("".join(chr(byte) if 32 <= byte < 127 else "." for byte in line[:80]))
 
 
-def _is_number(value) -> bool:
+def _is_number(value: object) -> bool:
     return type(value) is int or type(value) is float and value - value == 0
 
 
-def _is_stateless(result) -> bool:
+def _is_stateless(result: object) -> bool:
     versions = result.get("supportedVersions") if isinstance(result, dict) else None
     return isinstance(versions, list) and STATELESS in versions
 
@@ -476,7 +484,7 @@ def _may_change(result: dict) -> bool:
     return isinstance(tools, dict) and tools.get("listChanged") is True
 
 
-def _error_message(error) -> str:
+def _error_message(error: object) -> str:
     message = error.get("message") if isinstance(error, dict) else error
     return message[:MAX_SAID] if isinstance(message, str) else show(message)
 
@@ -535,13 +543,13 @@ def _first_of(keep):
     return kept
 
 
-def _failure(cls, message: str, wanted: str):
+def _failure(cls, message: str, wanted: str) -> ClawError:
     if not wanted:
         return cls(message)
     return cls("%s - during the call it asked for %s; %s" % (message, wanted, _UNANSWERED))
 
 
-def unanswered(requests):
+def unanswered(requests: object) -> ClawError:
     """Return the error of a call for which the server wants more input, and gets none."""
     asked = _inputs(requests)
     what = "the MCP server wants more input for this call%s; %s"
@@ -565,7 +573,7 @@ def often_ended(name: str) -> str:
     )
 
 
-def _are_forms(requests, state) -> bool:
+def _are_forms(requests: object, state: object) -> bool:
     """Return whether all that the server wants is put to a person; nothing is, where it wants the
     call alone once more.
     """
@@ -579,7 +587,7 @@ def _are_forms(requests, state) -> bool:
     )
 
 
-def _required(error) -> str:
+def _required(error: object) -> str:
     """Return the abilities of a client without which the server does not make the call."""
     data = error.get("data") if isinstance(error, dict) else None
     required = data.get("requiredCapabilities") if isinstance(data, dict) else None
@@ -588,11 +596,12 @@ def _required(error) -> str:
     return ", ".join([show(name) for name in sorted(required)[:MAX_INPUTS]])
 
 
-def _inputs(requests) -> str:
+def _inputs(requests: object) -> str:
     """Return what the server asks for, and the words of its questions."""
     found = []
-    for name in sorted(requests)[:MAX_INPUTS] if isinstance(requests, dict) else []:
-        one = requests[name] if isinstance(requests[name], dict) else {}
+    wanted = requests if isinstance(requests, dict) else {}
+    for name in sorted(wanted)[:MAX_INPUTS]:
+        one = wanted[name] if isinstance(wanted[name], dict) else {}
         params = one.get("params", {})
         params = params if isinstance(params, dict) else {}
         said = " " + show(params["message"]) if "message" in params else ""
@@ -600,7 +609,7 @@ def _inputs(requests) -> str:
     return ", ".join(found)
 
 
-def _block(block, keep) -> str:
+def _block(block: object, keep) -> str:
     """Return one piece of content as text; what is no text is named with its type and size, and
     where it is kept.
     """

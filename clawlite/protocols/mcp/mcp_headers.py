@@ -32,7 +32,7 @@ def decoded(value: str) -> str:
     return value
 
 
-def of_arguments(schema, arguments: dict) -> list:
+def of_arguments(schema: object, arguments: dict) -> list:
     """Return [(name, value), ...] of the *arguments* that *schema* wants repeated; without a schema
     all arguments, under their own names.
 
@@ -45,7 +45,7 @@ def of_arguments(schema, arguments: dict) -> list:
     return list(found.values())
 
 
-def _walk(schema, values, found: dict, depth: int):
+def _walk(schema: object, values: object, found: dict, depth: int) -> None:
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict) or depth > MAX_DEPTH:
         return
@@ -74,7 +74,7 @@ def _walk(schema, values, found: dict, depth: int):
                 del found[name]
 
 
-def _value(value) -> str:
+def _value(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     text = value if isinstance(value, str) else str(value)

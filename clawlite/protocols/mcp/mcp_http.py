@@ -58,7 +58,7 @@ class SessionEnded(ClawError):
     key   of the call whose request said so, None for a request of the client's own
     """
 
-    def __init__(self, key):
+    def __init__(self, key: object) -> None:
         super().__init__("its session has ended")
         self.key = key
 
@@ -68,18 +68,18 @@ class _Stream(Events):
     *retry_ms* how long the server asks to wait before that.
     """
 
-    def __init__(self, limit: int, last: str | None):
+    def __init__(self, limit: int, last: str | None) -> None:
         super().__init__(limit)
         self.last = self._id = last
         self.retry_ms = PAUSE_MS
 
-    def next_event(self):
+    def next_event(self) -> tuple:
         event = super().next_event()
         if event is not None:
             self.last = self._id
         return event
 
-    def _field(self, line: bytes):
+    def _field(self, line: bytes) -> None:
         name, _, value = line.partition(b":")
         value = value[1:] if value.startswith(b" ") else value
         if name == b"id" and plain(value) and len(value) <= MAX_SESSION:
@@ -97,7 +97,7 @@ class _Exchange:
     last     id of the event after which a GET resumes, or None
     """
 
-    def __init__(self, number, message, last=None, resumes: int = 0):
+    def __init__(self, number, message, last=None, resumes: int = 0) -> None:
         self.number, self.message, self.last, self.resumes = number, message, last, resumes
         self.response = Response()
         self.events: _Stream | None = None
@@ -126,10 +126,10 @@ class HTTPClient(MCPClient):
         codecs: tuple,
         version: str,
         now_ms: int,
-        is_handshake=False,
-        asks=False,
-        renews=False,
-    ):
+        is_handshake: bool = False,
+        asks: bool = False,
+        renews: bool = False,
+    ) -> None:
         self.url = url
         self.closed = []
         self._renews, self._is_token_refused = renews, False
@@ -201,7 +201,7 @@ class HTTPClient(MCPClient):
         """Whether it looks for the old transport: ``PROBE_MS`` are enough for that."""
         return self._look is not None
 
-    def due_ms(self):
+    def due_ms(self) -> int | None:
         """Return the monotonic ms at which ``tick`` and ``requests`` must be called even if nothing
         has come, or None.
         """
@@ -215,10 +215,10 @@ class HTTPClient(MCPClient):
             times.append(due_ms)
         return min(times) if times else None
 
-    def _renew(self, now_ms: int):
+    def _renew(self, now_ms: int) -> None:
         """Do nothing: here ``requests`` subscribes, on a connection of its own (``_listen``)."""
 
-    def call(self, key, tool: str, arguments: dict, is_watched: bool = False):
+    def call(self, key: object, tool: str, arguments: dict, is_watched: bool = False) -> None:
         """As ``MCPClient.call``; raises ``ClawError`` when the schema of *tool* asks for headers
         that cannot be made.
         """
@@ -226,7 +226,7 @@ class HTTPClient(MCPClient):
             of_arguments(self.tools[tool].get("inputSchema") or {}, arguments)
         super().call(key, tool, arguments, is_watched)
 
-    def cancel(self, key):
+    def cancel(self, key: object) -> None:
         for number, one in list(self._waiting.items()):
             if one == key:
                 self._forget(number)
@@ -237,7 +237,7 @@ class HTTPClient(MCPClient):
         else:
             super().cancel(key)
 
-    def goodbye(self):
+    def goodbye(self) -> tuple | None:
         """Return the request that ends the session, as ``requests`` does; None without one."""
         if self._session is None:
             return None
@@ -281,7 +281,7 @@ class HTTPClient(MCPClient):
         gets = [one for one in self._open.values() if one.message is None and one.number is None]
         return not gets
 
-    def _listen(self, now_ms: int, starting: list):
+    def _listen(self, now_ms: int, starting: list) -> None:
         self._look_at_subscription(now_ms)
         if not self._wants_to_listen() or now_ms < self._listen_ms:
             return
@@ -297,13 +297,13 @@ class HTTPClient(MCPClient):
 
     _listen_from = None  # id of the last event of the listening stream
 
-    def _send(self, message: dict):
+    def _send(self, message: dict) -> None:
         message["jsonrpc"] = "2.0"
         self._queue.append(message)
 
     # -- what comes in
 
-    def take(self, key, kind: str, data, now_ms: int) -> list:
+    def take(self, key: object, kind: str, data, now_ms: int) -> list:
         """Take an event of the connection *key* ("data", "end", "error", "refused"); return what
         ``feed`` does.
 
@@ -333,14 +333,14 @@ class HTTPClient(MCPClient):
             self._cut(key, one, e.message, now_ms, done)
         return done
 
-    def cut(self, key, why: str, now_ms: int) -> list:
+    def cut(self, key: object, why: str, now_ms: int) -> list:
         """The connection *key* has failed; return what ``feed`` does."""
         done = []
         if key in self._open:
             self._cut(key, self._open[key], why, now_ms, done)
         return done
 
-    def event(self, key, event: tuple, now_ms: int) -> list:
+    def event(self, key: object, event: tuple, now_ms: int) -> list:
         """Take one event of ``http1.Response``; return what ``feed`` does."""
         one, done = self._open.get(key), []
         if one is None:
@@ -365,7 +365,7 @@ class HTTPClient(MCPClient):
             self._whole(key, one, now_ms, done)
         return done
 
-    def _begin(self, one: _Exchange):
+    def _begin(self, one: _Exchange) -> None:
         encoding = one.headers.get("content-encoding", "identity")
         if encoding != "identity":
             raise Broken("its answer is compressed (%s), which nobody asked for" % encoding[:40])
@@ -380,7 +380,7 @@ class HTTPClient(MCPClient):
                 raise Broken("the id of its session is no text that a header can carry")
             self._session = session
 
-    def _read(self, key, one: _Exchange, events: _Stream, data: bytes, done: list):
+    def _read(self, key: object, one: _Exchange, events: _Stream, data: bytes, done: list) -> None:
         try:
             events.feed(data)
             event = events.next_event()
@@ -403,7 +403,7 @@ class HTTPClient(MCPClient):
         except ProviderError as e:
             raise Broken(e.message)
 
-    def _text(self, one: _Exchange, text: bytes, done: list):
+    def _text(self, one: _Exchange, text: bytes, done: list) -> None:
         message = self._decoded(text)
         if "method" not in message:
             if one.message is not None and one.number is None:
@@ -420,7 +420,7 @@ class HTTPClient(MCPClient):
         self._during = one.number
         self._taken(message, done)
 
-    def _whole(self, key, one: _Exchange, now_ms: int, done: list):
+    def _whole(self, key: object, one: _Exchange, now_ms: int, done: list) -> None:
         """Take a complete answer that is no stream of events."""
         self._close(key)
         if one is self._look:
@@ -465,14 +465,14 @@ class HTTPClient(MCPClient):
         else:
             self._refused(one, body, now_ms, done)
 
-    def _hears_nothing(self, one: _Exchange):
+    def _hears_nothing(self, one: _Exchange) -> None:
         """The server gives no stream to listen to.  Where it gave one before, nobody has heard what
         it told since.
         """
         self._listens = False
         self.is_stale = self.is_stale or one.last is not None
 
-    def _refused(self, one: _Exchange, body: bytes, now_ms: int, done: list):
+    def _refused(self, one: _Exchange, body: bytes, now_ms: int, done: list) -> None:
         """Take an answer with a status that is no success; some have a JSON-RPC error in them."""
         self._renewed.discard(one.number)
         error = None
@@ -496,14 +496,14 @@ class HTTPClient(MCPClient):
                 return
         self._text(one, self._dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode(), done)
 
-    def _refuse(self, done: list):
+    def _refuse(self, done: list) -> None:
         """Tell why ``initialize`` was refused: the server does not speak the old transport."""
         one, self._look = self._look, None
         assert one is not None
         error = self._dumps({"jsonrpc": "2.0", "id": None, "error": self._refusal})
         self._text(one, error.encode(), done)  # raises ``Broken``
 
-    def _moved(self, one: _Exchange, done: list):
+    def _moved(self, one: _Exchange, done: list) -> None:
         place = one.headers.get("location", "")
         scheme, host, port, _ = self.url
         own = "%s://%s%s" % (scheme, "[%s]" % host if ":" in host else host, "/")
@@ -526,7 +526,7 @@ class HTTPClient(MCPClient):
             % (one.status, show(place[:200]))
         )
 
-    def _cut(self, key, one: _Exchange, why: str, now_ms: int, done: list):
+    def _cut(self, key: object, one: _Exchange, why: str, now_ms: int, done: list) -> None:
         """The connection has ended before the answer."""
         self._close(key)
         if one is self._look:
@@ -552,11 +552,11 @@ class HTTPClient(MCPClient):
         else:
             self._fail(one, "its answer was cut off: %s" % why, done)
 
-    def _pause(self, one: _Exchange, now_ms: int):
+    def _pause(self, one: _Exchange, now_ms: int) -> None:
         self._listen_ms = now_ms + max(self._pause_ms, one.retry_ms)
         self._pause_ms = min(self._pause_ms * 2, LONGEST_PAUSE_MS)
 
-    def _fail(self, one: _Exchange, why: str, done: list):
+    def _fail(self, one: _Exchange, why: str, done: list) -> None:
         key = self._waiting.pop(one.number)
         if key is None:
             raise Broken(why)
@@ -565,7 +565,7 @@ class HTTPClient(MCPClient):
             return
         done.append((key, (False, ClawError("the MCP server: " + why, OUTCOME_UNKNOWN))))
 
-    def _forget(self, number: int):
+    def _forget(self, number: int) -> None:
         self._renewed.discard(number)
         self._later = [due for due in self._later if due[1].number != number]
         self._queue = [one for one in self._queue if one.get("id") != number or "method" not in one]
@@ -573,11 +573,11 @@ class HTTPClient(MCPClient):
             if one.number == number:
                 self._close(key)
 
-    def _close(self, key):
+    def _close(self, key: object) -> None:
         del self._open[key]
         self.closed.append(key)
 
-    def _drop_all(self):
+    def _drop_all(self) -> None:
         for key in list(self._open):
             self._close(key)
         self._later = []

@@ -20,5 +20,5 @@ def changed(old: bytes, new: bytes) -> str:
     return " and ".join(parts)
 
 
-def _half(value) -> bytes:
+def _half(value: object) -> bytes:
     return sha256(canonical(value).encode()).digest()[:16]

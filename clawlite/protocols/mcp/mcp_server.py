@@ -39,7 +39,7 @@ NO_WAY = (
 class _Refusal(ClawError):
     """An error with a code that MCP defines."""
 
-    def __init__(self, code: int, message: str, data: dict):
+    def __init__(self, code: int, message: str, data: dict) -> None:
         super().__init__(message, "", data)
         self.code = code
 
@@ -60,11 +60,14 @@ class Call:
     number           any value that the offer keeps
     """
 
-    id = origin = state = number = token = None
+    id: object = None
+    origin: object = None
+    token: object = None
+    state = number = None
     is_stateless = can_ask = has_form = False
     progress = base = 0
 
-    def __init__(self, server, name: str, arguments: dict, is_prompt: bool):
+    def __init__(self, server, name: str, arguments: dict, is_prompt: bool) -> None:
         self.server = server
         self.name, self.arguments, self.is_prompt = name, arguments, is_prompt
 
@@ -82,7 +85,9 @@ class MCPServer:
     is_shared  bool, several clients of the stateless era: each origin has ids of its own
     """
 
-    def __init__(self, offer, info: dict, send, random, closed=None, is_shared=False):
+    def __init__(
+        self, offer, info: dict, send, random, closed=None, is_shared: bool = False
+    ) -> None:
         self._closed = closed
         self._offer, self._info, self._send, self._random = offer, info, send, random
         self._calls = {}  # (origin or None, id) -> Call
@@ -97,7 +102,7 @@ class MCPServer:
         """Whether a handshake was made."""
         return self._capabilities is not None
 
-    def take(self, message, origin=None):
+    def take(self, message: object, origin: object = None) -> None:
         """Take one message; its answer is sent now or later."""
         id = message.get("id") if isinstance(message, dict) else None
         id = id if isinstance(id, str) or type(id) is int else None
@@ -123,7 +128,7 @@ class MCPServer:
         if result is not None:
             self._reply(id, origin, result, False)
 
-    def cancel(self, id, origin=None):
+    def cancel(self, id: object, origin: object = None) -> None:
         """End the call of the request *id*, which then gets no answer."""
         call = self._calls.pop(self._key(id, origin), None)
         if call is not None:
@@ -132,13 +137,13 @@ class MCPServer:
             if self._closed is not None:
                 self._closed(call.origin)
 
-    def gone(self, origin):
+    def gone(self, origin: object) -> None:
         """End all calls of *origin*: nobody waits for them any more."""
         for key, call in list(self._calls.items()):
             if call.origin == origin:
                 self.cancel(key[1], origin)
 
-    def close(self):
+    def close(self) -> None:
         """End all calls: the client has gone."""
         for call in list(self._calls.values()) + list(self._paused.values()):
             self._offer.cancel(call)
@@ -146,7 +151,7 @@ class MCPServer:
 
     # -- from the offer
 
-    def asked(self, call: Call, question: str, form=None):
+    def asked(self, call: Call, question: str, form=None) -> None:
         """Ask a person to approve *call* before it continues, or to fill in a form.
 
         form  its schema, or None
@@ -178,7 +183,7 @@ class MCPServer:
             call.origin,
         )
 
-    def ended(self, call: Call, result, error):
+    def ended(self, call: Call, result, error) -> None:
         """Answer *call* with the result of ``tools/call``, or with the ``ClawError`` *error*, and
         take back what it asks a person.
         """
@@ -201,7 +206,7 @@ class MCPServer:
 
     # -- requests
 
-    def _request(self, id, method: str, params: dict, origin):
+    def _request(self, id: object, method: str, params: dict, origin: object) -> dict | None:
         """Return the result, or None when it comes later."""
         if method == "initialize":
             return self._initialize(params)
@@ -218,7 +223,8 @@ class MCPServer:
         elif method == "prompts/list":
             found = self._page("prompts", self._offer.prompts(), params)
         elif method in ("tools/call", "prompts/get"):
-            return self._call(id, method == "prompts/get", params, origin, capabilities)
+            self._call(id, method == "prompts/get", params, origin, capabilities)
+            return None
         else:
             raise MethodNotFound("this server does not offer %s" % method[:60])
         if is_stateless:
@@ -276,7 +282,9 @@ class MCPServer:
             page["nextCursor"] = str(at + PAGE)
         return page
 
-    def _call(self, id, is_prompt: bool, params: dict, origin, capabilities: dict):
+    def _call(
+        self, id: object, is_prompt: bool, params: dict, origin: object, capabilities: dict
+    ) -> None:
         name, arguments = params.get("name"), params.get("arguments", {})
         if not isinstance(name, str) or not isinstance(arguments, dict):
             raise InvalidParams("expected name, a string, and arguments, an object")
@@ -322,7 +330,7 @@ class MCPServer:
 
     # -- approvals
 
-    def _pause(self, call: Call, request: dict):
+    def _pause(self, call: Call, request: dict) -> None:
         """Let *call* wait for the retry of its request."""
         if len(self._paused) >= MAX_PAUSED:
             self._offer.answer(call, False, "%d calls wait for approval already" % MAX_PAUSED)
@@ -339,13 +347,13 @@ class MCPServer:
         }
         self._reply(id, origin, result, False)
 
-    def _answered(self, id, message: dict):
+    def _answered(self, id: object, message: dict) -> None:
         """Take a client's answer to a question of ours; an unknown id is ignored."""
         call = self._questions.pop(id, None)
         if call is not None:
             self._decided(call, message.get("result"))
 
-    def _decided(self, call: Call, said):
+    def _decided(self, call: Call, said) -> None:
         """Take a person's answer: only a plain yes approves."""
         said = said if isinstance(said, dict) else {}
         if call.has_form:
@@ -369,10 +377,10 @@ class MCPServer:
 
     # -- what is sent
 
-    def _key(self, id, origin) -> tuple:
+    def _key(self, id: object, origin: object) -> tuple:
         return (origin if self._is_shared else None, id)
 
-    def went_on(self, call: Call, progress, total, text: str):
+    def went_on(self, call: Call, progress, total, text: str) -> None:
         """Send the *progress* of *call*'s work, which may only grow (MCP, "Progress")."""
         number, most = call.base + progress, call.base + (total or 0)
         if number > call.progress and number - number == most - most == 0:  # no infinity is JSON
@@ -381,11 +389,11 @@ class MCPServer:
                 more["message"] = text
             self._progress(call, number, more)
 
-    def _tell_progress(self, call: Call, text: str):
+    def _tell_progress(self, call: Call, text: str) -> None:
         self._progress(call, int(call.progress) + 1, {"message": text})
         call.base = call.progress
 
-    def _progress(self, call: Call, number, more: dict):
+    def _progress(self, call: Call, number, more: dict) -> None:
         if call.token is not None and call.id is not None:
             call.progress = number
             params = dict(more, progressToken=call.token, progress=number)
@@ -394,7 +402,7 @@ class MCPServer:
                 call.origin,
             )
 
-    def _reply(self, id, origin, value, failed: bool):
+    def _reply(self, id: object, origin: object, value, failed: bool) -> None:
         message = {"jsonrpc": "2.0", "id": id}
         message["error" if failed else "result"] = value.to_json() if failed else value
         self._send(message, origin)

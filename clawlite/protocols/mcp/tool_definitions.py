@@ -122,7 +122,7 @@ def sent(image, raw_decode) -> dict:
     return found
 
 
-def schema_of(program) -> dict:
+def schema_of(program: list | int) -> dict:
     """Return a JSON Schema for a check program; it is looser where a schema cannot express it."""
     if type(program) is list and program[0] is None:
         schema = _node(program[1])
@@ -131,8 +131,8 @@ def schema_of(program) -> dict:
     return _node(program)
 
 
-def _node(node):
-    if type(node) is int:
+def _node(node: list | int) -> dict:
+    if isinstance(node, int):
         return {"$ref": "#/$defs/d%d" % -node} if node < 0 else _types(node)
     schema = _types(node[0])
     for at in range(1, len(node), 2):
@@ -171,7 +171,7 @@ def _node(node):
     return schema
 
 
-def _object(schema: dict, arg: list):
+def _object(schema: dict, arg: list) -> None:
     required, others, patterns, *members = arg
     names = members[::2]
     if names:

@@ -67,7 +67,7 @@ def _providers(space: dict) -> list | tuple:
     return providers
 
 
-def _compare(provider, tool: str, pin: bytes):
+def _compare(provider, tool: str, pin: bytes) -> None:
     for definition in provider.list_tools():
         if definition["name"] == tool:
             parts = changed(pin, pin_of(definition))
@@ -80,5 +80,5 @@ def _compare(provider, tool: str, pin: bytes):
     raise _refused("the tool provider %s has no tool %s any more" % (provider.namespace, tool))
 
 
-def _refused(message: str):
+def _refused(message: str) -> ClawError:
     return InvalidRequest(message, "clawlite build --refresh shows the difference", {"ran": False})

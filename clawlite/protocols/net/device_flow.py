@@ -134,7 +134,9 @@ def _posted(where: tuple, body: str, shown: list):
         raise
 
 
-def _answer(where: tuple, status: int, headers: dict, body: bytes, codec, meter, secrets) -> dict:
+def _answer(
+    where: tuple, status: int, headers: dict, body: bytes, codec, meter, secrets: list
+) -> dict:
     _, host, _, _ = where
     try:
         if status != 200:
@@ -149,7 +151,7 @@ def _answer(where: tuple, status: int, headers: dict, body: bytes, codec, meter,
         raise
 
 
-def _error(body: bytes, loads):
+def _error(body: bytes, loads) -> str | None:
     """Return the error code of an answer (RFC 6749, 5.2), or None."""
     try:
         found = loads(body)
@@ -163,23 +165,24 @@ def _refresh(answer: dict) -> str:
     return found if isinstance(found, str) and _is_shown(found, MAX_TOKEN) else ""
 
 
-def _seconds(value, default: int, most: int) -> int:
+def _seconds(value: object, default: int, most: int) -> int:
     if not isinstance(value, int) or value is True or value <= 0:
         return default
     return min(value, most)
 
 
-def _is_shown(text, most: int) -> bool:
+def _is_shown(text: object, most: int) -> bool:
     """Return whether *text* is printable ASCII: it is shown on a terminal, or put into a file."""
     return isinstance(text, str) and 0 < len(text) <= most and min(text) >= " " and max(text) <= "~"
 
 
-def _is_page(uri) -> bool:
+def _is_page(uri: object) -> bool:
     """Return whether *uri* is one that a person may be asked to open: with user information
     (``https://good.example@other.example/``) it would look like the page of another host.
     """
     return (
-        _is_shown(uri, MAX_URI)
+        isinstance(uri, str)
+        and _is_shown(uri, MAX_URI)
         and " " not in uri
         and "\\" not in uri
         and uri.startswith(("https://", "http://127.0.0.1:", "http://localhost:", "http://[::1]:"))

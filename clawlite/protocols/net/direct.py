@@ -54,6 +54,6 @@ def _holds(entry: str, address: bytes) -> bool:
     )
 
 
-def _plain(address):
+def _plain(address: bytes | None):
     """Return *address*; an IPv4 address inside an IPv6 one as its 4 bytes."""
     return address[12:] if address and address[:12] == MAPPED else address

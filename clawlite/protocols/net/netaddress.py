@@ -33,7 +33,7 @@ MAPPED = bytes(10) + b"\xff\xff"  # ::ffff:0:0/96
 _NAT64 = b"\x00\x64\xff\x9b" + bytes(8)  # 64:ff9b::/96
 
 
-def address_of(host: str):
+def address_of(host: str) -> bytes | None:
     """Return the 4 or 16 bytes of *host* when it is an address (IPv6 without brackets), None for
     a name.
     """
@@ -77,7 +77,7 @@ def is_public(address: bytes) -> bool:
     return not _listed(address, _IPV6)
 
 
-def is_loopback(address) -> bool:
+def is_loopback(address: bytes | None) -> bool:
     """Return whether *address* (4 or 16 bytes, None for a name) is a loopback address
     itself (no name is looked up).
     """
@@ -96,7 +96,7 @@ def _listed(address: bytes, ranges: tuple) -> bool:
     return False
 
 
-def _ipv4(text: str):
+def _ipv4(text: str) -> bytes | None:
     """Return the 4 bytes of a.b.c.d, None for anything else."""
     parts = text.split(".")
     if len(parts) != 4:
@@ -112,7 +112,7 @@ def _ipv4(text: str):
     return bytes([int(part) for part in parts])
 
 
-def _ipv6(text: str):
+def _ipv6(text: str) -> bytes | None:
     """Return the 16 bytes of an IPv6 address in groups of hexadecimal digits (RFC 4291, 2.2, 1
     and 2), None for anything else.
     """
@@ -126,7 +126,7 @@ def _ipv6(text: str):
     return first + bytes(missing) + last
 
 
-def _groups(text: str):
+def _groups(text: str) -> bytes | None:
     data = b""
     for group in text.split(":") if text else ():
         if not 0 < len(group) <= 4 or group.strip(_HEX) or len(data) == 16:

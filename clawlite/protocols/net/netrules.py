@@ -10,17 +10,13 @@ follow from both.
 4. Messages never contain an address that a name led to: else a model could map a private network.
 """
 
-from clawlite.core.base.dialect import const
 from clawlite.core.base.errors import SandboxDenied
 from clawlite.protocols.net.netaddress import MAPPED, address_of, is_public
 from clawlite.protocols.sandbox.profile import ALLOW_ALL, ALLOWLIST
 
 MAX_URL = 8192
 MAX_HOST = 253  # RFC 1035, 2.3.4
-
-_MAX_URL = const(8192)
-_MAX_HOST = const(253)
-_MAX_LABEL = const(63)
+_MAX_LABEL = 63
 
 PORTS = {"http": 80, "https": 443}
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")
@@ -35,8 +31,8 @@ def parse_url(text: str) -> tuple:
     target  path and query, with all but ASCII percent-encoded; the fragment is dropped
     Raises ``SandboxDenied`` for anything else; the grammar is in docs/network.md.
     """
-    if not isinstance(text, str) or not 0 < len(text) <= _MAX_URL:
-        _refuse("expected a URL of 1 to %d characters" % _MAX_URL)
+    if not isinstance(text, str) or not 0 < len(text) <= MAX_URL:
+        _refuse("expected a URL of 1 to %d characters" % MAX_URL)
     if min(text) <= " " or "\x7f" in text or "\\" in text:
         _refuse("a space, a control character or a backslash in a URL", "write it as %XX")
     scheme, mark, rest = text.partition("://")
@@ -53,7 +49,7 @@ def parse_url(text: str) -> tuple:
     return scheme, host, port, _encoded(target if target.startswith("/") else "/" + target)
 
 
-def parse_authority(text: str, port) -> tuple:
+def parse_authority(text: str, port: int | None) -> tuple:
     """Return (host, port) of ``host`` or ``host:port``.
 
     port  int, used when *text* has none; None: *text* must have one
@@ -67,7 +63,7 @@ def parse_authority(text: str, port) -> tuple:
         address = address_of(host)
         if not mark or address is None or len(address) == 4:
             _refuse("expected an IPv6 address in brackets")
-        if address.startswith(MAPPED):
+        if address is not None and address.startswith(MAPPED):
             _refuse("an IPv4 address inside an IPv6 address", "write the IPv4 address")
         host = host.lower()
         mark, digits = rest[:1], rest[1:]
@@ -94,8 +90,8 @@ def parse_host(text: str) -> str:
 
     Raises ``SandboxDenied``, also for every other spelling of an IPv4 address (0x7f.1, 0177.0.0.1,
     2130706433, 127.1)."""
-    if not 0 < len(text) <= _MAX_HOST:
-        _refuse("expected a host name of 1 to %d characters" % _MAX_HOST)
+    if not 0 < len(text) <= MAX_HOST:
+        _refuse("expected a host name of 1 to %d characters" % MAX_HOST)
     # before lower(): the Kelvin sign's lower case is an ASCII k
     if not _NAME.issuperset(text):
         _refuse(
@@ -204,7 +200,7 @@ def refusal(profile, host: str, reason: str, sentence: str, hint: str = "") -> S
     )
 
 
-def _refuse(sentence: str, hint: str = ""):
+def _refuse(sentence: str, hint: str = "") -> None:
     raise SandboxDenied("network refused: " + sentence, hint, {"reason": "url"})
 
 

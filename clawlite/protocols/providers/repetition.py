@@ -9,27 +9,25 @@ by a later one.
 
 from binascii import crc32
 
-from clawlite.core.base.dialect import const
-
 LONGEST = 1024  # bytes of the text that is repeated
 TIMES = 4  # repetitions in a row
 # bytes of all runs together: shorter repetitions are ordinary, such as a ruled line
 LEAST = 1024
-_MARK = const(16)  # bytes
-_PARTS = const(8)  # the most occurrences of a mark in a run
+_MARK = 16  # bytes
+_PARTS = 8  # the most occurrences of a mark in a run
 
 
 class Repetition:
     """Watches one answer.  Cost: each byte is visited once; 100 bytes are kept."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._mark = self._tail = b""  # _tail: the end of the text, where a mark may have begun
         self._limit = _MARK  # bytes to wait for the next mark: doubled when it did not come
         self._begin()
 
-    def _begin(self):
+    def _begin(self) -> None:
         self._parts = 1  # occurrences of the mark in a run
-        self._last = None  # (size, CRC) of the run before
+        self._last: tuple | None = None  # (size, CRC) of the run before
         self._part = self._size = self._crc = self._times = 0
 
     def add(self, data: bytes) -> bool:

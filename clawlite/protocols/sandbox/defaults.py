@@ -5,6 +5,8 @@ machine's memory and processes.  A default is enforced as well as the kernel can
 limit is refused when it cannot be enforced.  Boards have no such level and do not load this module.
 """
 
+from clawlite.protocols.sandbox.profile import Profile
+
 DEFAULTS = {
     "memory_mb": 1024,
     "max_processes": 256,
@@ -21,7 +23,7 @@ _UNITS = {
 }
 
 
-def undeclared(profile, relaxed=()) -> dict:
+def undeclared(profile: Profile, relaxed: tuple | list = ()) -> dict:
     """Return {limit: its default} for the limits that *profile* (``profile.Profile``, level
     process) leaves out.
 

@@ -25,7 +25,7 @@ _SHAPE = (
 )
 
 
-def profile_of(image):
+def profile_of(image) -> "Profile":
     """Return the ``Profile`` of *image*, which has tools.  Raises ``ImageError``."""
     from clawlite.core.image.header import shaped
     from clawlite.core.image.image import SANDBOX
@@ -33,7 +33,7 @@ def profile_of(image):
     return Profile(shaped(image.section(SANDBOX), _SHAPE, "the sandbox"))
 
 
-def workspace_mount(files: int, mounts: list):
+def workspace_mount(files: int, mounts: list) -> str | None:
     """Return the mount that /workspace stands for, or None when that is the agent's own folder.
 
     It is the agent's own folder when nothing is mounted, when /workspace or a path below it is, and
@@ -71,7 +71,7 @@ class Profile:
     memory_mb, cpu_shares, max_processes, max_open_files, timeout_ms, max_output_bytes   int >= 1,
     or None"""
 
-    def __init__(self, record: list):
+    def __init__(self, record: list) -> None:
         self.name, self.level, network, files, secrets, shell, limits = record
         self.network, self.hosts, self.block_private = network
         self.files, self.mounts, self.denied = files

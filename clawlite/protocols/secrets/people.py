@@ -55,7 +55,7 @@ def write(people: list) -> bytes:
     return "".join(lines).encode()
 
 
-def find(people: list, token: bytes):
+def find(people: list, token: bytes) -> Person | None:
     """Return the ``Person`` whose *token* this is, or None.
 
     What is compared are digests, of which nobody can choose the beginning: how long it takes tells

@@ -34,7 +34,7 @@ class Feed:
 
     timeout_ms, max_output, flags = TIMEOUT_MS, MAX_RESULT, 0
 
-    def __init__(self, service, name: str, path: str, ttl_s: int):
+    def __init__(self, service, name: str, path: str, ttl_s: int) -> None:
         self.service, self.ttl_s = service, ttl_s
         self.row = ["", "GET", path, QUERY, False]
         self.title = "%s.%s" % (service.name, name)
@@ -50,7 +50,7 @@ class Feed:
         wait_s = self.ttl_s if self._why is None else min(self.ttl_s, AGAIN_S)
         return now_s - self._tried_s >= wait_s
 
-    def took(self, result: dict, now_s: int, guard=None):
+    def took(self, result: dict, now_s: int, guard=None) -> None:
         """Keep the result of a fetch (``service_call.ServiceResult``).
 
         guard  ``guard.Guard`` of the agent, or None: it scans a feed like a tool's result

@@ -51,7 +51,7 @@ class Service:
     feeds     [[name, path, seconds], ...]
     """
 
-    def __init__(self, row: list):
+    def __init__(self, row: list) -> None:
         (
             self.name,
             self.mode,
@@ -76,7 +76,9 @@ class Request:
     secret           the credential, or ""
     """
 
-    def __init__(self, method: str, target: str, headers: list, body, secret: str = ""):
+    def __init__(
+        self, method: str, target: str, headers: list, body: bytes | None, secret: str = ""
+    ) -> None:
         self.method, self.target, self.headers, self.body = method, target, headers, body
         self.secret = secret
 
@@ -91,7 +93,9 @@ class ServiceResult(dict):
         return not self["ok"]
 
 
-def request_of(service: Service, tool: list, arguments: dict, claw_id: str, secret, dumps):
+def request_of(
+    service: Service, tool: list, arguments: dict, claw_id: str, secret: str | None, dumps
+) -> Request:
     """Return the ``Request`` of one call.
 
     tool       one of ``service.tools``
@@ -171,14 +175,14 @@ def _pairs(rest: list) -> str:
     return "&".join(pairs)
 
 
-def _text(value):
+def _text(value: object) -> str | None:
     """Return *value* as text for a path or a query; None when it is an array or an object."""
     if isinstance(value, str):
         return value
     return None if isinstance(value, (dict, list)) else canonical(value)
 
 
-def result_of(status: int, body, loads, max_bytes: int = MAX_RESULT, size: int = 0):
+def result_of(status: int, body: bytes, loads, max_bytes: int = MAX_RESULT, size: int = 0) -> dict:
     """Return the ``ServiceResult`` of a complete answer.
 
     body   the bytes that were kept: all, or at least MAX_BODY of them

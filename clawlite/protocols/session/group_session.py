@@ -14,30 +14,32 @@ _ANSWERS = ("claw.approval.answer", "claw.rule.answer", "claw.tool.approve", "cl
 class Later:
     """A value that is not known yet: ``give`` or ``fail`` sets it, once."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.is_done = False
-        self._value = self._error = self._then = None
+        self._value: object = None
+        self._error: ClawError | None = None
+        self._then = None
 
-    def give(self, value):
+    def give(self, value: object) -> None:
         self._end(value, None)
 
-    def fail(self, error):
+    def fail(self, error: ClawError) -> None:
         """*error*: a ``ClawError``."""
         self._end(None, error)
 
-    def value(self):
+    def value(self) -> object:
         """Return the value, or raise the error that came in its place."""
         if self._error is not None:
             raise self._error
         return self._value
 
-    def then(self, function):
+    def then(self, function) -> None:
         """Call *function* with this ``Later`` when it is done."""
         self._then = function
         if self.is_done:
             function(self)
 
-    def _end(self, value, error):
+    def _end(self, value: object, error: ClawError | None) -> None:
         if not self.is_done:
             self.is_done, self._value, self._error = True, value, error
             if self._then:
@@ -61,15 +63,15 @@ class GroupSession(Session):
     watches = False  # the operator does not want to know how calls go on
     _takes_forms = False  # the operator fills in the forms of tools
 
-    def __init__(self, *given):
+    def __init__(self, *given) -> None:
         super().__init__(*given)
         self._groups = []
 
-    def serve(self, group):
+    def serve(self, group) -> None:
         """Answer the methods of *group*, too."""
         self._groups.append(group)
 
-    def close(self):
+    def close(self) -> None:
         """Its operator has gone: no form is put to them any more."""
         if self._takes_forms:
             self._takes_forms = False
@@ -89,10 +91,10 @@ class GroupSession(Session):
             or any(group.has(task) for group in self._groups if not group.capability)
         )
 
-    def tell(self, task, progress):
+    def tell(self, task, progress) -> None:
         """Do nothing: nobody ``watches``."""
 
-    def _ask(self, task, now_ms: int):
+    def _ask(self, task, now_ms: int) -> None:
         """Notify the operator of each form that waits for an answer."""
         for one in self.agent.waiting:
             form, once = one.approval.form, one.once
@@ -110,7 +112,7 @@ class GroupSession(Session):
         params = message.get("params")
         by = self.answers_as or isinstance(params, dict) and params.get("caller") or "operator"
 
-        def finish(said: dict):
+        def finish(said: dict) -> None:
             error = said.get("error")
             is_refused = error and (is_task or error["code"] == PolicyDenied.code)
             if is_refused or said.get("result") == {"acknowledged": False}:
@@ -138,12 +140,12 @@ class GroupSession(Session):
             self.notify_groups(message)
         return False
 
-    def notify_groups(self, message: dict):
+    def notify_groups(self, message: dict) -> None:
         """Let each group take a notification, or a response."""
         for group in self._groups:
             group.notified(message)
 
-    def _other(self, id, method: str, params, reply, now_ms: int):
+    def _other(self, id: object, method: str, params, reply, now_ms: int):
         if self._is_heard and isinstance(params, dict):
             for group in self._groups:
                 row = find(method, group.rows)
@@ -184,7 +186,7 @@ class GroupSession(Session):
         return value
 
 
-def _answer(id, done: Later) -> dict:
+def _answer(id: object, done: Later) -> dict:
     try:
         return rpc.result(id, done.value())
     except ClawError as e:

@@ -35,7 +35,7 @@ class Part:
     none.
     """
 
-    def __init__(self, identity: str, status=None, result=None):
+    def __init__(self, identity: str, status: str | None = None, result: object = None) -> None:
         self.by, self.status, self.result = identity, status, result
 
     @property
@@ -48,7 +48,7 @@ class Part:
         return {"by": self.by, "status": self.status, "result": self.result}
 
 
-def aggregate(strategy: int, parts: list):
+def aggregate(strategy: int, parts: list) -> tuple | None:
     """Return (status, result) of the whole, or None when a turn of the model has to decide.
 
     strategy  one of swarm.py
@@ -102,7 +102,7 @@ def question(strategy: int, description: str) -> str:
     )
 
 
-def text_of(result):
+def text_of(result: object) -> str | None:
     """Return the text of an agent's answer, None where *result* has another shape."""
     if isinstance(result, dict) and isinstance(result.get("text"), str):
         return result["text"]
@@ -137,7 +137,7 @@ def _vote(parts: list, answers: list) -> tuple:
     return COMPLETED if 2 * len(most) > len(parts) else PARTIAL, result
 
 
-def _best(answers: list):
+def _best(answers: list) -> tuple | None:
     best, highest = None, 0.0
     for part in answers:
         score = part.result.get("score") if isinstance(part.result, dict) else None

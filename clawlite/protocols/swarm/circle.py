@@ -29,7 +29,7 @@ class Circle:
     swarm  ``swarm.Swarm``
     """
 
-    def __init__(self, tasks: list, peers: list, swarm):
+    def __init__(self, tasks: list, peers: list, swarm) -> None:
         self._tasks, self._peers, self._most = tasks, peers, swarm.max_parallel
         self._all_divide = swarm.topology == PIPELINE or (
             swarm.topology == PEER_TO_PEER and swarm.to_all

@@ -38,7 +38,7 @@ class Member:
             ""] for a remote agent that speaks A2A, else None
     """
 
-    def __init__(self, identity: str, uri: str, role: str, count: int, remote=None):
+    def __init__(self, identity: str, uri: str, role: str, count: int, remote=None) -> None:
         self.identity, self.uri, self.role, self.count = identity, uri, role, count
         self.remote = remote
 
@@ -71,7 +71,7 @@ class Swarm:
                   except the agent's own fields
     """
 
-    def __init__(self, record: list):
+    def __init__(self, record: list) -> None:
         (
             self.name,
             own,
@@ -100,12 +100,12 @@ class Swarm:
             able = [one.identity for one in self.members if not self.is_leader(one)]
             self.retries = self.retries + [able]
 
-    def share_process(self):
+    def share_process(self) -> None:
         """All agents are in one process: each is there once, and does what its processes would."""
         self.is_shared = True
         self.at_once *= self.own.count
 
-    def share_members(self, members: list):
+    def share_members(self, members: list) -> None:
         """Have *members*, those of a ``Swarm`` with the same terms, in place of its own."""
         self.own = members[self.members.index(self.own)]
         self.members = members
@@ -182,7 +182,7 @@ class Swarm:
             one.identity for one in self.members if one is not self.own and not self.is_leader(one)
         ]
 
-    def statuses(self, present: dict, paused=()) -> dict:
+    def statuses(self, present: dict, paused: tuple | list = ()) -> dict:
         """Return {identity: "ready" | "busy" | "unavailable"} of all members (9.3.3).
 
         present  {identity: [is free, ...]} of the running processes
@@ -209,6 +209,8 @@ class Task:
     parent       id of the task of which it is a part, or ""
     """
 
-    def __init__(self, id: str, description: str, input, sender: str, recipient: str, parent=""):
+    def __init__(
+        self, id: str, description: str, input, sender: str, recipient: str, parent: str = ""
+    ) -> None:
         self.id, self.description, self.input = id, description, input
         self.sender, self.recipient, self.parent = sender, recipient, parent

@@ -51,7 +51,7 @@ class SwarmMethods:
 
     capability, rows = "swarm", ROWS
 
-    def __init__(self, agent, swarm, bus, owed=None):
+    def __init__(self, agent, swarm, bus, owed=None) -> None:
         self._agent, self.swarm, self._bus, self._kept = agent, swarm, bus, owed
         self._is_peer = False  # the operator is sent reports and broadcasts
         # id of a task whose report is not acknowledged -> the id as the operator wrote it
@@ -60,7 +60,7 @@ class SwarmMethods:
         self._sent = set()  # ids of tasks whose report went to this session, not yet acknowledged
         self._unanswered = set()  # those of ``_sent`` to which no answer of any kind has come
 
-    def opened(self, is_peer: bool):
+    def opened(self, is_peer: bool) -> None:
         """Begin a session; *is_peer*: its operator declares the capability ``swarm``."""
         self._is_peer = is_peer
         if is_peer and self._kept:
@@ -78,7 +78,7 @@ class SwarmMethods:
             return self._report(params)
         return {"peers": self._discover(params)}
 
-    def notified(self, message: dict):
+    def notified(self, message: dict) -> None:
         """Take a notification, or the answer to a report; one that is wrong is only logged."""
         if "method" not in message:
             self._acknowledged(message)
@@ -96,7 +96,7 @@ class SwarmMethods:
         except ClawError as e:
             self._log("refused", method=_BROADCAST, reason=e.message)
 
-    def hear(self, message):
+    def hear(self, message) -> None:
         """Pass the broadcast *message* of another agent on to the operator."""
         if self._is_peer:
             params = {"swarm": self.swarm.name, "message": message}
@@ -107,7 +107,7 @@ class SwarmMethods:
         """Whether the operator is still to be sent a report, now or later."""
         return self._is_peer and bool(self._owed)
 
-    def send_reports(self, ended, outcome):
+    def send_reports(self, ended, outcome) -> None:
         """Send the operator the reports of its tasks that have ended.
 
         ended    ids of tasks that have a new report
@@ -136,7 +136,7 @@ class SwarmMethods:
             message["id"] = task_id  # a message with an id is a request
             self._agent.effects.append((SEND, message))
 
-    def _acknowledged(self, message: dict):
+    def _acknowledged(self, message: dict) -> None:
         """Take the operator's answer to a report."""
         task_id, answer = message.get("id"), message.get("result")
         if not isinstance(task_id, str) or task_id not in self._sent:
@@ -216,7 +216,7 @@ class SwarmMethods:
         given = Task(task_id, description, task.get("input"), own, recipient)
         return _with(self._bus.put(given), acknowledged)
 
-    def _owe(self, task_id: str, written: str):
+    def _owe(self, task_id: str, written: str) -> None:
         """Note that the operator wants the report of a task whose id it wrote as *written*."""
         if task_id not in self._owed and len(self._owed) >= MOST_OWED:
             reason = "its report is not sent: %d wait to be acknowledged" % MOST_OWED
@@ -256,7 +256,7 @@ class SwarmMethods:
             for one in self.swarm.members
         ]
 
-    def _of_this(self, holder: dict, where: str):
+    def _of_this(self, holder: dict, where: str) -> None:
         name = field(holder, "swarm", str, where)
         if name != self.swarm.name:
             raise InvalidParams(
@@ -264,7 +264,7 @@ class SwarmMethods:
                 "this agent is in: %s" % self.swarm.name,
             )
 
-    def _log(self, what: str, **more):
+    def _log(self, what: str, **more) -> None:
         event = {"event": "swarm." + what, "swarm": self.swarm.name}
         event.update(more)
         self._agent.effects.append((LOG, event))
@@ -276,7 +276,7 @@ def _with(value, function):
         return function(value)
     made = Later()
 
-    def done(value: Later):
+    def done(value: Later) -> None:
         try:
             made.give(function(value.value()))
         except ClawError as e:
@@ -286,7 +286,7 @@ def _with(value, function):
     return made
 
 
-def _error_text(result) -> str:
+def _error_text(result: object) -> str:
     error = result.get("error") if isinstance(result, dict) else None
     return error if isinstance(error, str) else "nothing says why"
 
@@ -298,7 +298,7 @@ def _id(params: dict) -> str:
     return task_id.lower()
 
 
-def _amount(params: dict, name: str):
+def _amount(params: dict, name: str) -> int | None:
     value = field(params, name, int, "", False)
     if value is not None and not 0 <= value <= MOST_AMOUNT:
         raise InvalidParams("%s: expected 0 to %d, got %d" % (name, MOST_AMOUNT, value))

@@ -43,12 +43,12 @@ class Proposal:
     question          what has to be asked before, or ""
     """
 
-    def __init__(self, tool, arguments: dict, confidence: float, question: str = ""):
+    def __init__(self, tool, arguments: dict, confidence: float, question: str = "") -> None:
         self.tool, self.arguments = tool, arguments
         self.confidence, self.question = confidence, question
 
 
-def propose(clause: str, image, names=None):
+def propose(clause: str, image, names=None) -> "Proposal | None":
     """Return the ``Proposal`` for *clause*, None when no tool of *image* fits it.
 
     names  of the tools that may be proposed, None for all
@@ -65,7 +65,7 @@ def propose(clause: str, image, names=None):
     return found
 
 
-def _by_patterns(clause: str, image, known: list):
+def _by_patterns(clause: str, image, known: list) -> "Proposal | None":
     rules = image.section(REFLEX)
     if not rules:
         return None
@@ -125,7 +125,7 @@ def _stem(word: str) -> str:
     return word
 
 
-def _by_switch(clause: str, image, known: list):
+def _by_switch(clause: str, image, known: list) -> "Proposal | None":
     """Return the call of digital-write that "turn the pump on" means, or None."""
     if "digital-write" not in known:
         return None
@@ -146,7 +146,7 @@ def _by_switch(clause: str, image, known: list):
     return Proposal("digital-write", {"pin": pin, "value": state[0] != bool(safe)}, 0.9)
 
 
-def _by_names(clause: str, image, known: list):
+def _by_names(clause: str, image, known: list) -> "Proposal | None":
     said = [word.text for word in split_words(clause)]
     stems = [_stem(word) for word in said]
     best, fitting = 0, []
@@ -174,7 +174,7 @@ def _by_names(clause: str, image, known: list):
     return _fill(tool, clause)
 
 
-def _fill(tool, clause: str):
+def _fill(tool, clause: str) -> "Proposal":
     """Return the proposal of *tool* with arguments that *clause* says, or with a question."""
     schema = schema_of(tool.schema)
     properties, needed = schema.get("properties", {}), schema.get("required", [])

@@ -95,7 +95,7 @@ class Parsed:
     clause = question = ""
     text: str | None = None
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.row = {}
 
 
@@ -108,17 +108,17 @@ class Scene:
               while the clock is not set
     """
 
-    def __init__(self, readings: list, pins: dict, now):
+    def __init__(self, readings: list, pins: dict, now) -> None:
         self.readings, self.pins, self.now = readings, pins, now
 
 
-def parse(text: str, scene):
+def parse(text: str, scene: Scene) -> "Parsed | None":
     """Return what *text* teaches as ``Parsed``, None when it teaches nothing."""
     return _Sentence(text, scene).read()
 
 
 class _Sentence:
-    def __init__(self, text: str, scene):
+    def __init__(self, text: str, scene: Scene) -> None:
         self.typed, self.scene = text, scene
         self.words = read_words(text)
         self.free = [True] * len(self.words)
@@ -232,7 +232,7 @@ class _Sentence:
         kept = [one for n, one in enumerate(joined) if one not in (",", ";", ".") or n == 0]
         return " ".join(kept).strip(" ,.;:!")
 
-    def _take(self, first: int, end: int):
+    def _take(self, first: int, end: int) -> None:
         for at in range(first, min(end, len(self.words))):
             self.free[at] = False
 
@@ -246,7 +246,7 @@ class _Sentence:
                 return len(words)
         return 0
 
-    def _drop_openings(self):
+    def _drop_openings(self) -> None:
         at = 0
         while True:
             while at < len(self.words) and self.words[at].text in (",", ":", '"'):
@@ -270,7 +270,7 @@ class _Sentence:
         ends = bool(self.words) and self.words[-1].text == "?"
         return ends and not self.first
 
-    def _read_reminder(self):
+    def _read_reminder(self) -> None:
         count = self._is(self.first, "remind me", "reminder", "set a reminder")
         if count:
             self.parsed.text = ""
@@ -278,7 +278,7 @@ class _Sentence:
 
     # -- limits
 
-    def _read_limits(self, at: int):
+    def _read_limits(self, at: int) -> None:
         first, at_most = at, self._is(at, "at most", "only", "limit")
         at += at_most
         count = _COUNTS.get(text_at(self.words, at))
@@ -305,7 +305,7 @@ class _Sentence:
         self.row["at_most"] = "%d/%s" % (count, period)
         self._take(first, at + 2)
 
-    def _read_pauses(self, at: int):
+    def _read_pauses(self, at: int) -> None:
         for phrase, after in (
             ("not again within", ""),
             ("not again for", ""),
@@ -327,7 +327,7 @@ class _Sentence:
 
     # -- the clock
 
-    def _read_suns(self, at: int):
+    def _read_suns(self, at: int) -> None:
         word = text_at(self.words, at)
         if word not in ("sunrise", "sunset"):
             return
@@ -351,7 +351,7 @@ class _Sentence:
         self.suns = (self.suns or []) + [text]
         self._take(first, at + 1)
 
-    def _read_days(self, at: int):
+    def _read_days(self, at: int) -> None:
         """Read the days: "every monday and thursday", "on weekdays", "tomorrow", "24 december"."""
         first = at
         every = self._is(at, "every")
@@ -409,7 +409,7 @@ class _Sentence:
         self.part = None
         return found.end
 
-    def _read_weekdays(self, at: int):
+    def _read_weekdays(self, at: int) -> tuple | None:
         """Return (days, whether all of them are meant by the word itself, the place behind)."""
         word = text_at(self.words, at)
         if word == "weekday" or word == "weekend":
@@ -454,7 +454,7 @@ class _Sentence:
                 return True
         return False
 
-    def _read_periods(self, at: int):
+    def _read_periods(self, at: int) -> None:
         """Read "every 2 hours", "every hour"."""
         if not self._is(at, "every"):
             return
@@ -470,7 +470,7 @@ class _Sentence:
         self.row["every"] = _short(found.value)
         self._take(at, found.end)
 
-    def _read_times(self, at: int):
+    def _read_times(self, at: int) -> None:
         """Read "at 7 and at 18:30"; a time with a colon needs no "at"."""
         first = at
         step = self._is(at, "at", "kl", "gegen", "@", "by")
@@ -497,7 +497,7 @@ class _Sentence:
         self.time_end = end
         self._take(first, end)
 
-    def _read_later(self, at: int):
+    def _read_later(self, at: int) -> None:
         """Read "in 10 minutes", "in 3 days"."""
         if not self._is(at, "in"):
             return
@@ -511,7 +511,7 @@ class _Sentence:
             return
         self._take(at, found.end)
 
-    def _read_parts(self, at: int):
+    def _read_parts(self, at: int) -> None:
         """Read "in the morning", "at night": with another trigger, a condition."""
         count = self._is(at, "in the", "at", "during the", "by", "of a")
         part = text_at(self.words, at + count) if count else ""
@@ -522,13 +522,13 @@ class _Sentence:
             self.conditions.append("between 06:00-22:00")
             self._take(at, at + count + 1)
 
-    def _read_once(self, at: int):
+    def _read_once(self, at: int) -> None:
         count = self._is(at, "only once", "just once", "once only", "one time only", "once")
         if count:
             self.row["once"] = True
             self._take(at, at + count)
 
-    def _read_windows(self, at: int):
+    def _read_windows(self, at: int) -> None:
         """Read "between 6 and 10", "after 22:00": a condition."""
         first = at
         step = self._is(at, "only between", "between", "only from", "from")
@@ -555,10 +555,10 @@ class _Sentence:
                 self._add_window(*((found.value, 0) if is_after else (0, found.value)))
                 self._take(first, found.end)
 
-    def _add_window(self, first: int, end: int):
+    def _add_window(self, first: int, end: int) -> None:
         self.conditions.append("between %s-%s" % (show_minute(first), show_minute(end % 1440)))
 
-    def _set_clock(self):
+    def _set_clock(self) -> None:
         """Put together what was said about the clock."""
         row = self.row
         if self.suns:
@@ -589,14 +589,14 @@ class _Sentence:
             return
         self._set_times(row)
 
-    def _move_times(self):
+    def _move_times(self) -> None:
         """A part of the day says which 7 o'clock is meant."""
         if self.part in ("evening", "afternoon"):
             self.times = [one + 720 if 60 <= one < 720 else one for one in self.times]
         elif self.part == "night":
             self.times = [one + 720 if 480 <= one < 720 else one for one in self.times]
 
-    def _set_times(self, row: dict):
+    def _set_times(self, row: dict) -> None:
         texts = [show_minute(one) for one in sorted(set(self.times))]
         kind, value = self.date or ("", 0)
         if kind in ("in", "date", "weekday") and not self.is_daily:
@@ -616,7 +616,7 @@ class _Sentence:
                 else self.parsed.question
             )
 
-    def _set_cron(self, row: dict, days: str):
+    def _set_cron(self, row: dict, days: str) -> None:
         minutes = sorted({one % 60 for one in self.times})
         if len(minutes) > 1:
             self.parsed.question = "Times with different minutes on such days are two rules."
@@ -624,7 +624,7 @@ class _Sentence:
         hours = ",".join([str(one) for one in sorted({one // 60 for one in self.times})])
         row["cron"] = "%d %s %s" % (minutes[0], hours, days)
 
-    def _set_date(self, row: dict, kind: str, value):
+    def _set_date(self, row: dict, kind: str, value) -> None:
         """Set the one time at which a rule comes: its minute, hour, day and month."""
         now = self.scene.now()
         if now is None:
@@ -654,7 +654,7 @@ class _Sentence:
 
     # -- readings and pins
 
-    def _read_comparisons(self, at: int):
+    def _read_comparisons(self, at: int) -> None:
         first = at
         count = self._is(at, "only if", "if", "when", "unless", "once", "but if", "and if")
         if not count:
@@ -688,7 +688,7 @@ class _Sentence:
         if self._is(end, "or"):
             self.parsed.question = 'One rule has no "or": make two rules of it.'
 
-    def _note_comparison(self, reading, operator, value, for_ms, is_condition: bool):
+    def _note_comparison(self, reading, operator, value, for_ms, is_condition: bool) -> None:
         row = self.row
         has_clock = self.times or self.days or self.is_daily or self.date or self.suns or self.part
         if is_condition or has_clock or "every" in row or "on" in row:
@@ -704,7 +704,7 @@ class _Sentence:
             row["for"] = _short(for_ms.value)
         self.has_trigger = True
 
-    def _read_for(self, at: int):
+    def _read_for(self, at: int) -> said_times.Found | None:
         """Read "for 5 minutes" behind a threshold."""
         count = self._is(at, "for more than", "for at least", "for above", "for longer than", "for")
         count = count or self._is(at, "seit")
@@ -733,7 +733,7 @@ class _Sentence:
         self.row["again_" + side] = found.value
         return found.end + self._is(found.end, *_UNITS)
 
-    def _read_comparison(self, at: int):
+    def _read_comparison(self, at: int) -> "Comparison | None":
         """Return the ``Comparison`` at a place, None where there is none."""
         subject, end = [], at
         while end < len(self.words) and len(subject) < 8 and self.free[end]:
@@ -763,7 +763,7 @@ class _Sentence:
             return Comparison(None, "", asked, behind)
         return Comparison(reading, operator, value, behind)
 
-    def _read_operator(self, at: int):
+    def _read_operator(self, at: int) -> tuple | None:
         """Return (operator, value, the place behind) of "is below 30", "< 30", "30 or more"."""
         while text_at(self.words, at) in _VERBS:
             at += 1
@@ -800,7 +800,7 @@ class _Sentence:
             operator = _OPPOSITES.get(operator, operator)
         return operator, value, end + (more or less)
 
-    def _find_reading(self, subject: list):
+    def _find_reading(self, subject: list) -> str | None:
         """Return the name of the reading that *subject* calls, None when none or several fit."""
         best, found = 0, []
         said = [one[:-1] if len(one) > 4 and one.endswith("s") else one for one in subject]
@@ -815,7 +815,7 @@ class _Sentence:
             found = [name for name, _ in self.scene.readings]  # "it": there may be only one
         return found[0] if len(found) == 1 else None
 
-    def _read_pins(self, at: int):
+    def _read_pins(self, at: int) -> None:
         """Read "when the door opens"."""
         if not self._is(at, "when", "if"):
             return
@@ -858,7 +858,7 @@ class _Sentence:
         self.row["edge"] = edge
         self._take(at, end + 1)
 
-    def _edge_of(self, word: str, kind: int):
+    def _edge_of(self, word: str, kind: int) -> str | None:
         """Return the edge that *word* means for a pin of the kind, None when it is not clear."""
         from clawlite.core.image.pins import PULL_DOWN, PULL_UP
 

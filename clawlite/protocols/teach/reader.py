@@ -46,7 +46,7 @@ class Reader:
                   is a generator of effects that returns a dict; or None
     """
 
-    def __init__(self, image, propose, reads: int, get_readings, now, get_local=None):
+    def __init__(self, image, propose, reads: int, get_readings, now, get_local=None) -> None:
         self._image, self._propose, self._reads = image, propose, reads
         self._get_readings, self._now, self._get_local = get_readings, now, get_local
 
@@ -117,7 +117,7 @@ class Reader:
         fixed = [token for token in pattern if token != ANY and token[0] != SLOT]
         return any(not set(_BEGINNINGS).isdisjoint(token) for token in fixed)
 
-    def _find_pattern(self, text: str):
+    def _find_pattern(self, text: str) -> list | None:
         """Return the first pattern of the agent's own that *text* fits, or None."""
         from clawlite.core.image.image import REFLEX
         from clawlite.core.providers.reflex import Sentence, match

@@ -45,7 +45,7 @@ def text_at(words: list, at: int) -> str:
     return words[at].text if 0 <= at < len(words) else ""
 
 
-def read_number(words: list, at: int):
+def read_number(words: list, at: int) -> Found | None:
     """Read "30", "0.5", "minus 2", "twenty five" or "an"."""
     sign, first = 1, text_at(words, at)
     if first in ("minus", "-") and at + 1 < len(words):
@@ -60,7 +60,7 @@ def read_number(words: list, at: int):
     return None if value is None else Found(sign * value, at + 1)
 
 
-def _count_of(word: str):
+def _count_of(word: str) -> int | None:
     if word in _ONES:
         return _ONES.index(word)
     for words in _OTHERS:
@@ -69,15 +69,15 @@ def _count_of(word: str):
     return _SMALL.get(word)
 
 
-def read_duration(words: list, at: int):
+def read_duration(words: list, at: int) -> Found | None:
     """Read "5 minutes", "an hour" or "half an hour" as ms."""
     if text_at(words, at) == "half" and text_at(words, at + 1) in ("an", "a"):
-        unit = DURATIONS.get(text_at(words, at + 2))
-        return unit and Found(unit // 2, at + 3)
+        unit = DURATIONS.get(text_at(words, at + 2), 0)
+        return Found(unit // 2, at + 3) if unit else None
     is_one = text_at(words, at) in ("a", "an", "one", "eine", "einer", "une", "una")
     found = Found(1, at + 1) if is_one else read_number(words, at)
-    unit = found and DURATIONS.get(text_at(words, found.end))
-    if not unit or found.value < 0:
+    unit = DURATIONS.get(text_at(words, found.end), 0) if found else 0
+    if not found or not unit or found.value < 0:
         return None
     ms, at = found.value * unit, found.end + 1
     if text_at(words, at) == "and" and unit > 1000:
@@ -89,7 +89,7 @@ def read_duration(words: list, at: int):
     return Found(int(ms), at)
 
 
-def read_time(words: list, at: int):
+def read_time(words: list, at: int) -> Found | None:
     """Read a time of the day as its minute: "7", "7:30", "7 pm", "half past seven", "noon"."""
     first = text_at(words, at)
     if first == "the":
@@ -123,14 +123,14 @@ def read_time(words: list, at: int):
     return _shift(words, hour * 60, at)
 
 
-def _read_hour(words: list, at: int):
+def _read_hour(words: list, at: int) -> int | None:
     hour = read_count(text_at(words, at))
     if hour is None:
         hour = _count_of(text_at(words, at))
     return hour if hour is not None and hour < 25 and hour != 24 else None
 
 
-def _shift(words: list, minute: int, at: int):
+def _shift(words: list, minute: int, at: int) -> Found | None:
     """Return a ``Found`` with what follows the hour: "pm", "in the evening", "at night"."""
     after = text_at(words, at)
     if after in ("am", "pm"):

@@ -368,7 +368,7 @@ _ONLY_OF = {
 class Word:
     """A word: its *text*, as the grammar knows it, and from where to where it stands."""
 
-    def __init__(self, text: str, start: int, end: int):
+    def __init__(self, text: str, start: int, end: int) -> None:
         self.text, self.start, self.end = text, start, end
 
 
