@@ -112,7 +112,7 @@ class Browser:
     def touch(self, name: str):
         """Click the button with this name, once it can be clicked."""
         find = (
-            "return [...document.querySelectorAll('button:not([disabled])')]"
+            "return [...document.querySelectorAll('button:not([aria-disabled=true])')]"
             ".find((one) => one.innerText.trim() === arguments[0])"
         )
 

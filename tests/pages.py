@@ -3,11 +3,12 @@
 import asyncio
 import threading
 
-from agents import INITIALIZE
+from agents import INITIALIZE, UUID
 
 from clawlite.host.page.page import Page, Place
 
 AGENT = "g"  # the greenhouse
+STRANGE = "<img src=x onerror=document.title='HACKED'>"
 
 
 class Loop:
@@ -89,3 +90,17 @@ class RunningPage(Loop):
 
 def initialize(id=1) -> dict:
     return {"jsonrpc": "2.0", "id": id, "method": "claw.initialize", "params": INITIALIZE}
+
+
+def act(agent):
+    """Let the garden do something: a call that is allowed, one that does not fit, and notes."""
+    context = {"request_id": UUID % 1, "identity": "t"}
+    call = {"name": "read-soil", "arguments": {}, "context": context}
+    assert "result" in agent.call("claw.tool.call", call)
+    wrong = {"name": "water", "arguments": {"seconds": 600}}
+    assert "error" in agent.call(
+        "claw.tool.call", {**wrong, "context": {**context, "request_id": UUID % 2}}
+    )
+    entries = [{"content": "the basil likes shade"}, {"content": STRANGE}]
+    stored = {"store": "notes", "entries": entries, "context": {**context, "request_id": UUID % 3}}
+    assert "result" in agent.call("claw.memory.store", stored)

@@ -3,70 +3,16 @@ Budgets, Swarm, and a day of a rule in a picture.
 """
 
 import json
-import math
-import sqlite3
-import time
 
 import browsers
 import pytest
-from agents import UUID, Agent, clawlite, eventually, linux
+from agents import Agent, eventually, linux
 from browsers import DESK, PHONE
-from pages import RunningPage
-from rules_world import ASK, READING, project
+from pages import STRANGE, RunningPage, act
 from swarm_team import delegate
 from swarm_team import project as member
 
-RULES = READING.replace("60s", "1s") + (
-    '[[rule]]\nname = "morning-water"\nat = ["07:00", "19:00"]\nif = "soil < 30"\ncall = "water"\n'
-    "arguments = { seconds = 3 }\n"
-)
-SETTINGS = '[[pins]]\nname = "pump"\npin = 15\nkind = "output"\n'
-STORES = [
-    {"name": "notes", "type": "semantic", "backend": "sqlite", "scope": "global"},
-    {"name": "facts", "type": "key-value", "backend": "sqlite", "scope": "global"},
-]
-AUDIT = {"log_inputs": True, "log_outputs": True, "log_approvals": True, "destination": "file"}
-POLICY = {"rules": ASK, "audit": AUDIT, "rate_limits": {"tool_calls_per_minute": 20}}
-STRANGE = "<img src=x onerror=document.title='HACKED'>"
 VIEWS = ("home", "why", "audit", "memory", "budgets", "swarm", "rules", "more")
-
-
-@pytest.fixture(scope="session")
-def garden_image(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("garden")
-    memory = {"inline": {"name": "m", "stores": STORES}}
-    project(folder, RULES, settings=SETTINGS, policies=[{"inline": POLICY}], memory=memory)
-    made = clawlite("build", "-o", "claw.cbor", cwd=folder)
-    assert made.returncode == 0, made
-    return folder / "claw.cbor"
-
-
-def fill_day(folder):
-    """Put a day of samples on record, before the agent starts."""
-    folder.mkdir(parents=True, exist_ok=True)
-    now_s = int(time.time())
-    rows = [
-        ("soil", at, round(34 - 12 * math.sin((now_s - at) / 14000), 1))
-        for at in range(now_s - 86000, now_s, 60)
-    ]
-    with sqlite3.connect(folder / "readings.db") as db:
-        db.execute("PRAGMA journal_mode=WAL")
-        db.execute(
-            "CREATE TABLE sample(reading TEXT NOT NULL, at_s INTEGER NOT NULL, value,"
-            " PRIMARY KEY(reading, at_s)) WITHOUT ROWID"
-        )
-        db.executemany("INSERT INTO sample VALUES(?, ?, ?)", rows)
-    db.close()
-
-
-@pytest.fixture
-def garden(garden_image, state, tmp_path):
-    fill_day(state / "ruled")
-    words = linux("serve", garden_image, "--socket", "--stdio")
-    env = {"CLAWLITE_STATE": state}
-    with Agent(words, tmp_path / "home", cwd=tmp_path, env=env).initialize() as agent:
-        eventually((state / "ruled" / "control.sock").exists)
-        yield agent
 
 
 @pytest.fixture
@@ -74,20 +20,6 @@ def browser(state, garden, add_person, tmp_path):
     with RunningPage(state) as page, browsers.open_browser(page.url, tmp_path) as window:
         window.token = add_person("ada", "admin", "ruled")
         yield window
-
-
-def act(agent):
-    """Let it do something: a call that is allowed, one that does not fit, and notes."""
-    context = {"request_id": UUID % 1, "identity": "t"}
-    call = {"name": "read-soil", "arguments": {}, "context": context}
-    assert "result" in agent.call("claw.tool.call", call)
-    wrong = {"name": "water", "arguments": {"seconds": 600}}
-    assert "error" in agent.call(
-        "claw.tool.call", {**wrong, "context": {**context, "request_id": UUID % 2}}
-    )
-    entries = [{"content": "the basil likes shade"}, {"content": STRANGE}]
-    stored = {"store": "notes", "entries": entries, "context": {**context, "request_id": UUID % 3}}
-    assert "result" in agent.call("claw.memory.store", stored)
 
 
 @pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
@@ -179,7 +111,7 @@ def test_budgets_are_bars(browser, garden, size):
     browser.open("budgets")
     browser.until(lambda: browser.all("main progress"))
     words = browser.all("main progress")[0].get_attribute("aria-label")
-    assert words.endswith(" of 20 used") and words in browser.texts("main p")
+    assert words.endswith(" of 300 used") and words in browser.texts("main p")
     assert "Calls of tools a minute" in browser.texts("main h2")
     browser.open("swarm")
     browser.until(lambda: "This agent works alone" in browser.texts("main h2"))

@@ -99,13 +99,14 @@ class App {
     const wanted = location.hash.slice(1).split("/")[0];
     const view = VIEWS.includes(wanted) ? wanted : "home";
     const { open } = await import(`./${view}.js`);
-    if (this.shown) this.shown.close();
+    const before = this.shown;
+    if (before) before.close();
     document.title = `${T.views[view]} - clawlite`;
     this.view = view;
     this.draw_nav();
     fill(this.main);
     this.shown = open(this);
-    this.main.focus({ preventScroll: true });
+    if (before) this.main.focus({ preventScroll: true });
   }
 
   changed() {
@@ -181,10 +182,10 @@ export function empty(what, next) {
 /** Open a view whose *list* is asked for again every so many *seconds*: *show(agent)* returns what
  * stands in it.  ``learn`` of what is returned asks at once. */
 export function follow(app, list, seconds, show) {
-  let timer = 0;
+  let timer = 0,
+    is_closed = false;
 
   async function learn() {
-    clearTimeout(timer);
     if (app.agent && app.agent.is_online) {
       try {
         fill(list, await show(app.agent));
@@ -192,12 +193,20 @@ export function follow(app, list, seconds, show) {
         fill(list, problem(error));
       }
     }
-    timer = setTimeout(learn, 1000 * seconds);
+    clearTimeout(timer); // of another that has ended meanwhile
+    if (!is_closed) timer = setTimeout(learn, 1000 * seconds);
   }
 
   fill(app.main, app.head(), list);
   learn();
-  return { learn, draw: () => list.childElementCount || learn(), close: () => clearTimeout(timer) };
+  return {
+    learn,
+    draw: () => list.childElementCount || learn(),
+    close: () => {
+      is_closed = true;
+      clearTimeout(timer);
+    },
+  };
 }
 
 const UNKNOWN = -32601; // a method that this agent does not have

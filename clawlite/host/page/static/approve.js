@@ -1,7 +1,7 @@
 // What waits for a person: who asks, what would run, why it asks, and how long it waits.
 
 import { empty, problem } from "./app.js";
-import { fill, h, list_arguments, tag } from "./dom.js";
+import { fill, h, list_arguments, tag, turn_off } from "./dom.js";
 import { T } from "./text.js";
 
 const INERT_MS = 500; // a tap that was meant for something else lands on no question
@@ -10,22 +10,18 @@ export function open(app) {
   const made = new Map(); // number and agent -> its card
   const list = h("div", { class: "wide stack", "aria-live": "polite" });
   const said = h("p", { class: "soft wide", role: "status" });
-  let timer = 0;
+  let timer = 0,
+    drawn = ""; // which questions are in the list
 
   function card(agent, one) {
     const shown_at = Date.now();
     const left = h("span", {}),
       bar = h("progress", { max: 1, value: 1 });
     const wrong = h("div", {});
-    const deny = h("button", { onclick: () => answer(false), disabled: true }, T.deny);
-    const approve = h(
-      "button",
-      { class: "yes", onclick: () => answer(true), disabled: true },
-      T.approve,
-    );
-    setTimeout(() => {
-      deny.disabled = approve.disabled = false;
-    }, INERT_MS);
+    const deny = h("button", { onclick: () => answer(false) }, T.deny);
+    const approve = h("button", { class: "yes", onclick: () => answer(true) }, T.approve);
+    turn_both_off(true);
+    setTimeout(() => turn_both_off(false), INERT_MS);
     const has_arguments = Object.keys(one.arguments || {}).length > 0;
     const section = h(
       "section",
@@ -40,8 +36,12 @@ export function open(app) {
       h("div", { class: "row" }, deny, approve),
     );
 
+    function turn_both_off(is_off) {
+      for (const button of [deny, approve]) turn_off(button, is_off);
+    }
+
     async function answer(is_approved) {
-      deny.disabled = approve.disabled = true;
+      turn_both_off(true);
       try {
         const done = await agent.ask("claw.approval.answer", {
           number: one.number,
@@ -51,7 +51,7 @@ export function open(app) {
         if (!done.acknowledged) fill(said, T.ended[""]);
       } catch (error) {
         fill(wrong, problem(error));
-        deny.disabled = approve.disabled = false;
+        turn_both_off(false);
       }
     }
 
@@ -69,16 +69,14 @@ export function open(app) {
     const open_now = new Map(
       app.waiting.map((each) => [`${each.agent.name} ${each.one.number}`, each]),
     );
-    for (const key of [...made.keys()])
+    for (const [key, { section }] of [...made])
       if (!open_now.has(key)) {
-        made.get(key).section.remove();
+        // never on another question
+        if (section.contains(document.activeElement)) app.main.focus({ preventScroll: true });
         made.delete(key);
       }
     for (const [key, { agent, one }] of open_now)
-      if (!made.has(key)) {
-        made.set(key, card(agent, one));
-        list.append(made.get(key).section);
-      }
+      if (!made.has(key)) made.set(key, card(agent, one));
     if (app.ended)
       fill(
         said,
@@ -86,17 +84,18 @@ export function open(app) {
           `${app.ended.by ? T.by(app.ended.by) : ""}: ${app.ended.tool}`,
       );
     const nobody = app.agents.every((agent) => !agent.is_admin);
+    const wanted = [nobody, ...made.keys()].join("\n");
+    if (wanted === drawn) return;
+    drawn = wanted;
     fill(
-      app.main,
-      h("h1", { class: "wide" }, T.views.approve),
-      said,
       list,
-      open_now.size
-        ? []
+      made.size
+        ? [...made.values()].map((one) => one.section)
         : [empty(T.nothing_waits, nobody ? T.approve_denied : T.nothing_waits_next)],
     );
   }
 
+  fill(app.main, h("h1", { class: "wide" }, T.views.approve), said, list);
   draw();
   timer = setInterval(() => made.forEach((one) => one.count()), 1000);
   return { draw, close: () => clearInterval(timer) };

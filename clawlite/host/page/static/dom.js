@@ -8,10 +8,7 @@ const UNSEEN =
 /** Return *text* with each such mark written out, as "\\u202e"; elements stay as they are. */
 function show(text) {
   if (typeof text !== "string") return text;
-  return text.replace(
-    UNSEEN,
-    (one) => "\\u" + one.codePointAt(0).toString(16).padStart(4, "0"),
-  );
+  return text.replace(UNSEEN, (one) => "\\u" + one.codePointAt(0).toString(16).padStart(4, "0"));
 }
 
 /** Return an element. Properties "on..." are listeners; children are elements or texts. */
@@ -38,12 +35,50 @@ export function svg(tag, properties = {}, ...children) {
   return made;
 }
 
-/** Put *children* in the place of all that *element* holds. */
+const CONTROLS = "a[href], button, input, select, textarea, summary";
+const card_of = (one) => one.closest("[aria-label]")?.getAttribute("aria-label");
+const list_controls = (element, card) =>
+  [...element.querySelectorAll(CONTROLS)].filter((one) => card_of(one) === card);
+
+/** Put *children* in the place of all that *element* holds. What had the focus keeps it, or what
+ * takes its place in the card of the same name, else *element* gets it. */
 export function fill(element, ...children) {
   const there = children.flat().filter((child) => child !== null);
+  const was = document.activeElement,
+    has_focus = was !== element && element.contains(was),
+    card = has_focus && card_of(was),
+    at = has_focus && list_controls(element, card).indexOf(was);
   element.replaceChildren(...there.map(show));
+  if (has_focus) focus_on(was.isConnected ? was : list_controls(element, card)[at], element);
   return element;
 }
+
+/** Give *control* the focus; where it cannot have it, *place*, or the view when that is empty. */
+function focus_on(control, place) {
+  if (control) control.focus({ preventScroll: true });
+  if (control && document.activeElement === control) return;
+  const next = place.childElementCount ? place : document.getElementById("main");
+  next.tabIndex = -1;
+  next.focus({ preventScroll: true });
+}
+
+/** Let *button* do nothing while *is_off*. It can have the focus, as a disabled one could not. */
+export const turn_off = (button, is_off) => button.setAttribute("aria-disabled", is_off);
+
+document.addEventListener(
+  "click",
+  (event) => {
+    if (!event.target.closest("[aria-disabled=true]")) return;
+    event.preventDefault();
+    event.stopPropagation();
+  },
+  true,
+);
+document.addEventListener("keydown", (event) => {
+  // a key that is held down presses a button once
+  if (event.repeat && event.key === "Enter" && event.target.matches("button"))
+    event.preventDefault();
+});
 
 /** Return a tag: a word with a colour, "", "wait" or "off". */
 export const tag = (word, kind = "") => h("span", { class: ("tag " + kind).trim() }, word);

@@ -56,7 +56,7 @@ function entry(app, agent, event) {
   const { event: name, timestamp, agent: _agent, claw, ...more } = event;
   return h(
     "section",
-    { class: "card" },
+    { class: "card", "aria-label": `${name} ${timestamp}` },
     h("div", { class: "row" }, h("h2", {}, name), when(timestamp)),
     list_arguments(more),
   );
@@ -75,7 +75,7 @@ function call(app, agent, event) {
     );
   return h(
     "section",
-    { class: "card" },
+    { class: "card", "aria-label": `${event.tool} ${event.timestamp}` },
     h(
       "div",
       { class: "row" },

@@ -75,8 +75,18 @@ export function open(app) {
       typeof one.content === "string"
         ? h("p", { class: "pre" }, one.content)
         : list_arguments(one.content);
+    const rest = () => fill(forget, T.forget);
     const forget = agent.is_admin
-      ? h("button", { class: "small", onclick: () => ask(name, one, forget) }, T.forget)
+      ? h(
+          "button",
+          {
+            class: "small",
+            onclick: () => ask(name, one, forget),
+            onblur: rest,
+            onkeydown: (event) => event.key === "Escape" && rest(),
+          },
+          T.forget,
+        )
       : null;
     return h(
       "section",
@@ -87,7 +97,7 @@ export function open(app) {
     );
   }
 
-  /** The second touch forgets. */
+  /** The second touch forgets; whoever goes elsewhere, or escapes, has not touched it. */
   async function ask(name, one, button) {
     if (button.textContent !== T.forget_really) {
       button.textContent = T.forget_really;

@@ -7,7 +7,7 @@ import { T } from "./text.js";
 
 export function open(app) {
   const list = h("div", { class: "wide stack" });
-  const shown = new Map(); // name of a rule -> what is shown below it, which stays
+  const shown = new Map(); // name of a rule -> what is below it, which stays
 
   async function show(agent) {
     const said = await agent.try_ask("claw.rule.list");
@@ -22,23 +22,23 @@ export function open(app) {
       : rule.is_on
         ? tag(T.is_on)
         : tag(T.is_off, "off");
-    const more = h("div", { class: "mono" });
+    const more = shown.get(rule.name) || h("div", { class: "mono" });
+    shown.set(rule.name, more);
     const buttons = [h("button", { onclick: why }, T.why)];
     if (agent.role !== "viewer") buttons.push(h("button", { onclick: rehearse }, T.picture));
     if (agent.is_admin)
       buttons.push(h("button", { onclick: turn }, rule.is_on ? T.switch_off : T.switch_on));
 
     async function why() {
-      const said = await agent.ask("claw.rule.why", { name: rule.name });
-      shown.set(
-        rule.name,
-        h(
-          "div",
-          {},
+      try {
+        const said = await agent.ask("claw.rule.why", { name: rule.name });
+        fill(
+          more,
           said.text.split("\n").map((line) => h("p", {}, line)),
-        ),
-      );
-      fill(more, shown.get(rule.name));
+        );
+      } catch (error) {
+        fill(more, problem(error));
+      }
     }
 
     async function rehearse() {
@@ -52,9 +52,7 @@ export function open(app) {
         const curves = await Promise.all(
           used.map((one) => agent.ask("claw.reading.history", { name: one.name, points: 240 })),
         );
-        shown.clear();
-        shown.set(rule.name, draw_day(rule, played, used, curves));
-        fill(more, shown.get(rule.name));
+        fill(more, draw_day(rule, played, used, curves));
       } catch (error) {
         fill(more, problem(error));
       }
@@ -84,7 +82,7 @@ export function open(app) {
         ...last,
       ),
       h("div", { class: "row" }, ...buttons),
-      fill(more, shown.get(rule.name) || []),
+      more,
     );
   }
 

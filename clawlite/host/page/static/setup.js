@@ -1,7 +1,7 @@
 // Boards at USB, what fits them and why not, a project from the gallery, and its way onto a board.
 
 import { empty, problem } from "./app.js";
-import { field, fill, h, tag } from "./dom.js";
+import { field, fill, h, tag, turn_off } from "./dom.js";
 import { T } from "./text.js";
 
 const BOARD_KINDS = { free: "", busy: "off", bootloader: "wait", "not permitted": "off" };
@@ -32,22 +32,30 @@ async function run(job, hear = () => {}) {
   return last.result;
 }
 
+/** Return a button that does nothing while its *work* is under way. */
+function work_button(name, work) {
+  const button = h("button", { onclick: begin }, name);
+  async function begin() {
+    turn_off(button, true);
+    await work();
+    turn_off(button, false);
+  }
+  return button;
+}
+
 export function open(app) {
   const here = h("div", { class: "wide stack" }),
     next = h("div", { class: "wide stack", role: "status" });
   let seen = null,
     chosen = null; // what was found; the port that is set up
+  const again = h("div", { class: "row" }, work_button(T.look_again, look));
 
   async function look() {
     try {
       seen = await run({ do: "look" });
       draw_here();
     } catch (error) {
-      fill(
-        here,
-        problem(error),
-        h("div", { class: "row" }, h("button", { onclick: look }, T.look_again)),
-      );
+      fill(here, problem(error), again);
     }
   }
 
@@ -57,7 +65,7 @@ export function open(app) {
       here,
       h("h2", {}, T.boards_here),
       cards.length ? cards : [empty(T.no_boards, T.no_boards_next)],
-      h("div", { class: "row" }, h("button", { onclick: look }, T.look_again)),
+      again,
       seen.projects.length ? [h("h2", {}, T.projects), ...seen.projects.map(project)] : [],
     );
   }
@@ -141,9 +149,9 @@ export function open(app) {
           template: row.name,
           board: chosen.board,
         });
-        const done = project(name.value);
         fill(here);
-        fill(next, h("p", { class: "soft" }, T.made(made.folder)), done);
+        fill(next, h("p", { class: "soft" }, T.made(made.folder)), project(name.value));
+        next.querySelector("button").focus();
       } catch (error) {
         fill(said, problem(error));
       }
@@ -174,11 +182,11 @@ export function open(app) {
       seen.ports
         .filter((one) => one.port && one.boards.length)
         .map((one) => ({ port: one.port, board: one.boards[0] }))[0];
-    const plan_button = h("button", { onclick: plan, disabled: !where }, T.plan);
+    const plan_button = work_button(T.plan, plan);
+    turn_off(plan_button, !where);
 
     async function plan() {
       fill(said, h("p", { class: "soft" }, T.building));
-      plan_button.disabled = true;
       try {
         const found = await run({ do: "plan", name, ...where });
         const files = found.files.filter((one) => one.change !== "same");
@@ -204,12 +212,13 @@ export function open(app) {
       } catch (error) {
         fill(said, problem(error));
       }
-      plan_button.disabled = false;
     }
 
     async function flash() {
       const bar = h("progress", { max: 1, value: 0, "aria-label": T.flashing, class: "fine" }),
         words = h("p", { class: "soft" }, T.flashing);
+      plan_button.focus({ preventScroll: true }); // the other one goes
+      turn_off(plan_button, true);
       fill(said, bar, words);
       try {
         const found = await run({ do: "flash", name, ...where }, ({ progress }) => {
@@ -224,6 +233,7 @@ export function open(app) {
       } catch (error) {
         fill(said, problem(error));
       }
+      turn_off(plan_button, false);
     }
 
     return h(

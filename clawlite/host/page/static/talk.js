@@ -2,7 +2,7 @@
 
 import { problem } from "./app.js";
 import { of_event } from "./log.js";
-import { fill, h, list_arguments } from "./dom.js";
+import { fill, h, list_arguments, turn_off } from "./dom.js";
 import { T } from "./text.js";
 
 // What was said in this window, by agent. It goes on while another view is open.
@@ -111,16 +111,19 @@ export function open(app) {
 
   function entry(one) {
     if (one.who === "me") return h("div", { class: "me" }, one.text);
-    if (one.who === "call")
-      return call_card(one.event, () => app.explain(agent, of_event(one.event)));
+    if (one.who === "call") {
+      // made once: it stays open while more is said
+      one.card ||= call_card(one.event, () => app.explain(agent, of_event(one.event)));
+      return one.card;
+    }
     const now = one.state === "input_required" ? T.waiting : T.thinking;
     const text = one.text || (one.error ? "" : now);
     return h("div", { class: "it" }, text, one.error ? problem(one.error) : null);
   }
 
   function draw() {
-    stop.disabled = !talk.task;
-    send.disabled = fresh.disabled = Boolean(talk.task) || !agent.is_online;
+    turn_off(stop, !talk.task);
+    for (const one of [send, fresh]) turn_off(one, Boolean(talk.task) || !agent.is_online);
     fill(
       lines,
       talk.entries.length ? talk.entries.map(entry) : [h("p", { class: "soft" }, T.talk_empty)],
@@ -144,7 +147,6 @@ export function open(app) {
   );
   talk.draw = draw;
   draw();
-  field.focus();
   return {
     draw,
     close: () => {

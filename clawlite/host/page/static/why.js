@@ -40,6 +40,7 @@ export function open(app) {
           class: "line",
           onclick: () => {
             show(call);
+            app.main.focus();
             window.scrollTo(0, 0);
           },
         },
