@@ -304,6 +304,12 @@ class Agent:
         self._unread = at + len(wanted)
         return before
 
+    def has_written(self, text: str) -> bool:
+        """Return whether *text* has come by now, on stdout or stderr."""
+        if not self.at_end:
+            self._read()
+        return text in self.text() or text in self.errors()
+
     def message(self, seconds: float = DEADLINE_S):
         """Return the next JSON line, parsed; heartbeats are passed over, and give no more time."""
         until = time.monotonic() + seconds

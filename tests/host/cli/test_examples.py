@@ -3,43 +3,43 @@ test_tutorials.py): data fits its schema, code compiles, and each command is one
 
 1. TOML is of clawlite.toml or of the rules file; YAML is a document, or a part of one, which is put
    where its keys belong.
-2. Of a command the verb, the options and the number of words are looked at: nothing is run.
+2. Commands are played (test_pages.py, test_tutorials.py).  Of one that is not, the verb, the
+   options and the number of words are looked at.
 """
 
 import ast
 import json
-import re
 import shlex
-import textwrap
 import tomllib
 
+import documents
 import jsonschema
 import pytest
+import tutorials
 import yaml
 from agents import ROOT
 
 from clawlite import command_line
 from clawlite.host.builder import editor_schemas
 
-BLOCK = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.M | re.S)
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SCHEMAS = {what: editor_schemas.make(what) for what in ("claw", "clawlite", "rules")}
-COMMAND = re.compile(r"^(?:\$ |> )?(?:[A-Z_]+=\S+ )*(clawlite [^\n]*)", re.M)
-PIPED = re.compile(r"\| (clawlite [^|\n]*)")
 HEAD = {"claw": "0.3.0", "metadata": {"name": "x", "version": "1.0.0"}}
 
 
 def list_blocks(*languages) -> list:
     """Return the text of each block in one of *languages*, with its page and line as its id."""
-    found = []
-    for path in PAGES:
-        text = path.read_text("utf-8")
-        for match in BLOCK.finditer(text):
-            if match[2] in languages:
-                line = text.count("\n", 0, match.start()) + 1
-                place = "%s:%d" % (path.name, line)
-                found.append(pytest.param(textwrap.dedent(match[3]), id=place))
-    return found
+    return [
+        pytest.param(block.body, id="%s:%d" % (path.name, block.line))
+        for path in PAGES
+        for block in tutorials.list_blocks(path.read_text("utf-8"))
+        if block.language in languages
+    ]
+
+
+def list_lines(language: str) -> list:
+    """Return each line of the blocks in a language."""
+    return [line for block in list_blocks(language) for line in block.values[0].splitlines()]
 
 
 def list_problems(schema: dict, value) -> list:
@@ -95,29 +95,29 @@ def test_manifests_fit_their_schema(text):
     assert list_problems(SCHEMAS["claw"], place_fragment(yaml.safe_load(text))) == []
 
 
-@pytest.mark.parametrize("text", list_blocks("json", "python"))
-def test_data_and_code_can_be_read(text):
-    try:
-        json.loads(text)
-    except ValueError:
-        ast.parse(text)
+@pytest.mark.parametrize("text", [*list_blocks("json"), *list_lines("jsonl")])
+def test_data_can_be_read(text):
+    json.loads(text)
+
+
+@pytest.mark.parametrize("text", list_blocks("python"))
+def test_code_can_be_read(text):
+    ast.parse(text)
 
 
 def list_commands() -> list:
-    """Return the words behind ``clawlite`` of each command in a block."""
+    """Return the words behind ``clawlite`` of each command that no test plays."""
     found = []
-    for block in list_blocks("", "sh", "console", "text"):
-        (text,) = block.values
-        for line in COMMAND.findall(text) + PIPED.findall(text):
-            line = line.partition(" #")[0].partition(" | ")[0].rstrip(" &")
-            line = re.split(r"  +", line)[0]  # a list of commands, with what each does
-            if re.match(r"clawlite [a-z-]+(\s|$)", line):  # and not "clawlite: an error"
-                words = shlex.split(line)[1:]
-                found.append(pytest.param(words, id="%s %s" % (block.id, " ".join(words))))
+    for path in documents.list_documents():
+        for block in tutorials.list_blocks(path.read_text("utf-8")):
+            for part in tutorials.list_commands(block) if block.name else ():
+                words = shlex.split(tutorials.read_command(part).command)
+                if words[0] == "clawlite":
+                    found.append(pytest.param(words[1:], id=" ".join(words)))
     return found
 
 
 @pytest.mark.parametrize("words", list_commands())
-def test_commands_are_there(words):
-    verb, rest = command_line.find([word for word in words if word not in ("|", "...")])
+def test_commands_that_are_not_played_are_there(words):
+    verb, rest = command_line.find(words)
     command_line.parse(verb, rest)

@@ -157,7 +157,7 @@ def test_each_wire_of_a_long_answer_carries_at_most_12_percent_more():
 
 def test_the_example_of_the_document_is_what_goes_over_the_wire():
     text = (ROOT / "docs/line.md").read_text()
-    block = text.partition("## An example")[2].split("```")[1]
+    block = text.partition("## An example")[2].split("```line\n")[1].split("```")[0]
     said = [(line.split()[0], line.partition("␞")[2]) for line in block.splitlines() if line]
     host, board, now, went = Line(0x5F3A9C20, 4096), Line(0xC0DE, 260), 0, []
     host.hello(0)

@@ -5,7 +5,8 @@ import socket
 
 import pytest
 import trading_desk
-from agents import Agent, clawlite, eventually, linux, tool_call
+import tutorials
+from agents import ROOT, Agent, clawlite, eventually, linux, tool_call
 from trading_desk import TOKEN, Desk
 
 from clawlite.linux.tools.fetch import MAX_AT_ONCE
@@ -155,6 +156,27 @@ def test_a_service_that_says_nothing_has_its_time(tmp_path, desk):
         gate.set()
         assert error == {"code": "timeout", "message": "Service did not respond within 300ms"}
     assert len(desk.requests) <= 1
+
+
+def test_results_are_as_the_page_shows_them(tmp_path, desk):
+    """docs/services.md: a result, one that was cut, and a service that says nothing."""
+    blocks = tutorials.list_blocks((ROOT / "docs/services.md").read_text())
+    [shown] = [block.body for block in blocks if block.language == "jsonl"]
+    whole, cut, late = map(json.loads, shown.splitlines())
+    path = "/api/v1/market_context/analyst"
+    long = b'{"balance":50000,"more":"%s"}'
+    long %= b"x" * (cut["original_bytes"] - len(long) + 2)
+    said = [{"balance": 50000}, long]
+    desk.answers[path] = lambda _: (200, said.pop(0))
+    more = "[budget]\ntimeout_per_tool_ms = 3000\n" + CREDENTIAL
+    with served(tmp_path, desk, more=more) as agent:
+        assert called(agent, CONTEXT) == whole
+        found = called(agent, CONTEXT, number=2)
+        assert found.pop("data").startswith(cut.pop("data")) and found == cut
+        gate = desk.gate(path)
+        late["error"]["message"] = late["error"]["message"].replace("30s", "3s")
+        assert called(agent, CONTEXT, number=3) == late
+        gate.set()
 
 
 def test_a_call_that_finds_no_room_is_not_remembered(tmp_path, desk):
