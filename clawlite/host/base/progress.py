@@ -72,6 +72,11 @@ def seconds_left(parts: list[tuple[str, float]], at: int, before_s: float, now_s
     return max(0.0, rest * scale - now_s)
 
 
+def left_of(took_s: float, done: float, total: float) -> float:
+    """Return how many seconds the rest takes, where *done* of *total* took *took_s*."""
+    return took_s * (total - done) / done
+
+
 def duration(seconds: float) -> str:
     """Return *seconds* for people."""
     return f"{seconds:.0f} s" if seconds < _MINUTE else f"{seconds / _MINUTE:.0f} min"

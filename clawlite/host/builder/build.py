@@ -17,6 +17,8 @@ from clawlite.host.image import inspection
 from clawlite.host.manifest import lint_warnings, manifest
 
 IMAGE = "claw.cbor"
+# of the time behind the reading of a manifest of 10,000 rules: what is compiled, then fitted
+_COMPILED, _FITTED = 0.2, 0.6
 # the next step of whoever may not write there
 _ELSEWHERE = "let this user write there, or build another file: clawlite build -o FILE"
 
@@ -122,6 +124,7 @@ def build(
     refresh: bool = False,
     allowed=(),
     accepted=(),
+    reach=lambda share: None,
 ) -> dict:
     """Build the manifest *name*; return what ``clawlite build`` shows.
 
@@ -132,6 +135,7 @@ def build(
               and refuse changes
     accepted  names of MCP servers whose changed tools are taken
     allowed   folders outside of the manifest's that its files may lie in
+    reach     is told which share is done of what comes after the manifest was read
     Keys: file, bytes, changed, pinned (URIs of what was asked now and stands in clawlite.lock),
     drivers (``pinned_drivers.list_rows``), requires,
     sections, heap_bytes and held_bytes (heap that turns work with, and what is held
@@ -139,6 +143,7 @@ def build(
     word_bits (of these), board, fits and fits_not (names of boards), why_not ({each of fits_not:
     its first reason}), dead, shadowed, warnings."""
     loaded, pinned = manifest.load_pinned(name, refresh, allowed, accepted)
+    reach(0)
     key = read_key(key_file) if key_file else None
     profile = boards.profile(board, loaded.folder) if board else None
     if profile:
@@ -146,7 +151,9 @@ def build(
     else:
         built = compiler.build(loaded, key)
         need = board_fit.Need(loaded, built.data)
+    reach(_COMPILED)
     fits, why_not = board_fit.fitting_boards(loaded, need)
+    reach(_FITTED)
     path = output or os.path.join(loaded.folder, IMAGE)
     before = _agent_of(path)
     changed = save(path, built.data)

@@ -117,8 +117,10 @@ def schema(what, writes):
 def build(manifest, output, board, key_file, refresh, accepted, allowed, as_json):
     from clawlite.host.builder.build import build as run
 
-    with ui.Elapsed("Building"):
-        built = run(manifest or ".", output, key_file, board, refresh, allowed, accepted)
+    with ui.Elapsed("Building") as elapsed:
+        built = run(
+            manifest or ".", output, key_file, board, refresh, allowed, accepted, elapsed.reach
+        )
     ui.built(built, as_json)
 
 

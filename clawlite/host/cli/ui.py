@@ -8,7 +8,7 @@ import time
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import LinesError, ManifestErrors, did_you_mean
-from clawlite.host.base.progress import duration
+from clawlite.host.base.progress import duration, left_of
 from clawlite.host.boards import text as board_text
 from clawlite.host.image import inspection
 
@@ -484,7 +484,7 @@ class ByteProgress:
         if not more or not is_terminal and (is_end or now < self._due + _LINE_S):
             return
         self._due = now
-        left = took * (total - self._done) / self._done
+        left = left_of(took, self._done, total)
         said = f"{self._done * 100 // total:3} % of {total} bytes"
         said += f", about {duration(left)} left" if took > 1 and not is_end else ""
         begin, end = ("\r", "\x1b[K") if is_terminal else ("", "\n")
@@ -493,12 +493,15 @@ class ByteProgress:
 
 
 class Elapsed:
-    """While it is open, a line on a terminal shows each second how long *what* has taken.  In the
-    first second, and without a terminal, it shows nothing.  The line is removed at the end.
+    """While it is open, a line on a terminal shows each second how long *what* has taken, and the
+    time that is left, once ``reach`` has told a share.  In the first second, and without a
+    terminal, it shows nothing.  The line is removed at the end.
     """
 
-    def __init__(self, what: str):
-        self._what = what
+    def __init__(self, what: str, now_s=time.monotonic):
+        self._what, self._now_s = what, now_s
+        self._begun = 0.0
+        self._reached = 0.0, 0.0  # the share that is done, and when that was
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._tell, daemon=True)
 
@@ -512,11 +515,24 @@ class Elapsed:
         if self._thread.ident:
             self._thread.join()
 
+    def reach(self, share: float) -> None:
+        """Say which share of the work is done by now; 0: the work that can be reckoned begins."""
+        now = self._now_s()
+        self._begun = self._begun if share else now
+        self._reached = share, now
+
+    def show(self, seconds: int) -> str:
+        """Return the line after so many seconds."""
+        share, at = self._reached
+        left = left_of(at - self._begun, share, 1) - (self._now_s() - at) if share else 0
+        said = f"{self._what}: {seconds} s"
+        return said + (f", about {duration(left)} left" if left > 0.5 else "")
+
     def _tell(self) -> None:
         seconds = 0
         while not self._over.wait(1):
             seconds += 1
-            sys.stderr.write(f"\r{self._what}: {seconds} s")
+            sys.stderr.write(f"\r{self.show(seconds)}\x1b[K")
             sys.stderr.flush()
         if seconds:
             sys.stderr.write("\r\x1b[K")
