@@ -26,7 +26,7 @@ def alias(name: str) -> str:
 
 
 def section(manifest) -> list | None:
-    """Return the rows of ``core.net.service_call.Service``; None without any."""
+    """Return the rows of ``service_call.Service``; None without any."""
     rows = []
     for service in manifest.services:
         if service.feeds or _called(service):

@@ -213,8 +213,9 @@ def test_time_and_output_have_defaults_too():
 
 def test_the_default_time_ends_a_call_that_has_no_other(tmp_path):
     short = (
-        "import sys; from clawlite.core.image import defaults; from clawlite import command; "
-        "defaults.DEFAULTS['timeout_ms'] = 50; sys.exit(command.main())"
+        "import sys; from clawlite.protocols.sandbox import defaults; "
+        "from clawlite import command; defaults.DEFAULTS['timeout_ms'] = 50; "
+        "sys.exit(command.main())"
     )
     begin = [sys.executable, "-c", short]
     with Served(project(tmp_path / "p"), tmp_path / "home", begin) as served:
