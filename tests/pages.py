@@ -9,6 +9,22 @@ from clawlite.host.page.page import Page, Place
 
 AGENT = "g"  # the greenhouse
 STRANGE = "<img src=x onerror=document.title='HACKED'>"
+WATCH = """
+window.ran = 0; window.reports = [];
+document.addEventListener("securitypolicyviolation", (one) => window.reports.push(one.blockedURI));
+"""
+_INSERTED = (
+    "main img, main script, main iframe, main style, main svg[onload], main object, "
+    "[onerror], [onfocus], [autofocus], a[href^='javascript'], main a[href*='//']"
+)
+_UNSEEN = "[\\u0080-\\u009f\\u202a-\\u202e\\u2066-\\u2069\\u200b\\ud800-\\udfff\\ufeff\\u001b]"
+_LOADED = "return performance.getEntriesByType('resource').map((one) => one.name)"
+_READ = """
+const bad = new RegExp(arguments[0], "u"), main = document.getElementById("main");
+const read = [main, ...main.querySelectorAll("*")].flatMap((one) =>
+  ["aria-label", "title", "placeholder"].map((name) => one.getAttribute(name) || ""));
+return [main.textContent, ...read].filter((one) => bad.test(one));
+"""
 
 
 class Loop:
@@ -104,3 +120,17 @@ def act(agent):
     entries = [{"content": "the basil likes shade"}, {"content": STRANGE}]
     stored = {"store": "notes", "entries": entries, "context": {**context, "request_id": UUID % 3}}
     assert "result" in agent.call("claw.memory.store", stored)
+
+
+def hold_to_text(browser, view: str) -> int:
+    """Hold what is shown to what may be shown of a stranger's words: nothing of them was inserted,
+    run or loaded (``WATCH`` was there before), and no mark in them is unseen.  Return how wide the
+    view is.
+    """
+    script = browser.driver.execute_script
+    assert script("return [window.ran, window.reports]") == [0, []], view
+    assert browser.all(_INSERTED) == [], view
+    assert script(_READ, _UNSEEN) == [], f"{view}: a mark that nobody sees"
+    assert all(name.startswith(browser.url) for name in script(_LOADED)), script(_LOADED)
+    assert browser.driver.title.lower().startswith(view), "a title that it has set"
+    return script("return document.documentElement.scrollWidth")

@@ -24,6 +24,7 @@ from clawlite.host.base.home import base_folder
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 _MOST_JOB = 4096  # bytes
+_MOST_PROJECTS = 100  # that are listed
 
 
 def projects_folder() -> str:
@@ -53,8 +54,10 @@ def _tell(line: dict) -> None:
 
 def _text(job: dict, key: str) -> str:
     value = job.get(key)
-    if not isinstance(value, str) or not 0 < len(value) <= 200:
-        raise ClawError(f"{key}: expected a text of 1 to 200 characters", "send it with the job")
+    if not isinstance(value, str) or not 0 < len(value) <= 200 or not value.isprintable():
+        raise ClawError(
+            f"{key}: expected a text of 1 to 200 printable characters", "send it with the job"
+        )
     return value
 
 
@@ -80,14 +83,13 @@ def _look(job: dict) -> dict:
 
     folder = projects_folder()
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    titles = {row["name"]: row["title"] for row in boards.rows()}
+    projects = [one for one in names if os.path.isfile(os.path.join(folder, one, "claw.yaml"))]
     return {
         "ports": [port for port in ports.ports() if port["boards"] or port["usb"]],
-        "titles": titles,
+        "titles": {profile.name: profile.title for profile in boards.load_all()},
         "templates": gallery.describe(),
-        "projects": [
-            one for one in names if os.path.exists(os.path.join(folder, one, "claw.yaml"))
-        ],
+        "projects": projects[:_MOST_PROJECTS],
+        "more": max(0, len(projects) - _MOST_PROJECTS),
         "folder": folder,
     }
 

@@ -237,7 +237,8 @@ def locate(path: str) -> str:
     for name in NAMES:
         if os.path.isfile(os.path.join(path, name)):
             return os.path.join(path, name)
-    near = did_you_mean("claw.yaml", sorted(os.listdir(path))[:1000])
+    others = sorted(set(os.listdir(path)) - set(NAMES))  # one that is no file has such a name
+    near = did_you_mean("claw.yaml", others[:1000])
     raise ManifestErrors(
         [
             Problem(

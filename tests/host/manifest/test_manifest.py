@@ -639,6 +639,12 @@ def test_a_missing_manifest_is_one_problem(tmp_path):
         manifest.load(tmp_path / "claw.yaml")
 
 
+def test_a_claw_yaml_that_is_no_file_is_not_suggested(tmp_path):
+    (tmp_path / "claw.yaml").mkdir()
+    with pytest.raises(ManifestErrors, match="there is no claw.yaml in this folder - name the"):
+        manifest.load(tmp_path)
+
+
 def test_later_stages_add_problems_with_their_place(tmp_path):
     found = manifest.load(project(tmp_path))
     found.raise_problems()

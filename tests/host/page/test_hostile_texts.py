@@ -6,29 +6,13 @@ import browsers
 import pytest
 from browsers import PHONE
 from hostile_agent import AT, BAD, MARK, HostileAgent
-from pages import AGENT, RunningPage
+from pages import AGENT, WATCH, RunningPage, hold_to_text
 
 from clawlite.host.page import site
 from clawlite.host.page.known_people import GATEWAY
 from clawlite.linux.secrets import people
 
 VIEWS = "home approve why rules memory audit log budgets swarm setup more talk".split()
-WATCH = """
-window.ran = 0; window.reports = [];
-document.addEventListener("securitypolicyviolation", (one) => window.reports.push(one.blockedURI));
-"""
-INSERTED = (
-    "main img, main script, main iframe, main style, main svg[onload], main object, "
-    "[onerror], [onfocus], [autofocus], a[href^='javascript'], main a[href*='//']"
-)
-UNSEEN = "[\\u202a-\\u202e\\u2066-\\u2069\\u200b\\ufeff\\u001b]"
-LOADED = "return performance.getEntriesByType('resource').map((one) => one.name)"
-ONLY_TEXT = (
-    "const bad = new RegExp(arguments[0], 'u'); "
-    "return bad.test(document.getElementById('main').textContent)"
-)
-
-
 # what a board behind a gateway does not answer
 LACKS = (
     "call.list call.preview audit.list audit.verify audit.export reading.history rule.rehearse "
@@ -57,17 +41,6 @@ def hostile(state, monkeypatch):
         yield page, token
 
 
-def look(browser, url: str, view: str) -> int:
-    """Hold what is shown to what may be shown; return how wide it is."""
-    script = browser.driver.execute_script
-    assert script("return [window.ran, window.reports]") == [0, []], view
-    assert browser.all(INSERTED) == [], view
-    assert script(ONLY_TEXT, UNSEEN) is False, f"{view}: a mark that nobody sees"
-    assert all(name.startswith(url) for name in script(LOADED)), script(LOADED)
-    assert browser.driver.title.lower().startswith(view), "a title that it has set"
-    return script("return document.documentElement.scrollWidth")
-
-
 @pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
 def test_each_view_shows_what_an_agent_says_as_text(hostile, tmp_path, is_dark):
     page, token = hostile
@@ -90,7 +63,7 @@ def test_each_view_shows_what_an_agent_says_as_text(hostile, tmp_path, is_dark):
                 browser.touch("Verify")
             if view not in ("setup", "more"):
                 browser.until(lambda: browser.driver.execute_script(has_mark))
-            widths[view] = look(browser, page.url, view)
+            widths[view] = hold_to_text(browser, view)
         assert {view: wide for view, wide in widths.items() if wide > PHONE[0]} == {}
         assert not [one for one in browser.complaints() if "evil" in one or "x.png" in one]
 

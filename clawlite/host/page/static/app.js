@@ -213,7 +213,7 @@ const UNKNOWN = -32601; // a method that this agent does not have
 
 export function problem(error) {
   if (error.code === UNKNOWN) return h("p", { class: "soft", role: "status" }, T.not_kept);
-  return h("p", { class: "problem", role: "alert" }, T.failed(error.message));
+  return h("p", { class: "problem pre", role: "alert" }, T.failed(error.message));
 }
 
 new App().start();

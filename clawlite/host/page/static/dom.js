@@ -1,14 +1,20 @@
 // Elements are made here, and all that somebody wrote becomes text: nothing is parsed as HTML.
 
-// Marks that nobody sees, and those that turn a text around. The two joiners stay: scripts and emoji
-// need them.
+// Marks that nobody sees, halves of characters, and marks that turn a text around. The two joiners
+// stay: scripts and emoji need them.
 const UNSEEN =
-  /[\0-\x08\v\f\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
+  /[\0-\x08\v\f\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
 
 /** Return *text* with each such mark written out, as "\\u202e"; elements stay as they are. */
 function show(text) {
   if (typeof text !== "string") return text;
   return text.replace(UNSEEN, (one) => "\\u" + one.codePointAt(0).toString(16).padStart(4, "0"));
+}
+
+const SPOKEN = ["aria-label", "title", "placeholder"]; // attributes that people read
+
+function set(made, name, value) {
+  made.setAttribute(name, SPOKEN.includes(name) ? show(String(value)) : String(value));
 }
 
 /** Return an element. Properties "on..." are listeners; children are elements or texts. */
@@ -19,8 +25,7 @@ export function h(tag, properties = {}, ...children) {
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
     else if (name === "class") made.className = value;
     else if (value === true) made.setAttribute(name, "");
-    else if (value !== false && value !== null && value !== undefined)
-      made.setAttribute(name, String(value));
+    else if (value !== false) set(made, name, value);
   }
   const there = children.flat().filter((child) => child !== null && child !== undefined);
   made.append(...there.map(show));
@@ -30,8 +35,8 @@ export function h(tag, properties = {}, ...children) {
 /** Return an element of SVG. */
 export function svg(tag, properties = {}, ...children) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(properties)) made.setAttribute(name, String(value));
-  made.append(...children);
+  for (const [name, value] of Object.entries(properties)) set(made, name, value);
+  made.append(...children.map(show));
   return made;
 }
 

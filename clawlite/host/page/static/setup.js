@@ -48,11 +48,14 @@ export function open(app) {
     next = h("div", { class: "wide stack", role: "status" });
   let seen = null,
     chosen = null; // what was found; the port that is set up
+  const projects = new Map(); // name and port -> its card, which goes on while all is drawn anew
   const again = h("div", { class: "row" }, work_button(T.look_again, look));
 
   async function look() {
+    fill(here, again); // what is gone cannot be chosen meanwhile
     try {
       seen = await run({ do: "look" });
+      if (chosen && !seen.ports.some((one) => one.port === chosen.port)) chosen = null;
       draw_here();
     } catch (error) {
       fill(here, problem(error), again);
@@ -67,6 +70,7 @@ export function open(app) {
       cards.length ? cards : [empty(T.no_boards, T.no_boards_next)],
       again,
       seen.projects.length ? [h("h2", {}, T.projects), ...seen.projects.map(project)] : [],
+      seen.more ? h("p", { class: "soft" }, T.more_projects(seen.more, seen.folder)) : null,
     );
   }
 
@@ -78,14 +82,18 @@ export function open(app) {
       board && port.port ? h("button", { onclick: () => fit(port, board) }, T.choose_board) : null;
     return h(
       "section",
-      { class: "card", "aria-label": title },
+      { class: "card", "aria-label": [title, port.port].filter(Boolean).join(" ") },
       h(
         "div",
         { class: "row" },
         h("h2", {}, title),
         tag(T.board_states[port.state] || port.state, BOARD_KINDS[port.state] ?? "wait"),
       ),
-      h("p", { class: "mono" }, [port.port, port.usb].filter(Boolean).join(" \u00b7 ")),
+      h(
+        "p",
+        { class: "mono" },
+        [port.port, port.usb, port.serial].filter(Boolean).join(" \u00b7 "),
+      ),
       port.virtual ? h("p", { class: "soft" }, T.virtual) : null,
       holders ? h("p", { class: "soft" }, T.held_by(holders)) : null,
       choose ? h("div", { class: "row" }, choose) : null,
@@ -176,12 +184,18 @@ export function open(app) {
 
   /** A project: what would be written to the chosen board, and then it is. */
   function project(name) {
-    const said = h("div", { class: "stack" });
     const where =
       chosen ||
       seen.ports
         .filter((one) => one.port && one.boards.length)
         .map((one) => ({ port: one.port, board: one.boards[0] }))[0];
+    const key = JSON.stringify([name, where]);
+    if (!projects.has(key)) projects.set(key, project_card(name, where));
+    return projects.get(key);
+  }
+
+  function project_card(name, where) {
+    const said = h("div", { class: "stack" });
     const plan_button = work_button(T.plan, plan);
     turn_off(plan_button, !where);
 
@@ -238,7 +252,7 @@ export function open(app) {
 
     return h(
       "section",
-      { class: "card", "aria-label": name },
+      { class: "card", "aria-label": T.project(name) },
       h("h2", {}, name),
       where ? h("p", { class: "mono" }, `${where.port} \u00b7 ${where.board}`) : null,
       h("div", { class: "row" }, plan_button),

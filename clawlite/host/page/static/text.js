@@ -246,6 +246,8 @@ export const T = {
   made: (folder) =>
     `The project is in ${folder}. It asks no model; clawlite.toml there says how one is asked.`,
   projects: "Projects here",
+  project: (name) => `project ${name}`,
+  more_projects: (count, folder) => `${count} more are in ${folder}.`,
   plan: "What would be written?",
   flash: "Flash it",
   planned: (bytes, files, slot) =>
