@@ -61,6 +61,7 @@ LONGEST = (
     "linux/swarm/test_contract.py",
     "linux/files/test_disk_faults.py",
     "device/test_slot_files.py",
+    "host/cli/test_pages.py",
     "test_run_rules.py",
     "test_limits_of_tests.py",
     "linux/mcp/test_offered.py",
