@@ -1,4 +1,6 @@
-"""The page by keyboard alone, in a real browser: what has the focus is seen, and never lost."""
+"""The page by keyboard alone, in a real browser: what has the focus is seen, and never lost, and
+axe-core finds no barrier in the states on the way.
+"""
 
 import browsers
 import pytest
@@ -155,6 +157,7 @@ def test_each_view_is_opened_and_a_question_answered(keyboard):
     keyboard.press(keys.ENTER)
     browser.until(lambda: any("Stopped" in one for one in browser.texts(".it")))
     keyboard.hold("Stop")
+    assert browser.find_barriers() == []
 
 
 def test_what_was_called_stays_open_while_more_is_said(keyboard):
@@ -170,6 +173,7 @@ def test_what_was_called_stays_open_while_more_is_said(keyboard):
     keyboard.press(keys.ENTER)
     browser.until(lambda: any("Stopped" in one for one in browser.texts(".it")))
     keyboard.hold("Stop")
+    assert browser.find_barriers() == []
     keyboard.reach("Why?", is_back=True)
     keyboard.press(keys.ENTER)
     browser.until(lambda: browser.driver.title.startswith("Why") and browser.texts(".gates"))
@@ -195,6 +199,7 @@ def test_rules_are_switched_and_rehearsed(garden_keyboard):
     browser.until(lambda: browser.driver.execute_script(IS_NEW))
     assert keyboard.hold("Why?")["card"] == "morning-water"
     assert any("begins by the clock" in one for one in browser.texts(".mono p"))
+    assert browser.find_barriers() == []
 
 
 def test_the_memory_is_searched_and_one_may_think_again(garden_keyboard):
@@ -219,10 +224,12 @@ def test_the_memory_is_searched_and_one_may_think_again(garden_keyboard):
         keyboard.hold("Forget")
     hold_enter(browser)
     keyboard.hold("Really forget?")
+    assert browser.find_barriers() == []
     assert browser.texts(".pre") == ["the basil likes shade"]
     keyboard.press(keys.SPACE)
     browser.until(lambda: browser.texts("main .card h2") == ["Nothing found"])
     keyboard.hold_any("DIV")  # the list that it was in
+    assert browser.find_barriers() == []
     keyboard.reach("Search", is_back=True)
 
 
@@ -246,6 +253,7 @@ def test_the_audit_the_log_and_why_keep_the_focus(garden_keyboard, garden):
     keyboard.press(keys.ENTER)
     browser.until(lambda: "as they were written" in browser.texts("main .tag"))
     keyboard.hold("Verify")
+    assert browser.find_barriers() == []
     keyboard.reach("Why?")
     keyboard.press(keys.ENTER)
     browser.until(lambda: browser.driver.title.startswith("Why") and browser.all("button.line"))
@@ -258,6 +266,7 @@ def test_the_audit_the_log_and_why_keep_the_focus(garden_keyboard, garden):
     keyboard.press(keys.ENTER)
     browser.until(lambda: len(browser.texts(".gates")) == 2)
     keyboard.hold("What would it do?")
+    assert browser.find_barriers() == []
     keyboard.go("Log")
     garden.record(tool_call("read-soil", {}, 5, "t"))
     browser.until(lambda: "read-soil" in browser.texts("main h2"))
@@ -266,6 +275,7 @@ def test_the_audit_the_log_and_why_keep_the_focus(garden_keyboard, garden):
     garden.record(tool_call("read-soil", {}, 6, "t"))
     browser.until(lambda: browser.texts("main h2").count("read-soil") > 1)
     assert keyboard.hold("Why?")["card"] == card
+    assert browser.find_barriers() == []
 
 
 def test_the_focus_stays_while_a_question_comes_and_goes(garden_keyboard, garden):
@@ -281,7 +291,9 @@ def test_the_focus_stays_while_a_question_comes_and_goes(garden_keyboard, garden
     assert "Approve" in keyboard.hold_any("A")["words"]
     keyboard.press(keys.ENTER)
     browser.until(lambda: len(browser.all(".ask button:not([aria-disabled=true])")) == 4)
+    assert browser.find_barriers() == []
     keyboard.reach("Deny")
     keyboard.press(keys.ENTER)
     browser.until(lambda: len(browser.all(".ask")) == 1)
     keyboard.hold_any("MAIN")  # and not on the question that still waits
+    assert browser.find_barriers() == []

@@ -25,7 +25,7 @@ export function open(app) {
     const has_arguments = Object.keys(one.arguments || {}).length > 0;
     const section = h(
       "section",
-      { class: "card ask", "aria-label": T.question(one.tool) },
+      { class: "card ask", "aria-label": `${T.question(one.tool)} ${one.number}` },
       h("div", { class: "row" }, h("h2", {}, T.question(one.tool)), tag(left, "wait")),
       bar,
       h("p", { class: "soft" }, T.asked_by(one.asker || T.console), " \u00b7 ", agent.name),

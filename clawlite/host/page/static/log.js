@@ -5,7 +5,8 @@ import { fill, h, list_arguments, tag, when } from "./dom.js";
 import { T } from "./text.js";
 
 const MOST = 200;
-const EVENTS = new WeakMap(); // agent -> its last events
+const EVENTS = new WeakMap(); // agent -> its last events, each with its number
+let heard = 0;
 
 export function open(app) {
   const agent = app.agent;
@@ -20,20 +21,20 @@ export function open(app) {
     EVENTS.set(agent, []);
     agent.addEventListener("claw.log.event", (event) => {
       const all = EVENTS.get(agent);
-      all.unshift(event.detail);
+      all.unshift([++heard, event.detail]);
       all.length = Math.min(all.length, MOST);
     });
   }
 
   function draw() {
     const wanted = filter.value.toLowerCase();
-    const events = (agent ? EVENTS.get(agent) : []).filter((event) =>
+    const events = (agent ? EVENTS.get(agent) : []).filter(([, event]) =>
       JSON.stringify(event).toLowerCase().includes(wanted),
     );
     fill(
       list,
       events.length
-        ? events.map((event) => entry(app, agent, event))
+        ? events.map(([number, event]) => entry(app, agent, number, event))
         : [empty(T.log_empty, agent && !agent.is_admin ? T.log_admin : "")],
     );
   }
@@ -51,12 +52,12 @@ export function open(app) {
   };
 }
 
-function entry(app, agent, event) {
-  if (event.event === "tool.call") return call(app, agent, event);
+function entry(app, agent, number, event) {
+  if (event.event === "tool.call") return call(app, agent, number, event);
   const { event: name, timestamp, agent: _agent, claw, ...more } = event;
   return h(
     "section",
-    { class: "card", "aria-label": `${name} ${timestamp}` },
+    { class: "card", "aria-label": `${name} ${number}` },
     h("div", { class: "row" }, h("h2", {}, name), when(timestamp)),
     list_arguments(more),
   );
@@ -66,7 +67,7 @@ function entry(app, agent, event) {
 export const of_event = (event) => ({ ...event, time: event.timestamp, lines: event.why });
 
 // the rules in their order, and the one that has decided
-function call(app, agent, event) {
+function call(app, agent, number, event) {
   const is_fine = event.status === "ok";
   const rules = (event.why || [])
     .map((line) => line.trim())
@@ -75,7 +76,7 @@ function call(app, agent, event) {
     );
   return h(
     "section",
-    { class: "card", "aria-label": `${event.tool} ${event.timestamp}` },
+    { class: "card", "aria-label": `${event.tool} ${number}` },
     h(
       "div",
       { class: "row" },
