@@ -316,12 +316,12 @@ def test_out_of_a_network_of_nothing(names):
 
 
 def test_what_cannot_be_reached(monkeypatch, names):
-    monkeypatch.setattr(egress, "CONNECT_MS", 50)
     with deaf_port() as deaf, door() as port:
         assert get(port, "http://127.0.0.1:%d/" % closed_port()).startswith(
             b"HTTP/1.1 502 Bad Gateway\r\n"
         )
         assert b"no such host" in get(port, "http://nowhere.example/")
+        monkeypatch.setattr(egress, "CONNECT_MS", 50)
         assert b"timed out after 0.05 s" in get(port, "http://127.0.0.1:%d/" % deaf)
     with door(environ={"https_proxy": "http://127.0.0.1:1"}) as port:
         assert b"the environment names a proxy for api.example.com" in ask(
