@@ -58,9 +58,11 @@ def project(folder, version: str, tools: str = TOOLS, key: bytes = None):
     return build.build(str(folder), None, str(folder / "key") if key else None)["file"]
 
 
-def contents_of_any(folder) -> tuple:
-    """Return what ``Board`` wants; *folder* is for projects."""
-    return flash.contents(project(folder / "any", "0.0.1")), folder
+def contents_of_any(folder, board: str = None) -> tuple:
+    """Return what ``Board`` wants; *folder* is for projects; *board*: whose slot it is, as this
+    computer can run it.
+    """
+    return flash.contents(project(folder / "any", "0.0.1"), board, None, True), folder
 
 
 class Board:

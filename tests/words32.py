@@ -110,6 +110,22 @@ def tree(folder: Path, stand_ins: bool = False, runs: str = "words32_board.py") 
     return folder
 
 
+def pack(board: Path, having: list) -> Path:
+    """Return ``tree`` *board* as a packed slot with the parts *having* of the firmware."""
+    folder = Path(tempfile.mkdtemp(dir=board.parent))
+    (folder / "made").mkdir()
+    names = slot.chosen(os.listdir(board), having) + ["words32_board.mpy"]
+    files = [(str(board / name), f"{board_files.SLOT}/{name}") for name in names]
+    for path, place in board_files.packed(files, str(folder / "made")):
+        shutil.copy(path, folder / Path(place).name)
+    shutil.copy(board / "start.py", folder)
+    # once the pack is mounted, the packed one is found
+    (folder / "words32_board.py").write_text(
+        "import main, sys\ndel sys.modules['words32_board']\nfrom words32_board import *\n"
+    )
+    return folder
+
+
 def measure(board: Path, agent: Path, bits: int) -> dict:
     """Return {start, ready, after}: bytes of heap before the agent, what it holds when READY,
     and after a turn; with 32 bits also ``most``: what the eight steps take that take most, in

@@ -334,16 +334,6 @@ def test_a_heap_without_room_for_a_rehearsal_is_told(make_rule_board):
     assert "clawlite rehearse --port PORT plays it" in said and "soil  " in said
 
 
-def test_flash_without_room_for_rehearsals_is_told(make_rule_board, tmp_path):
-    board = make_rule_board(REHEARSED, heap="200k")
-    stand_in = tmp_path / "board/stand-ins/boardrehearsal.py"
-    stand_in.write_text("raise ImportError('no module named boardrehearsal')\n")
-    board.run(90, dies=True)
-    said = board.run(90, [(70, "/rehearse r"), (80, "/readings")])
-    assert "has no room for rehearsals: clawlite rehearse --port PORT plays" in said
-    assert "soil  " in said
-
-
 def test_samples_and_edges_of_a_board_are_played_on_a_computer(make_rule_board, tmp_path):
     """``clawlite rehearse`` of a board, here of the folder that its flash is."""
     board = make_rule_board(

@@ -179,6 +179,12 @@ def test_a_turn_with_a_provider(played, api, tmp_path):
     assert own == whole and any(heap.TEXT.strip()[:40] in line for line in own)
 
 
+@pytest.fixture(scope="module")
+def packed(mpy_cross, tmp_path_factory):
+    """Return what a Pico gets: its modules are one file."""
+    return contents_of_any(tmp_path_factory.mktemp("packed"), "pico")[0]
+
+
 @pytest.fixture
 def board(micropython, mpy_cross, tmp_path, tmp_path_factory):
     made = Board(contents_of_any(tmp_path_factory.mktemp("projects")), tmp_path)
@@ -223,34 +229,86 @@ def flipped(data: bytes) -> bytes:
     "is_each", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["in turn", "each"]
 )
 def test_each_file_of_a_slot_cut_flipped_or_gone(board, is_each):
-    """MicroPython hangs in a file that is cut short, so none is imported before all were
-    compared; here no other slot would boot.  Of most files one of the three is played, in turn:
-    the board compares them all in one loop.
+    """Of most files one of the three is played, in turn: the board compares them all in one
+    loop.
     """
-    folder = board.root / "claw-a"
-    names = sorted(os.listdir(folder))
+    names = os.listdir(board.root / "claw-a")
     assert len(names) > 20 and {"files", "parts", "sentences", "tools.py", "core.mpy"} <= set(names)
+    cut_flip_or_remove(board, names if is_each else ("files", "tools.py", "core.mpy"))
+
+
+def test_each_file_of_a_packed_slot_cut_flipped_or_gone(board, packed):
+    board.whole = packed
+    board.flash("2.0.0")
+    (board.root / "claw-a.cbor").unlink()
+    names = os.listdir(board.root / "claw-b")
+    assert {*names} == {"files", "main.mpy", "modules", "parts", "sentences", "tools.py"}
+    cut_flip_or_remove(board, names, "b", "2.0.0")
+
+
+def cut_flip_or_remove(board, wholly, slot: str = "a", version: str = "1.0.0"):
+    """MicroPython hangs in a file that is cut short, so none is imported before all were
+    compared; here no other slot would boot.
+
+    wholly  names of the files of which all three are played
+    """
+    folder = board.root / f"claw-{slot}"
     changes = (cut, flipped, None)
-    for number, name in enumerate(names):
+    for number, name in enumerate(sorted(os.listdir(folder))):
         whole = (folder / name).read_bytes()
-        is_all = is_each or name in ("files", "tools.py", "core.mpy")
-        for change in changes if is_all else changes[number % 3 :][:1]:
+        for change in changes if name in wholly else changes[number % 3 :][:1]:
             (folder / name).unlink() if change is None else (folder / name).write_bytes(
                 change(whole)
             )
             said = board.boot()
             if name == "files" and change is None:
                 # as a version wrote it that had no list
-                assert said == WINDOW + ready("1.0.0")
+                assert said == WINDOW + ready(version)
             else:
                 why = ("its list of files" if name == "files" else name) + (
                     " is damaged" if change else " is missing"
                 )
-                assert said.startswith(WINDOW + f"clawlite: slot a: {why}") and said.endswith(
+                assert said.startswith(WINDOW + f"clawlite: slot {slot}: {why}") and said.endswith(
                     "\nclawlite: no image boots - write one with: clawlite flash\n"
                 )
         (folder / name).write_bytes(whole)
+    assert board.boot() == WINDOW + ready(version)
+
+
+def test_single_files_and_a_pack_take_turns(board, packed):
+    """A board of an earlier version is updated, goes back, and is flashed with the earlier one."""
+    files = board.whole
     assert board.boot() == WINDOW + ready("1.0.0")
+    board.whole = packed
+    board.flash("2.0.0")
+    assert board.boot() == WINDOW + ready("2.0.0") and board.record() == ("b", 0, 1)
+    board.whole = files
+    board.flash("3.0.0")
+    assert board.boot() == WINDOW + ready("3.0.0") and board.record() == ("a", 0, 1)
+    board.image("a").write_bytes(b"")
+    assert board.boot().endswith("clawlite: slot b boots now\n" + ready("2.0.0"))
+    board.whole = packed
+    board.flash("4.0.0")
+    assert board.boot() == WINDOW + ready("4.0.0") and board.record() == ("a", 0, 1)
+    path = board.root / "claw-a/modules"
+    path.write_bytes(flipped(path.read_bytes()))
+    assert board.boot() == (
+        WINDOW + "clawlite: slot a: modules is damaged\nclawlite: slot b boots now\n"
+    ) + ready("2.0.0")
+
+
+def test_nothing_of_a_pack_is_left_to_the_other_slot(board, packed):
+    """Which lacks a module that the pack has, and says so."""
+    board.boot()
+    (board.root / "claw-a/files").unlink()  # as a version wrote it that had no list
+    (board.root / "claw-a/reflex.mpy").unlink()
+    board.whole = packed
+    board.flash("2.0.0")
+    shutil.copy(GOLDEN / "guarded/claw.cbor", board.image("b"))
+    said = board.boot()
+    assert "clawlite: slot b: this slot was flashed without what the image needs: " in said
+    assert "clawlite: slot a boots now\nagent 1.0.0 is ready" in said
+    assert "no module named 'reflex'" in said, said
 
 
 def test_a_file_that_was_cut_short_leaves_its_slot(board):

@@ -17,6 +17,7 @@ import pytest
 import trading_desk
 import words32
 from agents import INITIALIZE, UUID, Agent
+from msgspec import structs
 
 from clawlite.host.bench import agent
 from clawlite.host.bench import micropython as bench_micropython
@@ -152,6 +153,21 @@ def test_words_of_32_bits_have_a_picos_stack(board, agents, monkeypatch):
     assert all(abs(one - other) <= 64 for one, other in pairs), found
     # the turn needs more, and its modules are not there afterwards
     assert little["after"] < whole["after"] - 8192, found
+
+
+@pytest.mark.parametrize("name", ["greenhouse", "both"])
+def test_a_packed_slot_takes_what_is_said_and_no_more_stack(board, agents, name):
+    """Beside the same files unpacked, both in a Pico's stack with a quarter free."""
+    if words32.missing():
+        pytest.skip(words32.missing())
+    folder, pico = agents[name], boards.profile("pico")
+    data, tools_py = (folder / "claw.cbor").read_bytes(), words32.source(folder)
+    slots = board, words32.pack(board, [*slot.parts(words32.opened(folder)), "bank"])
+    files, packed = (words32.measure(one, folder, 32) for one in slots)
+    more = packed["start"] + packed["after"] - files["start"] - files["after"]
+    roomy = structs.replace(pico, flash_bytes=slot.FILES_FLASH)
+    said = [heap.heap_after_calls(data, tools_py, 32, one) for one in (roomy, pico)]
+    assert 0.5 * more < said[1] - said[0] < 1.25 * more, (more, said, files, packed)
 
 
 @pytest.mark.parametrize("bits", [32, 64])

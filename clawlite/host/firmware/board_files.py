@@ -4,6 +4,8 @@
     /lib/slots.mpy, /lib/bootwindow.mpy     what chooses the slot that boots
     /claw-a/*.mpy, /claw-a/sentences        of the core and its shell (firmware.py) what the image
                                             needs (slot.py), in the first of two slots
+    /claw-a/modules                         on a board with little flash: those .mpy files in one,
+                                            which the main.mpy beside it mounts
     /claw-a/parts                           what that is, by name: an image that needs more does not
                                             boot with it
     /claw-a/tools.py                        what travels with the image; modules beside it and
@@ -25,6 +27,7 @@ from clawlite.host.firmware import firmware, foreign_names, slot
 from clawlite.host.image import inspection
 
 SLOT = "/claw-a"
+PACK, PACKED = "modules", "packed"
 # the processors of chips, as mpy-cross calls them: of the stock firmware
 _PROCESSORS = {
     "rp2040": "armv6m",
@@ -52,6 +55,8 @@ def board_files(image: str, folder: str, profile=None) -> list[tuple[str, str]]:
     having = parts_of(image)
     *found, start = runtime_files(folder, having + slot.of_board(profile))
     _check_api([os.path.basename(path) for path, _ in found], having, profile)
+    if slot.is_packed(profile):
+        found = packed(found, folder)
     with open(os.path.join(folder, slot.PARTS_FILE), "w", encoding="ascii") as file:
         file.write(" ".join(having))
     found.append((file.name, f"{SLOT}/{slot.PARTS_FILE}"))
@@ -79,14 +84,10 @@ def _check_api(names: list, having: list, profile):
     why."""
     able = [part for part in having if profile is None or slot.ability(part) in profile.abilities]
     names = slot.chosen(names, able + slot.of_board(profile)) + [
-        f"{name}.boot" for name in _CHOOSERS
+        f"{name}.boot" for name in (*_CHOOSERS, PACKED)
     ]
-    boot = {
-        name: ast.parse(
-            (firmware_dir() / "micropython" / "boot" / f"{name}.py").read_text(encoding="utf-8")
-        )
-        for name in _CHOOSERS
-    }
+    started = _CHOOSERS + (PACKED,) * slot.is_packed(profile)
+    boot = {name: ast.parse(_boot(name).read_text(encoding="utf-8")) for name in started}
     asked = (
         foreign_names.uses(boot | {"main": ast.parse(firmware.linked()[0]["main"])})
         | firmware.uses()
@@ -110,17 +111,49 @@ def runtime_files(folder: str, having: list = None) -> list[tuple[str, str]]:
     """Return what ``board_files`` does without an agent, /main.py last; *having*: the parts that
     are wanted, or None: all.
     """
-    boot = firmware_dir() / "micropython" / "boot"
-    found = [
-        (_compiled(str(boot / f"{name}.py"), folder, name), f"/lib/{name}.mpy")
-        for name in _CHOOSERS
-    ]
+    found = [(_compiled(str(_boot(name)), folder, name), f"/lib/{name}.mpy") for name in _CHOOSERS]
     names = sorted(firmware.build(folder, program("mpy-cross")))
     found += [
         (os.path.join(folder, name), f"{SLOT}/{name}")
         for name in (names if having is None else slot.chosen(names, having))
     ]
-    return found + [(str(boot / "main.py"), "/main.py")]
+    return found + [(str(_boot("main")), "/main.py")]
+
+
+def packed(files: list, folder: str) -> list[tuple[str, str]]:
+    """Return *files*, [(file here, its path on the board)], with the modules of the slot in one
+    file (firmware-host/micropython/boot/packed.py), which is made in *folder*.
+    """
+    modules = {
+        os.path.basename(place).removesuffix(".mpy"): path
+        for path, place in files
+        if place.startswith(SLOT) and place.endswith(".mpy")
+    }
+    data = {}
+    for name, path in sorted(modules.items()):
+        with open(path, "rb") as file:
+            data[name] = file.read()
+    made = os.path.join(folder, PACK)
+    with open(made, "wb") as target:
+        target.write(pack(data))
+    return [(path, place) for path, place in files if path not in modules.values()] + [
+        (made, f"{SLOT}/{PACK}"),
+        (_compiled(str(_boot(PACKED)), folder, PACKED), f"{SLOT}/main.mpy"),
+    ]
+
+
+def pack(modules: dict) -> bytes:
+    """Return the file of *modules*, {name: what its ``.mpy`` file holds}."""
+    index, body = "", b""
+    for name, data in modules.items():
+        index += f"/{name}.{len(body)}"
+        body += data
+    return f"{index}/\n".encode() + body
+
+
+def _boot(name: str):
+    """Return the path of a source that is neither linked nor renamed."""
+    return firmware_dir() / "micropython" / "boot" / f"{name}.py"
 
 
 def companions(image: str) -> list[tuple[str, str]]:

@@ -38,7 +38,6 @@ PARTS = {
     "bank": Part("pins simulator", of_board=True),
     "machine": Part("machinepins machinebuses", of_board=True),
     "wifi": Part("wifi", of_board=True),
-    "rehearsal": Part("boardrehearsal", of_board=True),
     "pins": Part("pins machinepins builtin"),
     "buses": Part("busing busboard busfaults bustools machinebuses simulator wirebus"),
     "guard": Part("guard"),
@@ -80,8 +79,8 @@ def gates() -> dict[str, tuple]:
 
 GATES = gates()
 OF_BOARDS = [name for name, part in PARTS.items() if part.of_board]
-# bytes of a file system that has room for two slots with what a computer does as well
-ROOMY_FLASH = 1000000
+# bytes of a file system that has room for two slots of single files, which take less heap than one
+FILES_FLASH = 1500000
 START, SENTENCES, PARTS_FILE = "main", "sentences", "parts"
 
 
@@ -123,12 +122,13 @@ def of_board(profile=None) -> list[str]:
     if profile is None:
         return list(OF_BOARDS)
     has_wifi = "wifi" in profile.network.links and "network" in foreign_names.names_of(profile.api)
-    has_room = profile.flash_bytes is None or profile.flash_bytes >= ROOMY_FLASH
-    return (
-        ["bank" if profile.pins.simulated else "machine"]
-        + ["wifi"] * has_wifi
-        + ["rehearsal"] * has_room
-    )
+    return ["bank" if profile.pins.simulated else "machine"] + ["wifi"] * has_wifi
+
+
+def is_packed(profile=None) -> bool:
+    """Return whether the modules of a slot are one file there; *profile* as in ``of_board``."""
+    flash_bytes = profile and profile.flash_bytes
+    return flash_bytes is not None and flash_bytes < FILES_FLASH
 
 
 @functools.cache

@@ -62,7 +62,7 @@ class Need:
         self._known = {}  # boards differ in little
 
     def _measure(self, function, board, *more) -> int:
-        key = function, *more, *slot.of_board(board)
+        key = function, *more, slot.is_packed(board), *slot.of_board(board)
         if key not in self._known:
             self._known[key] = function(self._data, self._source, *more, board)
         return self._known[key]

@@ -94,6 +94,9 @@ _STORE_ROOM = 40960
 _TOOLS_BASE, _TOOLS_FACTOR = 16384, 6
 _OF_SWARM = ("swarmmember", "swarmstop")  # parts that an image loads for its swarm alone
 _LISTED_BYTES = 32  # a line of a slot's list of files, host/flash/plan.py
+# code of a packed slot's main.mpy, and a line of its index beside the name (boot/packed.py)
+_PACKED_ROOM = {32: 1280, 64: 2048}
+_INDEXED_BYTES = 8
 _LOG_BYTES = 32768  # two files, logfile.py
 _ENTRY_BYTES = 350  # of a text of 290 bytes in the log of stores (storelog.py)
 # of those that name no number, and while their log is written anew; it takes half of what is free
@@ -187,6 +190,8 @@ def heap_after_calls(data: bytes, tools_py: str, bits: int, profile=None) -> int
     image = layout.Image(lambda offset, length: data[offset : offset + length], len(data))
     heap = Heap(bits)
     code = sum(sizes()[str(bits)][part] for part in code_parts(image, profile))
+    if slot.is_packed(profile):
+        code += _PACKED_ROOM[bits] + _index_bytes(_files(slot.parts(image), profile))
     return code + content(heap, image) + (functions(heap, tools_py) if tools_py else 0)
 
 
@@ -257,25 +262,26 @@ def flash(data: bytes, tools_py: str, profile=None) -> int:
         )
         written += max(_STORE_BYTES, 2 * _ENTRY_BYTES * count)
     written += _AUDIT_BYTES if "audit" in image.requires else 0
-    having = slot.parts(image) + slot.of_board(profile)
+    having = slot.parts(image)
     written += BLOCK_BYTES if "limits" in having else 0
+    files = _files(having, profile)
+    if slot.is_packed(profile):
+        modules = sum(files.values()) + _index_bytes(files) - files[slot.SENTENCES]
+        files = {"main": 1, "modules": modules, slot.SENTENCES: files[slot.SENTENCES]}
+    others = [len(files) * _LISTED_BYTES, len(" ".join(having)), len(data), len(tools_py.encode())]
+    return 2 * on_flash([*files.values(), *others]) + on_flash(sizes()["flash"]["boot"]) + written
+
+
+def _files(having: list, profile) -> dict:
+    """Return {name: bytes} of the firmware's files for a slot with the parts *having*."""
     table = sizes()["flash"]
-    names = slot.chosen(table["sizes"], having, table["ways"])
-    files = [table["sizes"][name] for name in names]
-    return (
-        2
-        * on_flash(
-            [
-                *files,
-                len(names) * _LISTED_BYTES,
-                len(" ".join(having)),
-                len(data),
-                len(tools_py.encode()),
-            ]
-        )
-        + on_flash(table["boot"])
-        + written
-    )
+    names = slot.chosen(table["sizes"], having + slot.of_board(profile), table["ways"])
+    return {name: table["sizes"][name] for name in names}
+
+
+def _index_bytes(files: dict) -> int:
+    """Return the bytes of a pack's index of *files*."""
+    return sum(len(name) - len(".mpy") + _INDEXED_BYTES for name in files)
 
 
 def on_flash(files: list[int]) -> int:

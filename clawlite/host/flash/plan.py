@@ -94,11 +94,12 @@ class Plan:
 
     @property
     def bytes_needed(self) -> int:
-        """Bytes of room that the steps take at most."""
+        """Bytes of room that the steps take at most; a file that they remove had a block."""
         return sum(
             -(-len(step[DATA]) // _BLOCK) * _BLOCK
-            for step in self.steps
             if step[0] in ("write", "copy")
+            else -_BLOCK * (step[0] == "remove")
+            for step in self.steps
         )
 
 
@@ -196,7 +197,8 @@ def _slot_steps(look: BoardState, want: Contents, kept, slot: str) -> list:
     )
     steps = part.steps(verify_first=False)
     renamed = {step[PATH] for step in steps if step[0] == "rename"}
-    steps += [
+    # first, because what comes may need their room
+    steps[:0] = [
         ("remove", path)
         for path in sorted(look.files)
         if posixpath.dirname(path) == folder and path not in part.files and path not in renamed

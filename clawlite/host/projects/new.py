@@ -21,7 +21,7 @@ WITH_MODEL = ("chat", "greenhouse")
 TEAM = "team"  # the template of several agents, each in a folder of its own
 LINUX = (TEAM, "files", "notes")  # their tools are not on boards
 # boards that have too little heap or flash for rules beside a channel
-TOO_SMALL = {"bell": ("esp32", "pico-w")}
+TOO_SMALL = {"bell": ("esp32",)}
 _EARLIER = {"swarm": TEAM}  # names that templates had
 _LONGEST_TEAM = 54  # characters of its name: the agents' names have more
 LOCAL = """\

@@ -34,10 +34,6 @@ _NO_ROOM = (
     "The heap has no room for a rehearsal (%d KiB are free): clawlite rehearse --port PORT plays "
     "it on a computer."
 )
-_NO_FILES = (
-    "The flash of this board has no room for rehearsals: clawlite rehearse --port PORT plays it on "
-    "a computer."
-)
 _STATE = "what must be kept of the rules"
 
 
@@ -252,10 +248,7 @@ class BoardRules(Runs):
         free = gc.mem_free()
         if free < (_ROOM if sys.maxsize >> 31 == 0 else 2 * _ROOM):  # words of 32 or 64 bits
             return [_NO_ROOM % (free // 1024)]
-        try:
-            from boardrehearsal import Playing
-        except ImportError:  # the board has little flash: host/firmware/slot.py
-            return [_NO_FILES]
+        from boardrehearsal import Playing
 
         self.samples.write(self, self.times().wall_s, True)
         self._playing = Playing(self, name)

@@ -85,7 +85,6 @@ DOORS = {
     ("samplehours", "reflex"): "the same",
     ("judging", "reflex"): "the same",
     ("ruling", "reflex"): "the same",
-    ("rules", "boardrehearsal"): "a board with little flash says that it has none",
 }
 
 
@@ -158,16 +157,19 @@ def test_what_is_reached():
 
 
 @pytest.mark.parametrize(
-    "board, found",
+    "board, found, is_packed",
     [
-        (None, ["bank", "machine", "wifi", "rehearsal"]),
-        ("pico", ["machine", "rehearsal"]),
-        ("pico-w", ["machine", "wifi"]),  # two slots fill its flash
-        ("sim", ["bank", "rehearsal"]),
+        (None, ["bank", "machine", "wifi"], False),
+        ("pico", ["machine"], True),
+        ("pico-w", ["machine", "wifi"], True),
+        ("pico2", ["machine"], False),
+        ("esp32", ["machine", "wifi"], False),
+        ("sim", ["bank"], False),
     ],
 )
-def test_what_a_board_has(board, found):
-    assert slot.of_board(boards.profile(board) if board else None) == found
+def test_what_a_board_has(board, found, is_packed):
+    profile = boards.profile(board) if board else None
+    assert slot.of_board(profile) == found and slot.is_packed(profile) is is_packed
 
 
 CLAW = """claw: "0.3.0"
@@ -276,10 +278,19 @@ def test_a_slot_says_what_it_carries(tmp_path):
     made = image(
         tmp_path / "agent", CLAW % ("custom", "builtin:reflex"), 'reflex = "reflex.toml"\n'
     )
-    files = {
-        place: path
-        for path, place in board_files(made, str(tmp_path / "built"), boards.profile("pico"))
-    }
+    files, packed = (
+        {
+            place: path
+            for path, place in board_files(made, str(tmp_path / board), boards.profile(board))
+        }
+        for board in ("pico2", "pico")
+    )
+    with open(packed["/claw-a/modules"], "rb") as file:
+        index = file.readline().decode()
+    names = [one.partition(".")[0] for one in index.split("/")[1:-1]]
+    assert [f"/claw-a/{name}.mpy" for name in names] == sorted(
+        place for place in files if place.startswith("/claw-a/") and place.endswith(".mpy")
+    )
     assert open(files["/claw-a/parts"]).read() == "reflex"
     assert "/claw-a/reflex.mpy" in files and "/claw-a/line.mpy" in files
     assert not {

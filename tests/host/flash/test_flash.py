@@ -117,6 +117,23 @@ def looked(record: bytes, whole=("a", "b")) -> BoardState:
     return BoardState(files, whole, (record,) if record else ())
 
 
+def test_old_files_of_a_slot_make_room_for_what_comes(want, tmp_path, monkeypatch):
+    """In a full flash: the slot that does not boot is emptied first, and has no image then."""
+    target = Folder(str(tmp_path))
+    old = {f"old{number}.mpy": bytes(4096) for number in range(100)}
+    flashed(target, dataclasses.replace(want, slot={**want.slot, **old}))
+    flashed(target, other(want))
+    (tmp_path / "claw.boot").write_bytes(ready_record("b", 9))
+    new = dataclasses.replace(want, slot={"modules": bytes(300000)})
+    look = dataclasses.replace(target.read_state(), free=0)
+    monkeypatch.setattr(Folder, "read_state", lambda self: look)
+    steps = flash.prepare(target, new).steps
+    removed = [step for step in steps if step[0] == "remove"]
+    assert len(removed) == 100 + len(want.slot) and steps[1 : 1 + len(removed)] == removed
+    assert steps[0] == ("rename", "/claw-a.cbor", "/claw-a.cbor.new")
+    assert all(path.startswith("/claw-a/") for _, path in removed)
+
+
 @pytest.mark.parametrize(
     "look, boots, slot",
     [
