@@ -7,7 +7,8 @@
 // collects only between calls from here, so what is in use at the end of a call is the most that it
 // took.
 // Prints one JSON line: bytes of heap in use before ours, when READY, after the work (`turn`, which
-// yields between its steps), and the most that steps took, the highest first.
+// yields between its steps), the most that was held between two steps, and the most that steps took,
+// the highest first.
 import { readFileSync, readdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
@@ -62,14 +63,15 @@ try {
   const ready = used() - start;
   mp.runPython("import gc; work = words32_board.turn(device, '/agent/claw.cbor')");
   const most = [];
+  let held = 0;
   do {
-    used();
+    held = Math.max(held, used() - start);
     mp.runPython("_over = _shallow(lambda: next(work, True)); _most = gc.mem_alloc()");
     most.push(mp.globals.get("_most") - start);
   } while (!mp.globals.get("_over"));
   mp.runPython("work = None");
   most.sort((a, b) => b - a);
-  console.log(JSON.stringify({ start, ready, after: used() - start, most: most.slice(0, 8) }));
+  console.log(JSON.stringify({ start, ready, after: used() - start, held, most: most.slice(0, 8) }));
 } catch (e) {
   console.error(String(e.message));
   process.exit(1);

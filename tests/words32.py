@@ -128,13 +128,13 @@ def pack(board: Path, having: list) -> Path:
 
 def measure(board: Path, agent: Path, bits: int) -> dict:
     """Return {start, ready, after}: bytes of heap before the agent, what it holds when READY,
-    and after a turn; with 32 bits also ``most``: what the eight steps take that take most, in
-    which nothing is collected, the highest first.
+    and after a turn; with 32 bits also ``held``, the most that is in use between two steps, and
+    ``most``: what the eight steps take that take most, in which nothing is collected, the highest
+    first.
     """
     if bits == 32:
-        words = [node(), HERE / "words32.mjs", PACKAGE, board, agent, str(STACK)]
         return min(
-            (read_measured(board, words + [str(pad)]) for pad in PADS), key=lambda row: row["after"]
+            (measure_beside(board, agent, pad) for pad in PADS), key=lambda row: row["after"]
         )
     found = read_measured(
         board,
@@ -148,6 +148,12 @@ def measure(board: Path, agent: Path, bits: int) -> dict:
     )
     found["start"] -= pico_stack.HEAP
     return found
+
+
+def measure_beside(board: Path, agent: Path, pad: int) -> dict:
+    """Return what ``measure`` does with 32 bits, where *pad* bytes are taken first."""
+    words = [node(), HERE / "words32.mjs", PACKAGE, board, agent, str(STACK), str(pad)]
+    return read_measured(board, words)
 
 
 def read_measured(board: Path, words: list) -> dict:

@@ -297,7 +297,7 @@ REHEARSED = (
 
 
 def test_a_board_plays_what_it_has_on_record_as_linux_does(make_rule_board):
-    board = make_rule_board(REHEARSED, heap="200k")
+    board = make_rule_board(REHEARSED, heap="240k")
     board.write("soil", "now // 1200 % 6")
     board.write("pin-4", "now // 1800000 % 2")
     board.write("rests", "[600000, 200, 599900]")

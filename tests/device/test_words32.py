@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import board_work
@@ -23,7 +24,7 @@ from clawlite.host.bench import agent
 from clawlite.host.bench import micropython as bench_micropython
 from clawlite.host.boards import boards
 from clawlite.host.builder.build import build_beside
-from clawlite.host.firmware import board_files, slot
+from clawlite.host.firmware import board_files, firmware, slot
 from clawlite.host.fit import heap
 from clawlite.host.flash.plan import FILES, file_list
 from clawlite.host.projects import new
@@ -351,6 +352,26 @@ def test_what_is_left_after_calls_with_request_ids_leaves_room_for_a_turn(
     left = words32.measure(board, image.parent, bits)["after"]
     said = heap.needed(image.read_bytes(), words32.source(image.parent), bits)
     assert left + heap.turn_room(bits) <= said
+
+
+def test_a_rehearsal_has_the_room_that_it_asks_for(micropython, mpy_cross, tmp_path):
+    """The freezer's: what it holds, and a line that it reads beside."""
+    if words32.missing():
+        pytest.skip(words32.missing())
+    new.new(str(tmp_path / "agent"), "freezer", offline=True)
+    image, day = Path(build_beside(str(tmp_path / "agent"))), int(time.time()) // 86400 - 1
+    values = ",".join("%d,%d" % (60 * at, -20 + at // 4) for at in range(60))
+    lines = '["!",%d,[0,[0,[]]]]\n["freezer",%d,[%s]]\n' % (day * 86400, day * 86400, values)
+    image.with_name("%d.readings" % day).write_text(lines)
+    image.with_name("says").write_text("/rehearse warm")
+    board = words32.tree(tmp_path / "board", runs="words32_rehearsal.py")
+    source = firmware.firmware_dir() / "micropython/rules/boardrules.py"
+    room = int(re.search(r"^_ROOM = const\((\d+)\)", source.read_text(), re.M)[1])
+    held = []
+    while not held or min(held) > room - 2048 and len(held) < 16:  # numbers that pass for pointers
+        found = words32.measure_beside(board, image.parent, 16 * len(held))
+        held.append(found["held"] - found["ready"])
+    assert room - 8192 < min(held) <= room - 2048, held
 
 
 def recorded(folder: Path) -> tuple:
