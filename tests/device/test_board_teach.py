@@ -10,7 +10,7 @@ from rules_world import ASK, EPOCH_S, READING
 
 from clawlite.core.rules.rehearsal import NOTHING_ACTS
 
-HEAP = "220k"
+HEAP = "280k"
 TEACH = "[teach]\n"
 FORM = '/teach at = "08:02", if = "soil < 30", call = "water", arguments = { seconds = 3 }'
 
