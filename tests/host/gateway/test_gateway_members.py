@@ -72,6 +72,7 @@ class Team:
             return found["state"] not in ("waiting", "running")
 
         eventually(is_over, 60)
+        assert found["reports"], (found, "the gateway noted: " + self.running.errors())
         return found["state"], found["reports"][0]["result"]
 
     def end(self):
