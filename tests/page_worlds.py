@@ -44,8 +44,14 @@ kind: Claw
 metadata: { name: "x", version: "1.0.0" }
 spec:
   identity: { inline: { name: "x", personality: "You help.", autonomy: "autonomous" } }
-  providers: [ { inline: { name: "reflex", protocol: "custom", endpoint: "builtin:reflex", model: "reflex", auth: { type: "none" } } } ]
-"""  # noqa: E501
+  providers:
+    - inline:
+        name: "reflex"
+        protocol: "custom"
+        endpoint: "builtin:reflex"
+        model: "reflex"
+        auth: { type: "none" }
+"""
 ROOM = {
     "message": "Where to?",
     "requestedSchema": {

@@ -7,7 +7,7 @@
 // collects only between calls from here, so what is in use at the end of a call is the most that it
 // took.
 // Prints one JSON line: bytes of heap in use before ours, when READY, after the work (`turn`, which
-// yields between its steps), the most that was held between two steps, and the most that steps took,
+// yields between its steps), the most held between two steps, and the most that steps took,
 // the highest first.
 import { readFileSync, readdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";

@@ -155,11 +155,11 @@ class MCPClient:
         """Begin the pause after a subscription that has ended."""
         if self._has_ended:
             self._has_ended = False
-            self._paused(now_ms)
+            self._begin_pause(now_ms)
         elif self._since_ms is None and LISTEN in self._waiting.values():
             self._since_ms = now_ms
 
-    def _paused(self, now_ms: int, least_ms: int = 0) -> None:
+    def _begin_pause(self, now_ms: int, least_ms: int = 0) -> None:
         """Begin the pause, of at least *least_ms*, between two subscriptions."""
         if self._since_ms is not None and now_ms - self._since_ms >= LONGEST_PAUSE_MS:
             self._pause_ms, self._ends = PAUSE_MS, 0
@@ -269,7 +269,7 @@ class MCPClient:
 
     def _taken(self, message: dict, done: list) -> None:
         if "method" in message:
-            self._asked(message, done)
+            self._take_request(message, done)
             return
         number = message.get("id")
         # it could not read a request, or its id: of those that wait the oldest is meant
@@ -295,11 +295,11 @@ class MCPClient:
             wanted = self._wanted if number < self._wanted_before else ""
             done.append((key, _outcome(message, wanted, self.asks, self.keep)))
 
-    def _asked(self, message: dict, done: list) -> None:
+    def _take_request(self, message: dict, done: list) -> None:
         method = message["method"]
         is_told = "id" not in message
         if is_told and method == "notifications/progress":
-            if self._heard_of(message.get("params")):
+            if self._hear_of(message.get("params")):
                 return
         self._count()
         if is_told:
@@ -319,7 +319,7 @@ class MCPClient:
             error = {"code": -32601, "message": "this client does not offer %s" % self._wanted}
             self._send({"id": message["id"], "error": error})
 
-    def _heard_of(self, params: object) -> bool:
+    def _hear_of(self, params: object) -> bool:
         """Take what a server tells of a call whose progress is wanted, and return True; what is of
         none, or no progress, is dropped.  It is not counted: the call has a time of its own.
         """

@@ -454,7 +454,7 @@ class HTTPClient(MCPClient):
         ):
             raise SessionEnded(self._waiting.get(one.number))
         elif 300 <= status < 400:
-            self._moved(one, done)
+            self._follow(one, done)
         elif one.number is None:
             if one.message is None:
                 self._hears_nothing(one)
@@ -463,7 +463,7 @@ class HTTPClient(MCPClient):
         elif one.message is None and one.number in self._waiting:
             self._fail(one, "its answer was cut off, and its rest is HTTP %d" % status, done)
         else:
-            self._refused(one, body, now_ms, done)
+            self._take_refusal(one, body, now_ms, done)
 
     def _hears_nothing(self, one: _Exchange) -> None:
         """The server gives no stream to listen to.  Where it gave one before, nobody has heard what
@@ -472,7 +472,7 @@ class HTTPClient(MCPClient):
         self._listens = False
         self.is_stale = self.is_stale or one.last is not None
 
-    def _refused(self, one: _Exchange, body: bytes, now_ms: int, done: list) -> None:
+    def _take_refusal(self, one: _Exchange, body: bytes, now_ms: int, done: list) -> None:
         """Take an answer with a status that is no success; some have a JSON-RPC error in them."""
         self._renewed.discard(one.number)
         error = None
@@ -503,7 +503,7 @@ class HTTPClient(MCPClient):
         error = self._dumps({"jsonrpc": "2.0", "id": None, "error": self._refusal})
         self._text(one, error.encode(), done)  # raises ``Broken``
 
-    def _moved(self, one: _Exchange, done: list) -> None:
+    def _follow(self, one: _Exchange, done: list) -> None:
         place = one.headers.get("location", "")
         scheme, host, port, _ = self.url
         own = "%s://%s%s" % (scheme, "[%s]" % host if ":" in host else host, "/")
@@ -534,7 +534,7 @@ class HTTPClient(MCPClient):
         last = one.events.last if one.events else one.last
         if self._waiting.get(one.number) == LISTEN:
             del self._waiting[one.number]
-            self._paused(now_ms, one.retry_ms)
+            self._begin_pause(now_ms, one.retry_ms)
         elif one.number is None:
             if one.message is None:
                 self._hold_ms = -1

@@ -111,7 +111,7 @@ class MCPServer:
                 raise InvalidRequest("expected one JSON-RPC 2.0 message")
             method, params = message.get("method"), message.get("params", {})
             if "method" not in message and id is not None:
-                self._answered(id, message)
+                self._take_answer(id, message)
                 return
             if not isinstance(method, str) or not isinstance(params, dict):
                 raise InvalidRequest("method: expected a string, params: expected an object")
@@ -307,7 +307,9 @@ class MCPServer:
         self._calls[self._key(id, origin)] = call
         if is_stateless and state is not None:
             responses = params.get("inputResponses")
-            self._decided(call, responses.get(_APPROVAL) if isinstance(responses, dict) else None)
+            self._take_decision(
+                call, responses.get(_APPROVAL) if isinstance(responses, dict) else None
+            )
             return
         try:
             self._offer.begin(call)
@@ -347,13 +349,13 @@ class MCPServer:
         }
         self._reply(id, origin, result, False)
 
-    def _answered(self, id: object, message: dict) -> None:
+    def _take_answer(self, id: object, message: dict) -> None:
         """Take a client's answer to a question of ours; an unknown id is ignored."""
         call = self._questions.pop(id, None)
         if call is not None:
-            self._decided(call, message.get("result"))
+            self._take_decision(call, message.get("result"))
 
-    def _decided(self, call: Call, said) -> None:
+    def _take_decision(self, call: Call, said) -> None:
         """Take a person's answer: only a plain yes approves."""
         said = said if isinstance(said, dict) else {}
         if call.has_form:

@@ -81,7 +81,7 @@ class SwarmMethods:
     def notified(self, message: dict) -> None:
         """Take a notification, or the answer to a report; one that is wrong is only logged."""
         if "method" not in message:
-            self._acknowledged(message)
+            self._acknowledge(message)
         if message.get("method") != _BROADCAST:
             return
         try:
@@ -136,7 +136,7 @@ class SwarmMethods:
             message["id"] = task_id  # a message with an id is a request
             self._agent.effects.append((SEND, message))
 
-    def _acknowledged(self, message: dict) -> None:
+    def _acknowledge(self, message: dict) -> None:
         """Take the operator's answer to a report."""
         task_id, answer = message.get("id"), message.get("result")
         if not isinstance(task_id, str) or task_id not in self._sent:
