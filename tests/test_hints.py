@@ -150,7 +150,7 @@ EXCEPTIONS = {
             "MCPClient._taken MCPClient.feed unanswered"
         ),
         "clawlite/protocols/mcp/mcp_http.py": (
-            "HTTPClient._begin*2 HTTPClient._cut*2 HTTPClient._fail HTTPClient._moved*2 "
+            "HTTPClient._begin*2 HTTPClient._cut*2 HTTPClient._fail HTTPClient._follow*2 "
             "HTTPClient._read HTTPClient._text HTTPClient._whole HTTPClient.event "
             "HTTPClient.take"
         ),
