@@ -89,8 +89,8 @@ class Taken:
     def put(self, name):
         item, twin = self.one.take([(0, "", "", name, b""), (0, "", "", name + MUCH, b"")])
         self.one.begins(item)
-        self.one.answered(item, MUCH)
-        self.one.ended(twin)
+        self.one.keep_answer(item, MUCH)
+        self.one.remove(twin)
         return True
 
     def look(self):
@@ -243,7 +243,7 @@ class Reports:
         self.one = InheritedLog(
             os.path.join(folder, "team"), "hand", process, "reports", dumps, loads
         )
-        self.rows = self.one.left_behind(lambda e: None)
+        self.rows = self.one.take_over(lambda e: None)
 
     def put(self, name):
         self.one.keep([name, MUCH], True)

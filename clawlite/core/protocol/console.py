@@ -337,7 +337,7 @@ class Console:
             self._say("An answer came below this question, which is put again:")
             self._put_approval(task, now_ms)
         elif form and (not said or said.split()[0] not in _COMMANDS[:-2]):
-            tells, decided = form.heard(line)
+            tells, decided = form.read(line)
             if tells:
                 self._say(*tells)
             if decided is None:

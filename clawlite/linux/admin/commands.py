@@ -211,9 +211,9 @@ def _tell_of_trusted(image):
 
     if not image.size_of(SERVERS):
         return
-    from clawlite.linux.mcp.section import trusted
+    from clawlite.linux.mcp.section import list_trusted
 
-    names = trusted(image)
+    names = list_trusted(image)
     if names:
         print_failure(
             '[mcp.NAME] trust = "start" (%s): an image has the descriptions of its '

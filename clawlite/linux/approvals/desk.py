@@ -108,7 +108,7 @@ class Desk:
 
                 channel.end_question(approval, end_text(approval))
             elif not approval.form.is_decided:
-                channel.tell_admins(escape_ends(approval.form.withdrawn))
+                channel.tell_admins(escape_ends(approval.form.end_notice))
 
 
 def desk_of(image, channels) -> Desk:

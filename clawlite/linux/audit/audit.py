@@ -75,7 +75,7 @@ class Audit(Part):
         messages that a swarm has refused, are passed over.
         """
         if event.get("event") == REFUSED:
-            self._refused(event)
+            self._count_refusal(event)
             return
         pairs = record(event, self._wants, self._image)
         if pairs is not None:
@@ -83,7 +83,7 @@ class Audit(Part):
             if self._served:
                 self._waiting[-1].update(self._served.of(event))
 
-    def _refused(self, event: dict):
+    def _count_refusal(self, event: dict):
         """A stranger may send as much as it wants: one record a minute says how much that was."""
         self._strange += 1
         now_s = time.monotonic()
@@ -172,8 +172,8 @@ def _sender(agent: str, destination: str, target: list) -> tuple:
     """Return (``forwarding.Sender`` for *destination*, function() -> number of the last record
     that was taken).
     """
-    from clawlite.linux.audit.forwarding import Sender, marked
+    from clawlite.linux.audit.forwarding import Sender, read_mark
     from clawlite.linux.audit.receivers import delivery
 
     folder = state_folder(agent)
-    return Sender(folder, delivery(destination, target, agent)), lambda: marked(folder)[0]
+    return Sender(folder, delivery(destination, target, agent)), lambda: read_mark(folder)[0]

@@ -110,7 +110,7 @@ class FileStore:
         if end < self._log.size:
             self._log.cut(end)
         head, lines = head_of(data), whole[:end].splitlines()
-        self._head = _caught_up(head or self._end_of_records(lines), lines, self)
+        self._head = _catch_up(head or self._end_of_records(lines), lines, self)
         if head is None and (data.strip(b"\0") or whole or len(segments(self._folder)) > 1):
             self._said = LOST_HEAD
         self._known = data.strip(b"\0")
@@ -188,7 +188,7 @@ class FileStore:
             return
         n, _ = link(last)
         if count > aged:
-            self.removed = removed(self._head.first, n, self._most)
+            self.removed = describe_removal(self._head.first, n, self._most)
         # The head is first: a segment that is left over is only older than the head says.
         self._put(Head(n + 1, digest(last), self._head.last, self._head.hash))
         for path in old[:count]:
@@ -217,7 +217,7 @@ class FileStore:
             os.close(fd)
 
 
-def removed(first: int, last: int, most: int) -> str:
+def describe_removal(first: int, last: int, most: int) -> str:
     """Return the sentence of records that were removed because an audit had *most* bytes."""
     return "records %d to %d were removed: the audit may have %d MiB ([audit] max_size_mb)" % (
         first,
@@ -226,7 +226,7 @@ def removed(first: int, last: int, most: int) -> str:
     )
 
 
-def _caught_up(head: Head, lines: list, store: FileStore) -> Head:
+def _catch_up(head: Head, lines: list, store: FileStore) -> Head:
     """Return *head* updated by the *lines* after it, whose writer was killed before it could write
     the head.
     """

@@ -108,7 +108,7 @@ class Sender:
             os.close(fd)
             return False
         self._fd = fd
-        self.sent, self._hash = marked(self._folder)
+        self.sent, self._hash = read_mark(self._folder)
         return True
 
     def _mark(self, n: int, hash: str):
@@ -198,7 +198,7 @@ def mark_path(folder: str) -> str:
     return os.path.join(folder, "audit.sent")
 
 
-def marked(folder: str) -> tuple:
+def read_mark(folder: str) -> tuple:
     """Return (number, hash) of the last record that was taken; (0, "-") when none was."""
     try:
         with open(mark_path(folder), "rb", opener=open_regular) as file:

@@ -70,7 +70,7 @@ class Syslog:
     def __call__(self, batch: list):
         try:
             if self._socket is None:
-                self._socket = _connected(self._place)
+                self._socket = _connect(self._place)
             for n, hash, line in batch:
                 self._send(n, hash, line)
         except OSError:
@@ -113,7 +113,7 @@ def _word(text, most: int) -> str:
     return kept or "-"
 
 
-def _connected(place: str):
+def _connect(place: str):
     if place.startswith("/"):
         one = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
         address = place

@@ -8,10 +8,10 @@ import os
 import sqlite3
 
 from clawlite.linux.audit.chain import Head, beginning, digest, link
-from clawlite.linux.audit.files import SEGMENT, SET_S, removed
+from clawlite.linux.audit.files import SEGMENT, SET_S, describe_removal
 from clawlite.linux.files import sqlite_log
 from clawlite.linux.files.files import tell_replaced
-from clawlite.linux.files.marks import COUNTED, Mark, closed
+from clawlite.linux.files.marks import COUNTED, Mark, fingerprint
 from clawlite.linux.files.regular_file import open_regular
 from clawlite.scan.auditline import LOST_HEAD, head_of
 
@@ -113,7 +113,7 @@ class SQLiteStore:
                 break
         rows.close()
         if last:
-            self.removed = removed(head.first, last[_NUMBER], self._most)
+            self.removed = describe_removal(head.first, last[_NUMBER], self._most)
             self._remove(head, last)
 
     def _forget(self, head: Head, now_s: int):
@@ -174,7 +174,7 @@ class SQLiteStore:
             self._db.close()
             self._db = None
             if self._last:
-                self._mark.note((self._last, COUNTED, closed(self._path)), False)
+                self._mark.note((self._last, COUNTED, fingerprint(self._path)), False)
         self._mark.close()
 
 

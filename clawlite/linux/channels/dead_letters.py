@@ -14,7 +14,7 @@ again.
 import os
 
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.files.record_log import is_sealed, sealed, sync_folder
+from clawlite.linux.files.record_log import is_sealed, seal, sync_folder
 from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import dumps, loads
 
@@ -60,7 +60,7 @@ class DeadLetters:
             draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
         )
         with open(fd, "wb") as file:
-            file.write(sealed(dumps([actor, text, correlation.hex(), why, at_s]).encode()))
+            file.write(seal(dumps([actor, text, correlation.hex(), why, at_s]).encode()))
             file.flush()
             os.fsync(fd)
         os.rename(draft, self._file(number, _KEPT))

@@ -104,7 +104,7 @@ class Delivery:
         """The turn of *item* has ended with *text*."""
         self._running.pop(item.number, None)
         if text.strip():
-            self.inbox.answered(item, text)
+            self.inbox.keep_answer(item, text)
             self._answer(item)
         else:
             self.done(item)
@@ -112,7 +112,7 @@ class Delivery:
     def done(self, item: Item):
         """Nothing is left to do for *item*."""
         self._running.pop(item.number, None)
-        self.inbox.ended(item)
+        self.inbox.remove(item)
 
     def say(self, actor: str, text: str, mark: tuple):
         """Put *text* for *actor*, which answers nothing, on record, and send it; once for each

@@ -32,7 +32,7 @@ from clawlite.core.base.dialect import sha256
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.files.files import print_to_stderr
 from clawlite.linux.files.marks import Mark
-from clawlite.linux.files.record_log import RecordLog, is_sealed, sealed
+from clawlite.linux.files.record_log import RecordLog, is_sealed, seal
 from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import dumps, loads
 
@@ -129,12 +129,12 @@ class Inbox:
         self._write([["s", item.number, tool]], True)
         item.acted = tool
 
-    def answered(self, item: Item, text: str):
+    def keep_answer(self, item: Item, text: str):
         """Record *text*, the reply of the turn of *item*, which is sent next."""
         item.answer = text
         self._note(["r", item.number, text])
 
-    def ended(self, item: Item):
+    def remove(self, item: Item):
         """Record that *item* is done."""
         if self.waiting.pop(item.number, None) is not None:
             self._note(["-", item.number])
@@ -187,9 +187,9 @@ class Inbox:
         except FileNotFoundError:
             return
         *lines, torn = data.split(b"\n")
-        damaged = sum([not self._is_heeded(line) for line in lines])
+        damaged = sum([not self._apply(line) for line in lines])
         kept = torn[:-1] if is_sealed(torn[:-1]) else torn  # only the line feed is damaged
-        if kept and not self._is_heeded(kept):
+        if kept and not self._apply(kept):
             kept = b""
         if damaged:
             return self._set_aside(data, damaged, len(lines))
@@ -215,19 +215,19 @@ class Inbox:
         )
         self._rewrite()
 
-    def _is_heeded(self, line: bytes) -> bool:
+    def _apply(self, line: bytes) -> bool:
         """Apply one line of the file; return False when it is damaged."""
         if not is_sealed(line) and not line.endswith(b"]"):  # as lines of earlier versions do
             return False
         try:
-            self._heed(loads(line[:-9] if is_sealed(line) else line))
+            self._apply_record(loads(line[:-9] if is_sealed(line) else line))
         except KeyError:  # it is about a message that is done, or whose "+" line is damaged
             return True
         except (ClawError, ValueError, TypeError, IndexError):
             return False
         return True
 
-    def _heed(self, line: list):
+    def _apply_record(self, line: list):
         kind, number = line[0], line[1]
         if kind == "m":
             self._ids.extend([(packet, digest) for packet, digest in number])
@@ -252,7 +252,7 @@ class Inbox:
 
 
 def _data(lines: list) -> bytes:
-    return b"".join([sealed(dumps(line).encode()) for line in lines])
+    return b"".join([seal(dumps(line).encode()) for line in lines])
 
 
 def digest_of(topic: str, payload: bytes) -> str:

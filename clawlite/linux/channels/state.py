@@ -1,7 +1,7 @@
 """The state that a channel needs after a restart: one small JSON file for each channel, mode 0600,
 replaced as a whole.
 
-The JSON is followed by its CRC (``record_log.sealed``); files of earlier versions have none.
+The JSON is followed by its CRC (``record_log.seal``); files of earlier versions have none.
 """
 
 import os
@@ -9,7 +9,7 @@ import os
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.files.files import aside, mend, print_to_stderr, write_whole
 from clawlite.linux.files.marks import replace_marked
-from clawlite.linux.files.record_log import is_sealed, sealed
+from clawlite.linux.files.record_log import is_sealed, seal
 from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import dumps, loads
 
@@ -70,7 +70,7 @@ class State:
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
             fd = os.open(draft, flags, 0o600)
             try:
-                line = sealed(dumps(self.data).encode())
+                line = seal(dumps(self.data).encode())
                 write_whole(fd, line)
                 if lasting:
                     os.fsync(fd)

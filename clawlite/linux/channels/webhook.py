@@ -8,7 +8,7 @@ docs/channels.md has the wire).
 1. A client with the secret is trusted to name the sender in "from".  The body is not parsed before
    its signature was verified.
 2. A request is accepted within 300 s of its time stamp, and only once, even after a restart
-   (seen.py).
+   (replay_cache.py).
 3. The client waits for the turn, and gets its answer.
 """
 
@@ -17,7 +17,7 @@ import hmac
 import time
 
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.channels.seen import Seen
+from clawlite.linux.channels.replay_cache import ReplayCache
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.net.http_request import Refused, Request
 from clawlite.linux.net.http_server import Server
@@ -41,7 +41,7 @@ class Signed:
 
     def __init__(self, path: str, key: bytes, clock, kept=None):
         self._path, self._key, self._clock = path, key, clock
-        self.seen = Seen(kept, 2 * WINDOW_S)
+        self.seen = ReplayCache(kept, 2 * WINDOW_S)
         self.seen.begin(clock())
 
     def admit(self, request: Request):

@@ -17,7 +17,7 @@ import fcntl
 import os
 
 from clawlite.linux.files.files import leads_to_inode, print_to_stderr, sync_data
-from clawlite.linux.files.record_log import RecordLog, is_sealed, sealed
+from clawlite.linux.files.record_log import RecordLog, is_sealed, seal
 
 _MANY = 1000  # rows
 _DONE = ""  # in place of a key
@@ -57,7 +57,7 @@ class InheritedLog:
         if row[0] in self._keys:
             return
         self._open()
-        self._log.append(sealed(self._dumps(row).encode()), lasting)
+        self._log.append(seal(self._dumps(row).encode()), lasting)
         self._keys.add(row[0])
         self._rows += 1
 
@@ -66,7 +66,7 @@ class InheritedLog:
         if self._keys:
             sync_data(self._log.fd)
 
-    def done(self, key: str):
+    def remove(self, key: str):
         """Note that the row with this key is done; when all are, empty the file."""
         if self._log.fd is None or key not in self._keys:
             return
@@ -77,7 +77,7 @@ class InheritedLog:
         elif self._rows >= max(_MANY, 4 * len(self._keys)):
             self._move()
         else:
-            self._log.append(sealed(self._dumps([_DONE, key]).encode()), False)
+            self._log.append(seal(self._dumps([_DONE, key]).encode()), False)
             self._rows += 1
 
     def _move(self):
@@ -113,7 +113,7 @@ class InheritedLog:
         finally:
             self._log.close()
 
-    def left_behind(self, told) -> list:
+    def take_over(self, told) -> list:
         """Move the rows of ended processes of this owner to this log; return them.
 
         told  function(OSError), called for a file that cannot be read or moved.  The rows that were
@@ -129,10 +129,10 @@ class InheritedLog:
             stem = name[: -len(self._end)]
             is_of_owner = name.endswith(self._end) and stem.rpartition(".")[0] == self._owner
             if is_of_owner and path != self._log.path:
-                found += self._taken_over(path, told)
+                found += self._take_over_file(path, told)
         return found
 
-    def _taken_over(self, path: str, told) -> list:
+    def _take_over_file(self, path: str, told) -> list:
         """Move the rows of a file here, unless its process lives; return them."""
         log, rows = RecordLog(path, self._what), []
         try:

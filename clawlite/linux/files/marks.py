@@ -26,7 +26,7 @@ except ImportError:  # Windows: there no agent runs
     fcntl = None  # type: ignore[assignment]
 
 from clawlite.linux.files.files import SWARMS, state_root
-from clawlite.linux.files.record_log import is_sealed, sealed
+from clawlite.linux.files.record_log import is_sealed, seal
 from clawlite.linux.files.regular_file import open_regular
 
 FILE = "state.marks"
@@ -233,7 +233,7 @@ def _state(path: str, slot: list, counted) -> str:
     if not status.st_size:
         return "empty"
     if slot[NOW][1] == COUNTED:
-        is_same = 0 != slot[NOW][2] == closed(path)
+        is_same = 0 != slot[NOW][2] == fingerprint(path)
         return "" if is_same or not counted(path, slot) else "old"
     if any(_has(path, status.st_size, slot[which]) for which in (NOW, BEFORE)):
         return ""
@@ -246,7 +246,7 @@ def is_cut(slot: list, changed_s: float) -> bool:
     return not slot[LASTING] and slot[BOOT] != boot_id()[:8] and is_of_cut
 
 
-def closed(path: str) -> int:
+def fingerprint(path: str) -> int:
     """Return the CRC of the size and time of the database *path*; 0 while it has a log."""
     try:
         if os.path.exists(path + "-wal"):
@@ -281,7 +281,7 @@ def _text(slot: tuple, name: bytes) -> bytes:
         boot.encode() or b"-",
         lasting,
     )
-    return sealed(text.ljust(_SLOT - 10 - len(name)) + name)
+    return seal(text.ljust(_SLOT - 10 - len(name)) + name)
 
 
 def _slots(fd: int) -> dict:

@@ -13,8 +13,8 @@ a webhook has seen, conversations in files, the journal of the memory and the se
 5. With a mark (marks.py), the next start finds that the file was emptied, or is an older copy.
 
 Each format decides what a record is, who may write at the same time, and what a damaged record
-means for the others.  There are two ways to frame a record: ``sealed`` for a line of text, and
-``framed`` for bytes.
+means for the others.  There are two ways to frame a record: ``seal`` for a line of text, and
+``frame`` for bytes.
 """
 
 import os
@@ -170,25 +170,25 @@ class RecordLog:
             os.close(fd)
 
 
-def sealed(text: bytes) -> bytes:
+def seal(text: bytes) -> bytes:
     """Return *text* as a line with its CRC-32: a blank, 8 hexadecimal digits and a line feed."""
     return b"%s %08x\n" % (text, crc32(text))
 
 
 def is_sealed(line: bytes) -> bool:
-    """Return whether *line*, without its line feed, is as ``sealed`` made it; its text is
+    """Return whether *line*, without its line feed, is as ``seal`` made it; its text is
     ``line[:-9]``.
     """
-    return sealed(line[:-9]) == line + b"\n"
+    return seal(line[:-9]) == line + b"\n"
 
 
-def framed(payload: bytes) -> bytes:
+def frame(payload: bytes) -> bytes:
     """Return *payload* behind its length (4 bytes, little-endian) and its CRC-32 (4)."""
     return _HEAD.pack(len(payload), crc32(payload)) + payload
 
 
 def payloads(data: bytes):
-    """Yield (payload, where its record ends) of the records in *data*, which ``framed`` made, up
+    """Yield (payload, where its record ends) of the records in *data*, which ``frame`` made, up
     to the first one that is torn or damaged.
     """
     end = 0

@@ -31,7 +31,7 @@ _FORMATS = {
 }
 
 
-def quoted_text(words, most: int = MAX_SHOWN) -> str:
+def quote_text(words, most: int = MAX_SHOWN) -> str:
     """Return a server's *words* as a person may see them: quoted, on one line, and cut."""
     return escape_line(canonical(words, most))
 
@@ -67,19 +67,19 @@ class Field:
         wanted = _FORMATS.get(self.format, (_KINDS[self.kind],))[0]
         if self.choices:
             each = [
-                "%d %s" % (at + 1, quoted_text(title)) for at, (_, title) in enumerate(self.choices)
+                "%d %s" % (at + 1, quote_text(title)) for at, (_, title) in enumerate(self.choices)
             ]
             wanted = "%s: %s" % (
                 "one of" if self.kind == "string" else "some of, with commas between",
                 ", ".join(each),
             )
         if self.default is not None:
-            wanted += "; Enter takes %s" % quoted_text(self.default)
+            wanted += "; Enter takes %s" % quote_text(self.default)
         elif not self.is_required:
             wanted += "; Enter leaves it out"
         words = [self.schema.get(name) for name in ("title", "description")]
-        about = ", ".join(quoted_text(one) for one in words if isinstance(one, str) and one)
-        return "%s (%s)%s" % (quoted_text(self.name), wanted, ": " + about if about else "")
+        about = ", ".join(quote_text(one) for one in words if isinstance(one, str) and one)
+        return "%s (%s)%s" % (quote_text(self.name), wanted, ": " + about if about else "")
 
     def read(self, text: str):
         """Return the value of what a person typed; None leaves the field out.  Raises
@@ -166,7 +166,7 @@ def field_of(name: str, schema, is_required: bool) -> Field:
     """Return the field *name*.  Raises ``ClawError`` for a schema that is none of the known."""
     kind = schema.get("type") if isinstance(schema, dict) else None
     if kind not in tuple(_KINDS):
-        raise ClawError("requestedSchema: the field %s is of no known type" % quoted_text(name))
+        raise ClawError("requestedSchema: the field %s is of no known type" % quote_text(name))
     choices = None
     if kind == "array":
         items = schema.get("items")
@@ -174,7 +174,7 @@ def field_of(name: str, schema, is_required: bool) -> Field:
     elif kind == "string":
         choices = _choices(schema, name)
     if kind == "array" and not choices:
-        raise ClawError("requestedSchema: the field %s has no choices" % quoted_text(name))
+        raise ClawError("requestedSchema: the field %s has no choices" % quote_text(name))
     return Field(name, schema, kind, choices, is_required)
 
 
@@ -201,6 +201,6 @@ def _choices(schema: dict, name: str):
     if not is_text or not 0 < len(found) <= MAX_CHOICES:
         raise ClawError(
             "requestedSchema: the choices of %s are not 1 to %d texts"
-            % (quoted_text(name), MAX_CHOICES)
+            % (quote_text(name), MAX_CHOICES)
         )
     return found

@@ -114,7 +114,7 @@ class HTTPSession(Session):
 
     def _conversation(self, is_shared: bool = False) -> MCPServer:
         offer = self._offer
-        return MCPServer(offer, offer.info, self._say, random, self._cancelled, is_shared)
+        return MCPServer(offer, offer.info, self._say, random, self._close_stream, is_shared)
 
     # -- what comes
 
@@ -220,7 +220,7 @@ class HTTPSession(Session):
     def _say(self, message: dict, origin):
         self._out.append((message, origin))
 
-    def _cancelled(self, number):
+    def _close_stream(self, number):
         client = self._clients.pop(number, None)
         if client is not None:
             if not client.is_stream:

@@ -67,7 +67,7 @@ class Offer:
         call.is_over, call.shown = False, None
         work = run(agent.setup, call.name, call.arguments, CALLER)
 
-        def ended(value, error, at_ms):
+        def handle_end(value, error, at_ms):
             call.is_over = True
             self._under_way.pop(call.number, None)
             if error is not None and not is_known:
@@ -81,7 +81,7 @@ class Offer:
                 call.server.ended(call, result, None)
 
         self._beginning = call
-        number = agent.begin(work, ended, now_ms())
+        number = agent.begin(work, handle_end, now_ms())
         self._beginning = None
         if not call.is_over:
             call.number = number
@@ -94,7 +94,7 @@ class Offer:
         if task is not None and task.approval is not None:
             self._agent.answer(task, approved, reason, now_ms(), "mcp-client")
 
-    def filled(self, call, said: dict):
+    def fill_form(self, call, said: dict):
         """A person has answered a server's form, *said*: {"action", "content"}."""
         task = self._running_task(call)
         approval = None if task is None else task.approval
@@ -105,7 +105,7 @@ class Offer:
             if approved:
                 approval.form.fill(said.get("content") or {})
             elif said.get("action") != "decline":
-                approval.form.heard(None)  # it is left open
+                approval.form.read(None)  # it is left open
         except ClawError as e:
             approved, reason = False, e.message
         self._agent.answer(task, approved, reason, now_ms(), "mcp-client")

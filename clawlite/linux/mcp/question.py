@@ -17,7 +17,7 @@ from clawlite.core.base.errors import ClawError, InvalidParams
 from clawlite.core.base.printable import escape_line, join_lines
 from clawlite.core.base.render import canonical
 from clawlite.core.policy.approval import Approval
-from clawlite.linux.mcp.form_fields import MAX_SHOWN, field_of, quoted_text
+from clawlite.linux.mcp.form_fields import MAX_SHOWN, field_of, quote_text
 
 MAX_FIELDS = 20
 MAX_MESSAGE = 1200  # characters of it that are shown: 15 rows of 80
@@ -78,26 +78,26 @@ class Question:
         self._tool = tool.name
         how = yield (APPROVE, _Asks(tool, arguments, self))
         if isinstance(how, tuple):  # the call has ended first
-            yield (TELL, self.withdrawn)
+            yield (TELL, self.end_notice)
             return how
         return True, self.result
 
     # -- what a person reads
 
     @property
-    def said(self) -> str:
-        return quoted_text(self.message)
+    def quote(self) -> str:
+        return quote_text(self.message)
 
     @property
-    def withdrawn(self) -> str:
+    def end_notice(self) -> str:
         """What a person is told when the call has ended before an answer."""
         about = "The question of the MCP server %s is withdrawn, because its call has ended: %s"
-        return about % (self._server, self.said)
+        return about % (self._server, self.quote)
 
     def _lines(self, left_s: int, by: str | None) -> list:
         lines = [
             "The MCP server %s asks during the call of %s:" % (self._server, self._tool),
-            "  " + quoted_text(self.message, MAX_MESSAGE),
+            "  " + quote_text(self.message, MAX_MESSAGE),
             "  (%d s, then it gets no answer%s)" % (left_s, "; " + _HELP if by == "/show" else ""),
         ]
         if self._warns_of_all:
@@ -140,14 +140,14 @@ class Question:
             place = "%d of %d: " % (self._field_index + 1, len(self._fields))
             return "  " + place + self._field_text(self._field_index, field)
         given = ", ".join(
-            "%s=%s" % (quoted_text(name), value_text(v)) for name, v in self._values.items()
+            "%s=%s" % (quote_text(name), value_text(v)) for name, v in self._values.items()
         )
         what = "Send %s" % given if given else "Say yes" if not self._fields else "Send nothing"
         return "  %s to %s? (y, or n to decline)" % (what, self._server)
 
     # -- what a person says
 
-    def heard(self, line) -> tuple:
+    def read(self, line) -> tuple:
         """Take a line of the console, None at its end; return (lines that are said to that, True
         when it may be sent, False when not, or None when there is more to ask).
         """
@@ -184,8 +184,8 @@ class Question:
         strange = [name for name in content if name not in names]
         if strange:
             raise InvalidParams(
-                "content: the form has no field %s" % quoted_text(strange[0]),
-                "it has: %s" % (", ".join(map(quoted_text, names)) or "none"),
+                "content: the form has no field %s" % quote_text(strange[0]),
+                "it has: %s" % (", ".join(map(quote_text, names)) or "none"),
             )
         values = {}
         for field in self._fields:
@@ -194,7 +194,7 @@ class Question:
                     field.check(content[field.name]) if field.name in content else field.read("")
                 )
             except ValueError as e:
-                raise InvalidParams("content: %s: %s" % (quoted_text(field.name), e)) from None
+                raise InvalidParams("content: %s: %s" % (quote_text(field.name), e)) from None
             if value is not None:
                 values[field.name] = value
         self._values, self._is_filled = values, True
@@ -222,7 +222,7 @@ class Question:
         """Return the log's *event* of an approval as that of this question, which is over."""
         self.is_decided = True
         how, event["answer"] = event["answer"], "cancel"
-        event["reason"] = "the MCP server %s asks: %s" % (self._server, quoted_text(self.message))
+        event["reason"] = "the MCP server %s asks: %s" % (self._server, quote_text(self.message))
         if how == "approved" and self._is_complete():
             event["answer"] = "accept"
             self.result = {"action": "accept", "content": self._values}
@@ -270,10 +270,10 @@ def _parse_params(params) -> tuple:
         raise URLWanted(
             "the MCP server wants a person to open %s: %s - nothing here opens pages; open it "
             "yourself if you trust the server, and make the call again"
-            % (quoted_text(params.get("url") or ""), quoted_text(message))
+            % (quote_text(params.get("url") or ""), quote_text(message))
         )
     if params.get("mode", "form") != "form":
-        raise ClawError("a question of mode %s" % quoted_text(params["mode"]))
+        raise ClawError("a question of mode %s" % quote_text(params["mode"]))
     schema = params.get("requestedSchema")
     properties = schema.get("properties", {}) if isinstance(schema, dict) else None
     if not isinstance(properties, dict) or len(properties) > MAX_FIELDS:

@@ -77,7 +77,7 @@ class RemoteServer:
                 secret,
                 resource,
                 self._connections,
-                lambda scheme: lambda found: _checked(named, scheme, host, found),
+                lambda scheme: lambda found: _check_addresses(named, scheme, host, found),
             )
 
     @property
@@ -151,7 +151,7 @@ class RemoteServer:
         client.closed.clear()
 
     def _check(self, addresses: list) -> list:
-        return _checked(self._rules, self.url[_SCHEME], self.url[_HOST], addresses)
+        return _check_addresses(self._rules, self.url[_SCHEME], self.url[_HOST], addresses)
 
     def part(self, client: HTTPClient):
         """Begin to end the session, if there is one; nothing else is heard any more."""
@@ -198,7 +198,7 @@ class _Named:
         self.name, self.network, self.hosts = profile.name, profile.network, profile.hosts
 
 
-def _checked(rules, scheme: str, host: str, addresses: list) -> list:
+def _check_addresses(rules, scheme: str, host: str, addresses: list) -> list:
     """Return those of *addresses* that may be connected to.  Raises ``SandboxDenied``."""
     if scheme == "http" and not all(is_loopback(address) for address in addresses):
         raise refusal(

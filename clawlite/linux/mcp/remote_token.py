@@ -177,7 +177,7 @@ class Tokens:
             self._work, self._token = None, e.value
             if self._secret.keep is not None:
                 self._token, refresh = e.value
-                self._renewed(refresh)
+                self._keep_refresh(refresh)
             self._secret.learn(self._token.value)
             self.close()
         except Ended as e:
@@ -187,7 +187,7 @@ class Tokens:
             self.close()
             raise
 
-    def _renewed(self, refresh: str):
+    def _keep_refresh(self, refresh: str):
         if refresh == self._used:
             return
         self._secret.learn(refresh)

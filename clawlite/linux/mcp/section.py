@@ -22,7 +22,7 @@ def rows_of(image) -> list:
     return rows
 
 
-def trusted(image) -> list:
+def list_trusted(image) -> list:
     """Return the names of the servers of which nothing is pinned (``trust = "start"``).  Raises
     ``ImageError``.
     """

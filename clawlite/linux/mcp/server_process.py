@@ -37,7 +37,7 @@ class SandboxedServer:
         self.stream = engine.open(number, profile, Server(argv, env, cpu_s or None), now_ms)
         self.stream.setblocking(False)
 
-    def ended(self, outcome: tuple):
+    def handle_end(self, outcome: tuple):
         """Take what ``Engine.poll`` says of its end."""
         self._outcome = outcome
 

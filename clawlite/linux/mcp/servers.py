@@ -199,7 +199,7 @@ class Servers:
         for fd, event in self._watch.poll():
             server = self._by_fd.get(fd)
             if server is not None:
-                self._contain(server, now_ms, self._heed, fd, event)
+                self._contain(server, now_ms, self._handle_event, fd, event)
         for server in self._servers.values():
             self._contain(server, now_ms, self._check_deadlines)
         done, self._done = self._done, []
@@ -216,7 +216,7 @@ class Servers:
             if server.process is not None:
                 self._fail(server, why, now_ms)
 
-    def _heed(self, server: _Server, now_ms: int, fd: int, event: int):
+    def _handle_event(self, server: _Server, now_ms: int, fd: int, event: int):
         """See to what has come on *fd*."""
         if fd != server.process.stream.fileno():
             self._read_errors(server, fd)
@@ -263,11 +263,11 @@ class Servers:
                 else:
                     self._flush(server)
 
-    def ended(self, number: int, outcome: tuple):
+    def handle_end(self, number: int, outcome: tuple):
         """Take what the sandbox says of the end of server *number*."""
         for server in self._servers.values():
             if server.number == number and server.process is not None:
-                server.process.ended(outcome)
+                server.process.handle_end(outcome)
 
     def close(self):
         """End all servers, and wait until they are gone."""
@@ -346,10 +346,10 @@ class Servers:
             if outcome[IS_OK] is ASKED:
                 self._take_questions(server, task, call, outcome[VALUE], now_ms)
             else:
-                self._ended(server, task, outcome)
+                self._end_call(server, task, outcome)
         self._go_on(server, now_ms)
 
-    def _ended(self, server: _Server, task: int, outcome: tuple):
+    def _end_call(self, server: _Server, task: int, outcome: tuple):
         call = server.calls.pop(task)
         del self._tasks[task]
         if call.tell_ms:
@@ -371,7 +371,7 @@ class Servers:
                     "the MCP server %s did not finish the call" % server.name,
                     "give all that it needs in the arguments",
                 )
-                self._ended(server, task, (False, error))
+                self._end_call(server, task, (False, error))
             else:
                 server.client.answer(number, {"action": "cancel"})
         elif number is None and requests and not self._asks(task):
@@ -379,7 +379,7 @@ class Servers:
                 name: {"method": "elicitation/create", "params": requests[name]}
                 for name in requests
             }
-            self._ended(server, task, (False, unanswered(asked)))
+            self._end_call(server, task, (False, unanswered(asked)))
         else:
             call.wanted.append(wanted)
             if call.asking_ms is None:
@@ -402,7 +402,7 @@ class Servers:
                     continue
                 refusal = _pin_mismatch(server, call.tool)
                 if refusal is not None:
-                    self._ended(server, task, (False, refusal))
+                    self._end_call(server, task, (False, refusal))
                     return
                 server.client.again(task, call.tool, call.arguments, answers, state)
                 return
@@ -416,7 +416,7 @@ class Servers:
                         "the MCP server wants more input for this call",
                         "give all that it needs in the arguments",
                     )
-                    self._ended(server, task, (False, error))
+                    self._end_call(server, task, (False, error))
                     return
                 call.wanted.pop(0)
                 server.client.answer(number, None, {"code": -32602, "message": e.message})

@@ -31,7 +31,7 @@ def refresh_token(image, name: str, tell, value) -> str:
     """
     rows = rows_of(image)
     wanted = [(server, tokens) for server, *_, tokens, _ in rows if tokens and tokens[-1]]
-    mediated = _mediated(image)
+    mediated = _list_mediated(image)
     for server, (*row, secret, resource, device) in wanted:
         if secret == name or server in mediated and name.startswith(secret + "."):
             _, authorities = image.section(NETWORK) or (None, ())
@@ -55,7 +55,7 @@ def refresh_token(image, name: str, tell, value) -> str:
     )
 
 
-def _mediated(image) -> set:
+def _list_mediated(image) -> set:
     """Return the names of the MCP servers that a gateway calls."""
     services = map(Service, image.section(SERVICES) or ())
     return {one.name for one in services if one.scheme == SERVED}

@@ -35,7 +35,7 @@ from clawlite.linux.files.files import (
     state_folder,
     tell_replaced,
 )
-from clawlite.linux.files.marks import COUNTED, Mark, closed, count_up, number_of
+from clawlite.linux.files.marks import COUNTED, Mark, count_up, fingerprint, number_of
 from clawlite.linux.files.record_log import lasting_folder, sync_folder
 
 FILE = "memory.db"
@@ -213,7 +213,7 @@ class Database:
     def in_transaction(self) -> bool:
         return self._connection is not None and self._connection.in_transaction
 
-    def changed(self):
+    def generation(self):
         """Return a value that changes when another process has written, or the file was opened
         again.
         """
@@ -244,7 +244,7 @@ class Database:
             except Exception:
                 pass
         if number is not None:
-            self._mark.note((number, COUNTED, closed(self.path)), self._syncs)
+            self._mark.note((number, COUNTED, fingerprint(self.path)), self._syncs)
         self._mark.close()
 
     def _count_last(self):

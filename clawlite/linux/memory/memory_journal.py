@@ -24,7 +24,7 @@ from clawlite.core.formats.cbor import decode
 from clawlite.core.formats.encoder import encode
 from clawlite.linux.files.files import print_to_stderr
 from clawlite.linux.files.marks import Mark
-from clawlite.linux.files.record_log import RecordLog, framed, payloads
+from clawlite.linux.files.record_log import RecordLog, frame, payloads
 from clawlite.linux.memory.entry import BITS, insert
 
 FILE = "memory.journal"
@@ -100,7 +100,7 @@ class Journal:
         parts, sequence = [], self._sequence
         for record in records:
             sequence += 1
-            parts.append(framed(encode([sequence, *record])))
+            parts.append(frame(encode([sequence, *record])))
         self._check()
         self._log.append(b"".join(parts), lasting)
         self._sequence = sequence

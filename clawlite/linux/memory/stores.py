@@ -71,7 +71,7 @@ class Stores:
         self._stores = {}  # name -> store, of the jobs that have come
         self._loads, self._conversations = loads, None
         self._reindexed = False  # True after an altered entry was reported, but none was found
-        self._seen = None  # result of ``Database.changed`` when it was last called
+        self._seen = None  # result of ``Database.generation`` when it was last called
         lacking = Backfill(db, self._places, clock, boxes)
         compaction = Compaction(db, self._places, clock, dumps, boxes)
         self._verbs = {
@@ -262,11 +262,11 @@ class Stores:
         folds  bool, move the journal's entries into the database
         Returns whether the journal was folded; that ends a commit that had begun.
         """
-        changed = self._db.changed()
-        if changed != self._seen:
+        generation = self._db.generation()
+        if generation != self._seen:
             self._places.forget()
             self._journal.forget()
-        self._seen = changed
+        self._seen = generation
         if not self._journal.is_strange() and not (folds and self._journal.entries):
             return False
         self._db.rollback()

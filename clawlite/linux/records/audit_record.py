@@ -60,9 +60,9 @@ def copies_of(image, folder: str) -> dict:
     target = _find_wanted(image)[5]
     if target is None:
         return {}
-    from clawlite.linux.audit.forwarding import marked
+    from clawlite.linux.audit.forwarding import read_mark
 
-    return {"sent_to": target[0], "sent": marked(folder)[0]}
+    return {"sent_to": target[0], "sent": read_mark(folder)[0]}
 
 
 def parse_anchor(text):

@@ -311,7 +311,7 @@ class Journal:
         if damaged:
             self._keep_damaged(damaged, count)
         self._forget()
-        lines = self._encoded(live)
+        lines = self._encode(live)
         if changed:
             self._log.rewrite(lines, False)
         else:
@@ -331,7 +331,7 @@ class Journal:
             True,
         )
 
-    def _encoded(self, records: list):
+    def _encode(self, records: list):
         """Yield the lines of a file with these *records*, and note where they stand."""
         at = 0
         for record in [self._boot_record()] + records:

@@ -26,20 +26,20 @@ class OwedReports:
         self._refused = refused
         self._log: Any = None  # most operators declare no ``swarm``: nothing is loaded for them
 
-    def left(self) -> list:
+    def take_over(self) -> list:
         """Take over what ended processes of this agent owe; return [[task_id, written], ...]."""
         if self._log is None:
             from clawlite.linux.files.inherited_log import InheritedLog
 
             self._log = InheritedLog(*self._place, "owed", dumps, loads)
-        return self._on_disk(self._log.left_behind, self._tell) or []
+        return self._on_disk(self._log.take_over, self._tell) or []
 
     def keep(self, task_id: str, written: str):
-        """*task_id* is delegated; ``left`` was called before, at the begin of the session."""
+        """*task_id* is delegated; ``take_over`` was called before, at the begin of the session."""
         self._on_disk(self._log.keep, [task_id, written], False)
 
-    def done(self, task_id: str):
-        self._on_disk(self._log.done, task_id)
+    def remove(self, task_id: str):
+        self._on_disk(self._log.remove, task_id)
 
     def close(self):
         if self._log is not None:

@@ -348,7 +348,7 @@ class ReplicatedBus:
         wrong: list = []
         rows = []
         try:
-            rows = file.left_behind(wrong.append)
+            rows = file.take_over(wrong.append)
         except OSError as e:
             wrong.append(e)
         for task_id, *report in rows:
@@ -356,7 +356,7 @@ class ReplicatedBus:
                 self._append("report", task_id, *report, self._identity, False)
             except TooLong as e:  # no later process could send it either
                 wrong.append(e)
-                self._on_disk(file.done, task_id)
+                self._on_disk(file.remove, task_id)
             except ClawError as e:  # the next process sends it
                 wrong.append(e)
         for why in dict.fromkeys(map(str, wrong)):
@@ -596,7 +596,7 @@ class ReplicatedBus:
         self._asked.discard(mine.key)
         file = self._reports.get(mine.who[1])
         if mine.name == "report" and file:
-            self._on_disk(file.done, mine.values[0])
+            self._on_disk(file.remove, mine.values[0])
         if mine.name == "take" and value is not None:
             self._results.setdefault(mine.key, []).append(value)
         elif mine.name in ("reclaim", "expire") and value:

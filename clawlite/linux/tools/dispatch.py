@@ -285,7 +285,7 @@ class Dispatcher:
                     asks = outcome[IS_OK] == ASKS_PROVIDER
                     ended.append((task, outcome if asks else self._ended(task, outcome)))
                 elif task < 0:
-                    self._servers.ended(task, outcome)
+                    self._servers.handle_end(task, outcome)
         if self._servers is not None:
             ended += self._servers.poll(now_ms)
         if self._fetcher is not None:

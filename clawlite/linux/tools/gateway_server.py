@@ -106,7 +106,7 @@ class GatewayServer:
     def poll(self) -> bool:
         """Take what the sandbox says; return whether the program has ended."""
         for _, outcome in self._engine.poll():
-            self._process.ended(outcome)
+            self._process.handle_end(outcome)
         return self._process.has_ended()
 
     def errors(self) -> str:

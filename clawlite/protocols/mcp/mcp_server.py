@@ -7,8 +7,8 @@
        begin(call)          start ``call.name``; later it calls ``ended``, and ``asked`` before that
                             when a person has to approve
        answer(call, approved, reason), cancel(call)
-       filled(call, said)   a person has answered the form of ``asked``: {"action", "content"}, as
-                            the client sent it, unchecked
+       fill_form(call, said)  a person has answered the form of ``asked``: {"action", "content"},
+                            as the client sent it, unchecked
 3. In the handshake era a person is asked by ``elicitation/create``.  In the stateless era the
    result asks for input, and the call waits until the client sends the request again, which runs
    nothing twice.  When a client cannot ask anybody, the call is denied and the result says why.
@@ -360,7 +360,7 @@ class MCPServer:
         said = said if isinstance(said, dict) else {}
         if call.has_form:
             self._tell_progress(call, "a person has answered")
-            self._offer.filled(call, said)
+            self._offer.fill_form(call, said)
             return
         content = said.get("content")
         is_yes = isinstance(content, dict) and content.get("approve") is True

@@ -64,7 +64,7 @@ class SwarmMethods:
         """Begin a session; *is_peer*: its operator declares the capability ``swarm``."""
         self._is_peer = is_peer
         if is_peer and self._kept:
-            self._owed.update(self._kept.left())
+            self._owed.update(self._kept.take_over())
         self._due.update(self._owed)
         self._sent, self._unanswered = set(), set()
         if self.owes:
@@ -148,7 +148,7 @@ class SwarmMethods:
             for held in (self._sent, self._due):
                 held.discard(task_id)
             if self._owed.pop(task_id, None) and self._kept:
-                self._kept.done(task_id)
+                self._kept.remove(task_id)
             return
         error = message.get("error")
         said = error.get("message") if isinstance(error, dict) else None

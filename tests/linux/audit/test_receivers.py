@@ -88,7 +88,7 @@ def test_what_was_taken_is_not_sent_again_and_the_rest_is(tmp_path):
         and max(map(len, receiver.batches)) == forwarding.MOST
     )
     assert (
-        forwarding.marked(str(tmp_path))[0] == 253
+        forwarding.read_mark(str(tmp_path))[0] == 253
         and (tmp_path / "audit.sent").stat().st_mode & 0o077 == 0
     )
     lines, head, _ = files.read(str(tmp_path))
@@ -98,7 +98,7 @@ def test_what_was_taken_is_not_sent_again_and_the_rest_is(tmp_path):
 
 def test_what_was_not_taken_waits_for_the_next_start(tmp_path):
     _store(tmp_path, 5)
-    assert _sent(tmp_path, Receiver(fails=1000)) == [] and forwarding.marked(str(tmp_path)) == (
+    assert _sent(tmp_path, Receiver(fails=1000)) == [] and forwarding.read_mark(str(tmp_path)) == (
         0,
         "-",
     )

@@ -37,7 +37,7 @@ def test_what_is_not_done_is_there_again(tmp_path):
     box = opened(tmp_path)
     one, two, three = take(box, "one", "two", "thr\u00e9e\n")
     box.begins(two)
-    box.ended(one)
+    box.remove(one)
     again = opened(tmp_path)
     assert texts(again) == ["two", "thr\u00e9e\n"] and [
         item.begun for item in again.waiting.values()
@@ -52,15 +52,15 @@ def test_what_lacks_its_replys_arrival_has_its_reply_again(tmp_path, monkeypatch
     monkeypatch.setattr(inbox, "REWRITE_BYTES", 2000)
     box = opened(tmp_path)
     one, two = take(box, "one", "two")
-    box.answered(one, "It is \u00e9.")
+    box.keep_answer(one, "It is \u00e9.")
     assert [item.answer for item in opened(tmp_path).waiting.values()] == ["It is \u00e9.", None]
     for number in range(40):
-        box.ended(take(box, "text %d" % number)[0])
+        box.remove(take(box, "text %d" % number)[0])
     again = opened(tmp_path)
     assert [item.answer for item in again.waiting.values()] == ["It is \u00e9.", None] and (
         tmp_path / "jobs.queue"
     ).stat().st_size < 6000
-    again.ended(list(again.waiting.values())[0])
+    again.remove(list(again.waiting.values())[0])
     assert texts(opened(tmp_path)) == ["two"]
 
 
@@ -136,7 +136,7 @@ def test_it_is_rewritten_when_it_is_long_and_nothing_is_lost(tmp_path, monkeypat
     box.begins(kept)
     for number in range(100):
         (item,) = take(box, "text %d" % number, first=number)
-        box.ended(item)
+        box.remove(item)
     assert (tmp_path / "jobs.queue").stat().st_size < 12000 and not (
         tmp_path / "jobs.queue~"
     ).exists()
@@ -173,7 +173,7 @@ inbox.REWRITE_BYTES = 3000
 box = inbox.Inbox(sys.argv[1])
 for item in list(box.waiting.values()):
     os.write(1, b"again %d\\n" % item.number)
-    box.ended(item)
+    box.remove(item)
 number = 0
 while True:
     number += 1
@@ -181,7 +181,7 @@ while True:
     os.write(1, b"".join(b"taken %d\\n" % item.number for item in items))
     for item in items[:2]:
         os.write(1, b"done %d\\n" % item.number)
-        box.ended(item)
+        box.remove(item)
 """
 
 

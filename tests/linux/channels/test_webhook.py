@@ -12,9 +12,9 @@ import tracemalloc
 import pytest
 from channel_world import KEY, World, signed
 
-from clawlite.linux.channels.seen import MOST_BYTES, Seen
+from clawlite.linux.channels.replay_cache import MOST_BYTES, ReplayCache
 from clawlite.linux.channels.webhook import MAX_SEEN, WINDOW_S, Signed
-from clawlite.linux.files.record_log import sealed
+from clawlite.linux.files.record_log import seal
 from clawlite.linux.net import http_server
 from clawlite.linux.net.http_request import MAX_FIELDS, MAX_HEAD, Refused, Request
 
@@ -304,8 +304,8 @@ def test_a_signature_is_known_after_a_restart(tmp_path):
         check.seen.close()
 
 
-def _known(path) -> Seen:
-    seen = Seen(str(path), 2 * WINDOW_S)
+def _known(path) -> ReplayCache:
+    seen = ReplayCache(str(path), 2 * WINDOW_S)
     seen.begin(1000)
     return seen
 
@@ -346,13 +346,13 @@ def test_signatures_of_an_earlier_version_are_known(tmp_path, capfd):
 
 def test_signatures_with_a_checksum_of_an_earlier_version_are_known(tmp_path, capfd):
     path, name = tmp_path / "hook.seen", "sha256=%064x" % 5
-    path.write_bytes(sealed(b"1000 " + name.encode()))
+    path.write_bytes(seal(b"1000 " + name.encode()))
     seen = _known(path)
     assert len(seen) == 1 and name in seen and not capfd.readouterr().err
 
 
 def test_a_hundred_thousand_requests_in_ten_minutes_are_remembered_in_little_memory(tmp_path):
-    seen, path = Seen(None, 2 * WINDOW_S), tmp_path / "hook.seen"
+    seen, path = ReplayCache(None, 2 * WINDOW_S), tmp_path / "hook.seen"
     names = ["sha256=%064x" % number for number in range(100000)]
     tracemalloc.start()
     for number, name in enumerate(names):
@@ -366,7 +366,7 @@ def test_a_hundred_thousand_requests_in_ten_minutes_are_remembered_in_little_mem
     seen.forget(1000 + 3 * 2 * WINDOW_S)
     assert len(seen) == 0
     # what is on the disk is known again, and the file does not grow without bound
-    seen = Seen(str(path), 2 * WINDOW_S)
+    seen = ReplayCache(str(path), 2 * WINDOW_S)
     seen._write = lambda line: None
     for name in names:
         seen.add(name, 1000)
@@ -392,7 +392,7 @@ def test_what_cannot_be_put_on_record_is_refused_and_may_come_again(tmp_path):
     folder = tmp_path / "channels"
     folder.write_text("in the way")
     check = Signed("/hook", KEY.encode(), lambda: 1000, None)
-    check.seen = Seen(str(folder / "hook.seen"), 2 * WINDOW_S)
+    check.seen = ReplayCache(str(folder / "hook.seen"), 2 * WINDOW_S)
     data = signed(b'{"from": "7", "text": "x"}', 1000)
     assert _status(check, data) == 503 == _status(check, data)
     folder.unlink()

@@ -6,7 +6,7 @@ import pytest
 from faults import SHORT, Faults
 
 from clawlite.linux.files import files, record_log
-from clawlite.linux.files.record_log import RecordLog, framed, is_sealed, payloads, sealed
+from clawlite.linux.files.record_log import RecordLog, frame, is_sealed, payloads, seal
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_what_is_set_aside_stays_beside_it(log):
 
 
 def test_a_sealed_line_with_any_bit_changed_is_none():
-    line = sealed(b'["+",1]')[:-1]
+    line = seal(b'["+",1]')[:-1]
     assert is_sealed(line) and line[:-9] == b'["+",1]'
     for bit in range(8 * len(line)):
         changed = bytearray(line)
@@ -76,7 +76,7 @@ def test_a_sealed_line_with_any_bit_changed_is_none():
 
 
 def test_framed_records_end_before_the_first_that_is_torn_or_damaged():
-    data = framed(b"one") + framed(b"two")
+    data = frame(b"one") + frame(b"two")
     assert list(payloads(data)) == [(b"one", 11), (b"two", 22)]
     for size in range(11, 22):
         assert list(payloads(data[:size])) == [(b"one", 11)]

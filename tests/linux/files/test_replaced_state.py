@@ -79,7 +79,7 @@ def test_what_waits_is_in_the_new_inbox(state, capfd, is_replaced):
         os.makedirs(os.path.dirname(path))
         open(path, "w").close()
     box.take([(3, "d3", "ann", "three", b"")])
-    box.ended(box.waiting[1])
+    box.remove(box.waiting[1])
     again = Inbox(path)
     assert [item.text for item in again.waiting.values()] == ["two", "three"]
     assert again.knows(2, "d2") and again.knows(3, "d3")

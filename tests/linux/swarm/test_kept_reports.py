@@ -54,17 +54,17 @@ def test_what_was_done_before_a_kill_is_not_found_again(tmp_path):
     killed = log_of(folder, "hand", "a1")
     for row in ROWS:
         killed.keep(row, False)
-    killed.done(IDS[1])
-    killed.done(IDS[0])
+    killed.remove(IDS[1])
+    killed.remove(IDS[0])
     killed.keep(ROWS[0], False)  # once more
     killed._log.close()
     after = log_of(folder, "hand", "a2")
-    assert sorted(after.left_behind(pytest.fail)) == sorted([ROWS[0], ROWS[2]])
-    after.done(IDS[2])
+    assert sorted(after.take_over(pytest.fail)) == sorted([ROWS[0], ROWS[2]])
+    after.remove(IDS[2])
     after._log.close()
     last = log_of(folder, "hand", "a3")
-    assert last.left_behind(pytest.fail) == [ROWS[0]]
-    last.done(IDS[0])
+    assert last.take_over(pytest.fail) == [ROWS[0]]
+    last.remove(IDS[0])
     last.close()
     assert kept(folder) == []
 
@@ -75,30 +75,30 @@ def test_a_steady_flow_keeps_the_file_small_and_what_is_done_stays_done(tmp_path
     killed.keep(["waits", 0], False)
     for number in range(5000):
         killed.keep(["key%d" % number, number], False)
-        killed.done("key%d" % number)
+        killed.remove("key%d" % number)
     (name,) = kept(folder)
     assert os.path.getsize(os.path.join(folder, name)) < 50000
     killed._log.close()
-    assert log_of(folder, "hand", "a2").left_behind(pytest.fail) == [["waits", 0]]
+    assert log_of(folder, "hand", "a2").take_over(pytest.fail) == [["waits", 0]]
 
 
 def test_a_file_is_taken_over_once_and_only_when_its_process_has_ended(tmp_path):
     folder = str(tmp_path / "team")
     one, other = (log_of(folder, "hand", process) for process in ("a1", "a2"))
     stranger = log_of(folder, "hand.two", "a3")
-    assert one.left_behind(pytest.fail) == []
+    assert one.take_over(pytest.fail) == []
     for row in (*ROWS, ROWS[0]):
         one.keep(row, False)
     one.sync()
-    assert other.left_behind(pytest.fail) == [], "its process lives"
+    assert other.take_over(pytest.fail) == [], "its process lives"
     one._log.close()  # as a kill does
-    assert stranger.left_behind(pytest.fail) == [], "it is another agent's"
+    assert stranger.take_over(pytest.fail) == [], "it is another agent's"
     with open(one._log.path, "ab") as file:
         file.write(b'["half a li')
-    assert other.left_behind(pytest.fail) == ROWS and other.left_behind(pytest.fail) == []
+    assert other.take_over(pytest.fail) == ROWS and other.take_over(pytest.fail) == []
     assert kept(folder) == ["hand.a2.reports"]
     for row in ROWS:
-        other.done(row[0])
+        other.remove(row[0])
     other.close()
     assert kept(folder) == []
 
@@ -116,14 +116,14 @@ def test_each_flipped_bit_is_told_unless_all_is_there(tmp_path, capfd):
         data[place // 8] ^= 1 << place % 8
         path.write_bytes(data)
         other = log_of(str(folder), "hand", "a2")
-        found = other.left_behind(pytest.fail)
+        found = other.take_over(pytest.fail)
         assert all(row in ROWS for row in found)
         assert ("was damaged" in capfd.readouterr().err) == (found != ROWS), place
         if found != ROWS:
             assert (folder / "hand.a1.reports.damaged").read_bytes() == data
             (folder / "hand.a1.reports.damaged").unlink()
         for row in found:
-            other.done(row[0])
+            other.remove(row[0])
         other.close()
     assert kept(folder) == []
 
@@ -145,13 +145,13 @@ def test_what_cannot_be_moved_is_sent_and_found_again(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(RecordLog, "append", appended)
-        assert other.left_behind(wrong.append) == ROWS
+        assert other.take_over(wrong.append) == ROWS
     assert [e.errno for e in wrong] == [errno.ENOSPC]
     assert sorted(kept(folder)) == ["hand.a1.reports", "hand.a3.reports"]
     for row in ROWS:
-        other.done(row[0])
+        other.remove(row[0])
     other.close()
-    assert log_of(folder, "hand", "a4").left_behind(pytest.fail) == ROWS[:2]
+    assert log_of(folder, "hand", "a4").take_over(pytest.fail) == ROWS[:2]
 
 
 def test_a_file_does_not_grow_without_end(tmp_path):
@@ -160,13 +160,13 @@ def test_a_file_does_not_grow_without_end(tmp_path):
     one.keep(last, False)
     for number in range(3000):
         one.keep([str(number)], False)
-        one.done(str(number))
+        one.remove(str(number))
     (name,) = kept(tmp_path)
     assert 0 < os.path.getsize(tmp_path / name) < 30000
     other = log_of(str(tmp_path), "hand", "a2")
-    assert other.left_behind(pytest.fail) == [], "the new file is locked, too"
+    assert other.take_over(pytest.fail) == [], "the new file is locked, too"
     one._log.close()  # as a kill does
-    assert last in other.left_behind(pytest.fail)
+    assert last in other.take_over(pytest.fail)
     other.close()
 
 

@@ -69,8 +69,8 @@ def test_a_disk_that_fails_is_told_of_and_nothing_else_fails(tmp_path):
     (tmp_path / "team").touch()
     said = []
     owed = OwedReports(str(tmp_path / "team"), "lead", "a1", said.append)
-    assert owed.left() == []
+    assert owed.take_over() == []
     owed.keep(UUID % 1, UUID % 1)
-    owed.done(UUID % 1)
+    owed.remove(UUID % 1)
     owed.close()
     assert said and all("does not outlive this process: " in one for one in said)

@@ -20,7 +20,7 @@ from bisect import bisect_left
 from clawlite.core.base.dialect import sha256
 from clawlite.linux.files.files import print_to_stderr
 from clawlite.linux.files.marks import Mark
-from clawlite.linux.files.record_log import RecordLog, is_sealed, sealed
+from clawlite.linux.files.record_log import RecordLog, is_sealed, seal
 from clawlite.linux.files.regular_file import open_regular
 
 # a file has fewer bytes: at most twice as many lines as signatures are remembered
@@ -30,7 +30,7 @@ _DIGITS = 16
 _OLD = b"sha256="  # begins a signature of an earlier version
 
 
-class Seen:
+class ReplayCache:
     """The signatures that were accepted.
 
     path    of the file, or None: nothing outlasts the process
@@ -67,13 +67,13 @@ class Seen:
                     if line[-1:] != b"\n" and not is_sealed(line[:-1]):
                         break  # it is torn; else only its line feed is damaged
                     count += 1
-                    damaged += not self._is_heeded(line[:-1], now)
+                    damaged += not self._apply(line[:-1], now)
         except FileNotFoundError:
             return
         if damaged:
             self._set_aside(damaged, count)
 
-    def _is_heeded(self, line: bytes, now: int) -> bool:
+    def _apply(self, line: bytes, now: int) -> bool:
         """Remember what one line of the file says; return False when it is damaged."""
         when, _, name = line.partition(b" ")
         if is_sealed(line[:-9] + b" " + line[-8:]):  # the blank itself may be what is damaged
@@ -160,7 +160,7 @@ class Seen:
 
 
 def _line(when: int, digest: int) -> bytes:
-    return sealed(b"%d %016x" % (when, digest))
+    return seal(b"%d %016x" % (when, digest))
 
 
 def _digest_of(signature: bytes) -> int:
