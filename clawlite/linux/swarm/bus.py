@@ -951,20 +951,27 @@ class Bus:
         return _report(rows[0]) if rows else None
 
     def history(self, task_id: str) -> tuple:
-        """Return ([(ms, what, who), ...], [(ms, who, status, result, tokens, duration ms), ...]) of
-        a task: its events and its reports.
+        """Return ([(ms, what, who), ...], [(ms, who, status, result, tokens, duration ms), ...],
+        state) of a task: its events, its reports, and what ``state`` says, all of one moment.
         """
-        events = self._rows(
-            "select at_ms, what, who from events where task = ? order by rowid", task_id
+        self._rows("begin")  # else a report could come between what is read
+        try:
+            events = self._rows(
+                "select at_ms, what, who from events where task = ? order by rowid", task_id
+            )
+            reports = self._rows(
+                "select at_ms, who, status, result, tokens, duration_ms from reports "
+                "where task = ? order by rowid",
+                task_id,
+            )
+            state = self.state(task_id)
+        finally:
+            self._rows("rollback")
+        return (
+            [_as(row, int, str, str) for row in events],
+            [(*_as((at_ms,), int), *_report(row)) for at_ms, *row in reports],
+            state,
         )
-        reports = self._rows(
-            "select at_ms, who, status, result, tokens, duration_ms from reports "
-            "where task = ? order by rowid",
-            task_id,
-        )
-        return [_as(row, int, str, str) for row in events], [
-            (*_as((at_ms,), int), *_report(row)) for at_ms, *row in reports
-        ]
 
     # -- below
 

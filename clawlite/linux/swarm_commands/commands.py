@@ -365,13 +365,13 @@ def _list(rows: list, as_json: bool):
 
 
 def _trace(bus: Bus, task_id: str, as_json: bool):
-    events, reports = bus.history(task_id)
+    events, reports, state = bus.history(task_id)
     if as_json:
         print(
             document(
                 {
                     "task_id": task_id,
-                    "state": bus.state(task_id),
+                    "state": state,
                     "events": [
                         {"time": iso8601(at_ms // 1000), "what": what, "who": who}
                         for at_ms, what, who in events
@@ -384,7 +384,7 @@ def _trace(bus: Bus, task_id: str, as_json: bool):
             )
         )
         return
-    print_line("%s  %s" % (task_id, bus.state(task_id)))
+    print_line("%s  %s" % (task_id, state))
     for at_ms, what, who in events:
         print_line("%s  %-12s %s" % (iso8601(at_ms // 1000), what, who))
     for _, _, status, result, _, took_ms in reports:

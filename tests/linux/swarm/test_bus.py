@@ -190,6 +190,23 @@ def test_no_more_than_max_parallel_run_in_the_whole_swarm(place):
     assert two.take("hand", True, 1).id == IDS[1]
 
 
+def test_a_report_that_comes_while_a_task_is_read_comes_before_or_after(place):
+    lead, hand = place.bus("lead", 0), place.bus("hand")
+    lead.put(task())
+    hand.take("hand", True, 1)
+
+    def report_first(statement: str):
+        if "from reports" in statement or "select state" in statement:
+            hand.report(IDS[0], "completed", {}, None, None, "hand")
+
+    lead._db.set_trace_callback(report_first)
+    _, reports, state = lead.history(IDS[0])
+    lead._db.set_trace_callback(None)
+    assert (reports, state) == ([], "running")
+    _, reports, state = lead.history(IDS[0])
+    assert (len(reports), state) == (1, "completed")
+
+
 def test_the_first_report_ends_a_task_and_later_ones_are_kept(place):
     lead = place.bus("lead", 0)
     lead.put(task())
@@ -197,7 +214,7 @@ def test_the_first_report_ends_a_task_and_later_ones_are_kept(place):
     assert lead.report(IDS[0], "partial", {"half": 1}, 12, 34, "hand")
     assert lead.report(IDS[0], "failed", None, None, None, "operator")
     assert lead.state(IDS[0]) == "partial"
-    events, reports = lead.history(IDS[0])
+    events, reports, _ = lead.history(IDS[0])
     assert [(what, who) for _, what, who in events] == [
         ("delegated", "lead"),
         ("partial", "hand"),
