@@ -43,7 +43,7 @@ class Run:
 
     def _watch(self, channel):
         # The clock stands but for ``ahead_ms``: on a busy machine a minute could pass in a round.
-        now_ms, ended, log = channel.wall_ms(), channel._ended, channel.log
+        now_ms, ended, log = channel.wall_ms(), channel._reply_end, channel.log
 
         def count(*more):
             ended(*more)
@@ -55,7 +55,7 @@ class Run:
             if what not in ("turn", "connected", "missed"):
                 sys.exit("channel.%s: %s" % (what, more))
 
-        channel.wall_ms, channel._ended, channel.log = (
+        channel.wall_ms, channel._reply_end, channel.log = (
             lambda: now_ms + self.ahead_ms,
             count,
             told,

@@ -161,7 +161,7 @@ EXCEPTIONS = {
         ),
         "clawlite/host/mcp/listing.py": "_list_tools read_json",
         "clawlite/host/mcp/remote_listing.py": "_exchange tools_at",
-        "clawlite/linux/channels/telegram.py": "Telegram._answered Telegram._received*2",
+        "clawlite/linux/channels/telegram.py": "Telegram._handle_answer Telegram._handle_event*2",
         "clawlite/linux/mcp/remote.py": "RemoteServer._open",
         "clawlite/linux/mcp/servers.py": "not_started",
         "clawlite/linux/runtime/meters.py": "CounterFile._read",

@@ -54,12 +54,12 @@ def ask(shell, text: str) -> int:
         shell.settle()
         while shell.code is None:
             shell.step()
-        if not (console.failed or console.interrupted or signals.terminated()):
+        if not (console.failed or console.interrupted or signals.end_signal()):
             shell.people.release()
     finally:
         shell.leave()
-    if signals.terminated():
-        return 128 + signals.terminated()
+    if signals.end_signal():
+        return 128 + signals.end_signal()
     if shell.code or shell.wire.broken:  # nobody has read the answer
         return shell.code or 1
     failed = console.failed or agent.providers is not None and agent.providers.broken

@@ -195,7 +195,7 @@ def _run(command: Command, watch) -> int:
                 print_failure("stdout cannot be written: " + shell.wire.fault)
             return code or int(shell.wire.fault != "")
         except KeyboardInterrupt:  # while tools.py was loaded: nothing had begun
-            return 128 + (signals.terminated() or 2)
+            return 128 + (signals.end_signal() or 2)
         finally:
             signals.release()
             signals.end_as_asked()

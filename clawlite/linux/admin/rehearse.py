@@ -61,7 +61,7 @@ def show(manifest, since: str, readings, answer, as_json: bool, board) -> int:
     from_s = to_s - long_s
     samples = [sample for sample in samples if sample[0] >= from_s]
     edges = [edge for edge in edges if edge[0] >= from_s * 1000]
-    answers = sorted(answers + _recorded_answers(folder, from_s))
+    answers = sorted(answers + _list_answers(folder, from_s))
     is_yes = None if answer is None else answer == "yes"
     lasted = list_calls(folder, from_s)
     lives = [life for life in lives if life[BEGUN_S] >= from_s]
@@ -169,7 +169,7 @@ def _row(line):
     return (2, (ms // 1000, name, said)) if isinstance(said, bool) else None
 
 
-def _recorded_answers(folder: str, from_s: int) -> list:
+def _list_answers(folder: str, from_s: int) -> list:
     """Return [(at_s, tool, is approved), ...] of the log of the agent in *folder*."""
     found = []
     for event in _events(folder, b'"tool.approval"'):

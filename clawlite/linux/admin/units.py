@@ -135,11 +135,11 @@ class Service:
             # Schedules and the age of messages need the time.  systemd.special(7): a unit is
             # ordered after this target, and whoever knows when the clock is right pulls it in.
             lines += ["After=time-sync.target"]
-        lines += ["", "[Service]", "ExecStart=" + " ".join(quoted(word) for word in self.words)]
+        lines += ["", "[Service]", "ExecStart=" + " ".join(quote(word) for word in self.words)]
         if self.tty:
             # Plain lines without echo: who edits them is the console at the other end.
             lines += [
-                "ExecStartPre=+/bin/stty -F %s 115200 sane -echo" % quoted(self.tty),
+                "ExecStartPre=+/bin/stty -F %s 115200 sane -echo" % quote(self.tty),
                 "Environment=TERM=dumb",
                 "TTYPath=%s" % self.tty,
                 "StandardInput=tty",
@@ -153,13 +153,13 @@ class Service:
         lines += ["StandardError=journal", "SuccessExitStatus=129 143"]
         lines += _KEPT_UP if self.is_kept_up else []
         if self.state:
-            lines += ["Environment=" + quoted("CLAWLITE_STATE=" + self.state)]
+            lines += ["Environment=" + quote("CLAWLITE_STATE=" + self.state)]
         text = "\n".join(lines) + "\n" + _FOR_ALL
         if self.user:
             text += (
                 "User=%s\n" % self.user
                 + _FOR_SYSTEM
-                + "".join("ReadWritePaths=%s\n" % quoted(path) for path in self.writable)
+                + "".join("ReadWritePaths=%s\n" % quote(path) for path in self.writable)
             )
             text += "DeviceAllow=%s rw\n" % self.tty if self.tty else ""
         if self.is_kept_up:
@@ -180,7 +180,7 @@ class PageService(Service):
         return text.replace("\n".join(_KEPT_UP[:3]), "Type=exec")
 
 
-def quoted(word: str) -> str:
+def quote(word: str) -> str:
     """Return *word* as one word of a unit file: systemd.syntax(7), with its specifiers and
     variables taken literally.
     """

@@ -208,10 +208,10 @@ class Channel:
         to  the address that the source's ``reply`` gets
         When the sender may know why, that reply was sent before this returns.
         """
-        role, why = self.judged(actor, text, to)
+        role, why = self.judge(actor, text, to)
         return why if role is None else self.offer(role, actor, text, to)
 
-    def judged(self, actor: str, text: str, to) -> tuple:
+    def judge(self, actor: str, text: str, to) -> tuple:
         """Return (role, "") for a message that may begin a turn, else (None, why).  *why* is "" for
         an answer to an approval and for a command: it was handled here.
         """
@@ -366,14 +366,14 @@ class Channel:
         caller = "%s/%s" % (self.name, actor) if actor else self.name
         into, number, done = TurnOutput(), None, []
 
-        def ended(value, error, now_ms):
+        def handle_end(value, error, now_ms):
             done.append(True)
             self.channels.runs.pop(number, None)
-            self._overlap.ended(key)
+            self._overlap.release(key)
             if error and agent.lifecycle.is_cutting() and hasattr(self._source, "put_back"):
                 self._source.put_back(to)
             else:
-                self._ended(job, into, error)
+                self._reply_end(job, into, error)
             self._pump()
 
         self.log("turn", actor=actor)
@@ -390,13 +390,13 @@ class Channel:
             begins = self._begins(to) if hasattr(self._source, "begins") else None
             number = agent.begin(
                 run_work(work, caller, into, begins),
-                ended,
+                handle_end,
                 self.now_ms(),
                 agent.image.agent.turn_ms,
             )
         except Exception as e:
             if not done:
-                ended(None, e, 0)
+                handle_end(None, e, 0)
             return
         if not done:
             self.channels.runs[number] = (self, key, job)
@@ -435,7 +435,7 @@ class Channel:
         self._talks[talk] = history
         return history
 
-    def _ended(self, job: tuple, into: TurnOutput, error):
+    def _reply_end(self, job: tuple, into: TurnOutput, error):
         text = into.text()
         if error:
             said = error_text(error)

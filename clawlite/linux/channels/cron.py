@@ -96,7 +96,7 @@ class Cron:
             out = []
         for item in out:
             self._kept.restored.remove(item)
-            self._kept.done(item)
+            self._kept.remove(item)
         if out:
             self._channel.log("missed", count=len(out))
 
@@ -115,11 +115,11 @@ class Cron:
 
     def _begin(self, item: Item):
         if not self._channel.trigger(item.text, item):
-            self._kept.done(item)
+            self._kept.remove(item)
 
     def _answer(self, item: Item):
         self._channel.tell(item.answer)
-        self._kept.done(item)
+        self._kept.remove(item)
 
     def deadline(self):
         """Return the monotonic time of the next look at the clock, or None."""

@@ -28,7 +28,7 @@ class Delivery:
 
     channel   ``channel.Channel``
     begin     function(item): offer its turn to the channel
-    answer    function(item): send ``item.answer``, and call ``done`` when it has arrived
+    answer    function(item): send ``item.answer``, and call ``remove`` when it has arrived
     gives_up  bool, rule 2
     Raises ``ClawError`` when the file of messages cannot be read.
     """
@@ -107,9 +107,9 @@ class Delivery:
             self.inbox.keep_answer(item, text)
             self._answer(item)
         else:
-            self.done(item)
+            self.remove(item)
 
-    def done(self, item: Item):
+    def remove(self, item: Item):
         """Nothing is left to do for *item*."""
         self._running.pop(item.number, None)
         self.inbox.remove(item)
@@ -154,7 +154,7 @@ class Delivery:
             return
         elif self._channel.access.role(item.actor) is None:
             self._channel.log("dropped", actor=item.actor, reason="stranger")
-            self.done(item)
+            self.remove(item)
         elif self._gives_up and item.acted:
             self._give_up(
                 item,

@@ -129,7 +129,7 @@ class Mqtt:
         self._kept = None  # what is on record, with overlap_policy ``queue``
         if channel.policy == QUEUE:
             self._kept = Delivery(channel, self._begin, self._answer, gives_up == [True])
-        self._client = self._made(client, clean, secure)
+        self._client = self._make_client(client, clean, secure)
         if user:
             password = resolve(secret, stores(channel.agent.image.agent.name))
             if channel.agent.setup.guard is not None:
@@ -137,7 +137,7 @@ class Mqtt:
             self._client.username_pw_set(user, password)
         self._client.loop_start()
 
-    def _made(self, name: str, clean: bool, secure: bool):
+    def _make_client(self, name: str, clean: bool, secure: bool):
         from paho.mqtt import client as paho  # found by linux/runtime/startup.py
         from paho.mqtt.packettypes import PacketTypes
         from paho.mqtt.properties import Properties
@@ -153,14 +153,14 @@ class Mqtt:
 
             client.tls_set_context(context())
         client.on_connect, client.on_disconnect, client.on_connect_fail = (
-            self._connected,
-            self._disconnected,
-            self._failed,
+            self._on_connect,
+            self._on_disconnect,
+            self._on_connect_fail,
         )
         client.on_subscribe, client.on_message, client.on_publish = (
-            self._subscribed,
-            self._received,
-            self._published,
+            self._on_subscribe,
+            self._on_message,
+            self._on_publish,
         )
         asked = Properties(PacketTypes.CONNECT)
         asked.SessionExpiryInterval = 0 if clean else FOREVER_S
@@ -173,7 +173,7 @@ class Mqtt:
 
     # -- in paho's thread
 
-    def _connected(self, client, data, flags, reason, properties):
+    def _on_connect(self, client, data, flags, reason, properties):
         if reason.is_failure:
             self._event("refused", str(reason))
             return
@@ -190,7 +190,7 @@ class Mqtt:
             ),
         )
 
-    def _disconnected(self, client, data, flags, reason, properties):
+    def _on_disconnect(self, client, data, flags, reason, properties):
         if self._is_up and client._out_messages:
             self._ended += FAULT if str(reason) in FAULTS else 1
             if self._ended >= MOST_ENDED:
@@ -203,7 +203,7 @@ class Mqtt:
         self._left.set()
         self._event("down", str(reason))
 
-    def _failed(self, client, data):
+    def _on_connect_fail(self, client, data):
         error = sys.exc_info()[1]  # paho calls this inside its exception handler
         self._event(
             "down",
@@ -212,7 +212,7 @@ class Mqtt:
             or str(error or "nothing answers there"),
         )
 
-    def _subscribed(self, client, data, mid, reasons, properties):
+    def _on_subscribe(self, client, data, mid, reasons, properties):
         refused = [reason for reason in reasons if reason.is_failure]
         self._event(
             *(
@@ -222,7 +222,7 @@ class Mqtt:
             )
         )
 
-    def _received(self, client, data, message):
+    def _on_message(self, client, data, message):
         # a broker sends at most REMEMBERED with a QoS, and sends them again until acknowledged
         if len(self._come) < (REMEMBERED if message.qos else ROOM):
             self._come.append(Message(self._connection, message))
@@ -230,7 +230,7 @@ class Mqtt:
         else:
             self._event("dropped")
 
-    def _published(self, client, data, mid, reason, properties):
+    def _on_publish(self, client, data, mid, reason, properties):
         self._ended = 0
         self._arrived.append((mid, str(reason) if reason.is_failure else ""))
         self._wake()
@@ -258,13 +258,15 @@ class Mqtt:
                 self._channel.log(
                     "dropped", actor=item.actor[:MAX_ACTOR] if item else "", reason=refused
                 )
-                self._heed("refused", "it refuses what is sent to %s: %s" % (self._reply, refused))
+                self._handle_event(
+                    "refused", "it refuses what is sent to %s: %s" % (self._reply, refused)
+                )
             if item:
-                self._kept.done(item)
+                self._kept.remove(item)
         if self._kept and not self._channel.is_draining:
             self._kept.poll()
         while self._events:
-            self._heed(*self._events.popleft())
+            self._handle_event(*self._events.popleft())
         now_ms = self._channel.now_ms()
         if self._again_ms is not None and now_ms < self._again_ms or self._channel.is_draining:
             return
@@ -322,10 +324,10 @@ class Mqtt:
         """Send the reply to *item*, which is done when the broker has it."""
         if not self._reply:
             self._channel.tell(item.answer)
-            return self._kept.done(item)
+            return self._kept.remove(item)
         packet, wrong = self._publish(item.actor, item.answer, item.correlation)
         if wrong:
-            self._kept.done(item)
+            self._kept.remove(item)
         else:
             self._open[packet] = item
 
@@ -389,7 +391,7 @@ class Mqtt:
         if self._kept:
             self._kept.close()
 
-    def _heed(self, kind: str, said=None):
+    def _handle_event(self, kind: str, said=None):
         if kind == "up":
             self._told = False
             self._channel.log("connected")
@@ -422,7 +424,7 @@ class Mqtt:
             ):
                 self._channel.log("again")
                 text = None
-            role = self._channel.judged(actor, text, actor)[0] if text is not None else None
+            role = self._channel.judge(actor, text, actor)[0] if text is not None else None
             if role is None:
                 done.append(message)
             else:

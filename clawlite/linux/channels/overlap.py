@@ -54,7 +54,7 @@ class Overlap:
                 return key, job
         return None
 
-    def ended(self, key):
+    def release(self, key):
         """Note that a job with *key* has ended."""
         self._busy.remove(key)
 

@@ -146,7 +146,7 @@ class RelayedChannel(Channel):
     def end(self, run: Run, text: str, why: str):
         """The board has answered *run*; *why*: "", "failed", or why it is refused."""
         if run.is_queued:
-            self._overlap.ended(run.key)
+            self._overlap.release(run.key)
         if why:
             self.log("failed" if why == "failed" else "refused", actor=run.job[_ACTOR], reason=why)
         if self._source is None:
@@ -164,7 +164,7 @@ class RelayedChannel(Channel):
         to = run.job[_TO]
         if isinstance(to, Item) and to.number and hasattr(self._source, "put_back"):
             if run.is_queued:
-                self._overlap.ended(run.key)
+                self._overlap.release(run.key)
             self._lost.add(to.number)
             self._source.put_back(to, False)
         else:

@@ -35,7 +35,7 @@ from clawlite.core.policy.access import ADMIN, RECEIPTS, THREADS, TYPING
 from clawlite.linux.approvals.taps import APPROVE, SHOW, Taps, read_tap
 from clawlite.linux.channels.delivery import Delivery
 from clawlite.linux.channels.inbox import Item
-from clawlite.linux.channels.telegram_update import is_int, moved, read, seconds_of
+from clawlite.linux.channels.telegram_update import is_int, read, read_migration, seconds_of
 from clawlite.linux.io.jsontext import dumps, loads, loads_mended
 from clawlite.linux.net.connections import Connections
 from clawlite.linux.secrets.secrets import resolve, stores
@@ -157,8 +157,8 @@ class Telegram:
         self._handled = handled if isinstance(handled, int) else 0
         # seconds that Telegram's clock is ahead of this machine's, once it has answered
         self._ahead_s = None
-        self._moved = _known(channel.state.data, "moved", dict)  # old id of a group -> new id
-        self._groups = _known(channel.state.data, "groups", list)
+        self._moved = _make_part(channel.state.data, "moved", dict)  # old id of a group -> new id
+        self._groups = _make_part(channel.state.data, "groups", list)
         self._kept = Delivery(channel, self._begin, self._answer, gives_up)
 
     # -- the loop
@@ -170,19 +170,19 @@ class Telegram:
             if asked is None:
                 continue
             try:
-                ended = self._received(asked, kind, data)
+                ended = self._handle_event(asked, kind, data)
             except (ProviderError, ClawError) as e:
                 ended = e
             if ended:
                 self._connections.close(key)
                 del self._under_way[key]
-                self._answered(asked, None if ended is True else ended)
+                self._handle_answer(asked, None if ended is True else ended)
         now = self._channel.now_ms()
         for key, asked in list(self._under_way.items()):
             if now >= asked.due_ms:
                 self._connections.close(key)
                 del self._under_way[key]
-                self._answered(
+                self._handle_answer(
                     asked,
                     ProviderError(
                         "it said nothing for %d s" % (SILENCE_MS // 1000),
@@ -277,7 +277,7 @@ class Telegram:
         """Send the reply to *item*, which is done when Telegram has it."""
         if self.send(place_of(item).address, item.answer, item):
             self._channel.log("dropped", actor=item.actor)
-            self._kept.done(item)
+            self._kept.remove(item)
 
     def ask(self, to, text: str, more: str, task):
         """Put the question *text* about *task* to *to*, with buttons; *more* says how to answer by
@@ -349,7 +349,7 @@ class Telegram:
             self._last, scheme, host, port, [head, body], CONNECT_MS
         )
 
-    def _received(self, asked: PendingRequest, kind: str, data):
+    def _handle_event(self, asked: PendingRequest, kind: str, data):
         """Handle an event of a connection; return True when the answer is complete.  Raises
         ``ProviderError``.
         """
@@ -374,7 +374,7 @@ class Telegram:
             event = asked.response.next_event()
         return False
 
-    def _answered(self, asked: PendingRequest, error):
+    def _handle_answer(self, asked: PendingRequest, error):
         now, said = self._channel.now_ms(), None
         if error is None:
             try:
@@ -399,7 +399,7 @@ class Telegram:
                 self._ask_ms, self._limit = now, min(2 * self._limit, MAX_UPDATES)
                 self._take(said.get("result"))
             elif asked.item:
-                self._kept.done(asked.item)
+                self._kept.remove(asked.item)
             elif "reply_markup" in asked.params:
                 self._note_question(asked.params, said.get("result"))
         elif asked.method == "getUpdates" and isinstance(error, TooLong) and self._limit > 1:
@@ -443,7 +443,7 @@ class Telegram:
         reason = error.message if asked.status else "the connection failed"
         self._channel.log("dropped", actor=chat, reason=reason)
         if asked.item:
-            self._kept.done(asked.item)
+            self._kept.remove(asked.item)
 
     def _pause(self, said) -> int:
         """Return how many ms to wait after a failure: the time that Telegram asks for, else a pause
@@ -511,8 +511,8 @@ class Telegram:
         """
         good, old = [], {}
         for number, message in come:
-            if moved(message):
-                self._follow(*moved(message))
+            if read_migration(message):
+                self._follow(*read_migration(message))
             one = read(message, self._name)
             if one is None:
                 continue
@@ -524,7 +524,7 @@ class Telegram:
             elif known and self._is_old(one.date):
                 self._channel.log("refused", actor=one.actor, reason="age")
                 old.setdefault((one.actor, place.address), []).append((number, one, place))
-            elif self._channel.judged(one.actor, one.text, place.address)[0] is not None:
+            elif self._channel.judge(one.actor, one.text, place.address)[0] is not None:
                 good.append((number, one, place))
         return good, old
 
@@ -606,7 +606,7 @@ class Telegram:
         self._channel.keep(True)
 
 
-def _known(data: dict, name: str, kind: type):
+def _make_part(data: dict, name: str, kind: type):
     """Return the part *name* of a channel's state, which is made when it is not there."""
     if not isinstance(data.get(name), kind):
         data[name] = kind()

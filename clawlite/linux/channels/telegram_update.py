@@ -74,7 +74,7 @@ def read(message, bot: str):
         return None
     text = message.get("text")
     if isinstance(text, str):
-        text = addressed(text, bot)
+        text = strip_address(text, bot)
         return None if text is None else Incoming(actor, name, text, message)
     if (
         chat["id"] < 0
@@ -85,7 +85,7 @@ def read(message, bot: str):
     return Incoming(actor, name, None, message)
 
 
-def moved(message):
+def read_migration(message):
     """Return (old id, new id) of a group that became a supergroup, or None."""
     chat = message.get("chat") if isinstance(message, dict) else None
     if isinstance(chat, dict) and is_int(chat.get("id")):
@@ -96,7 +96,7 @@ def moved(message):
     return None
 
 
-def addressed(text: str, bot: str):
+def strip_address(text: str, bot: str):
     """Return *text* without the name of this bot at its beginning; None when it is a command for
     another bot.
     """

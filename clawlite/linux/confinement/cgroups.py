@@ -43,7 +43,7 @@ def claim_groups(agent: int, uid=None, wanted=CONTROLLERS) -> tuple:
            then systemd must have marked this one as delegated
     """
     try:
-        return Groups(_delegated(wanted, uid is not None), agent, wanted), ""
+        return Groups(_find_delegated(wanted, uid is not None), agent, wanted), ""
     except Refused as e:
         return None, str(e)
     except OSError as e:
@@ -67,7 +67,7 @@ def _own_folder() -> str:
     raise Refused("no cgroup v2 is mounted")
 
 
-def _delegated(wanted, by_root: bool) -> str:
+def _find_delegated(wanted, by_root: bool) -> str:
     top = _own_folder()
     if os.path.basename(top) == AGENT:  # an earlier server of this agent moved it
         top = os.path.dirname(top)

@@ -310,10 +310,10 @@ def is_more(folder: str, pids: list, limit: int) -> bool:
                 total += status.st_blocks * 512 // max(status.st_nlink, 1)
             if total > limit or seen > MAX_FILES:
                 return True
-    return total + _unnamed(pids, device) > limit
+    return total + _count_unnamed(pids, device) > limit
 
 
-def _unnamed(pids: list, device: int) -> int:
+def _count_unnamed(pids: list, device: int) -> int:
     found = {}
     for pid in pids:
         try:

@@ -85,11 +85,11 @@ class Modes:
         # the C library uses this name for a descriptor that was opened with O_PATH
         own = text[len(_OWN) :] if text.startswith(_OWN) else b""
         if own.isdigit() and len(own) < 10:
-            fd = self._shared(number, pid, int(own), True)
+            fd = self._copy_descriptor(number, pid, int(own), True)
         elif by_path:
             fd = self._found(number, pid, arguments, name, text)
         else:
-            fd = self._shared(number, pid, _int(arguments[_FD]), False)
+            fd = self._copy_descriptor(number, pid, _int(arguments[_FD]), False)
         try:
             status = os.fstat(fd)
             if self._as_root and status.st_uid != self._uid:
@@ -108,7 +108,7 @@ class Modes:
         finally:
             os.close(fd)
 
-    def _shared(self, number: int, pid: int, fd: int, is_named: bool) -> int:
+    def _copy_descriptor(self, number: int, pid: int, fd: int, is_named: bool) -> int:
         """Return a copy of descriptor *fd* of thread *pid*.  Raise when its file may not be
         written.
 
@@ -125,7 +125,7 @@ class Modes:
             if flags & os.O_PATH and not is_named:
                 raise OSError(_EBADF, "open for nothing")
             if flags & (os.O_ACCMODE | os.O_PATH) in (os.O_RDONLY, os.O_PATH):
-                self._written(ours)
+                self._check_writable(ours)
         except OSError:
             os.close(ours)
             raise
@@ -155,13 +155,13 @@ class Modes:
         finally:
             os.close(base)
         try:
-            self._written(fd)
+            self._check_writable(fd)
         except OSError:
             os.close(fd)
             raise
         return fd
 
-    def _written(self, fd: int):
+    def _check_writable(self, fd: int):
         """Raise unless the file of *fd* lies in a writable folder."""
         path = os.readlink("/proc/self/fd/%d" % fd)
         if not _is_below(self._writable, path) or _is_below(self._denied, path):

@@ -195,7 +195,7 @@ def own(rules: Rules, machine: str) -> bytes:
     program = _Program(machine)
     _sockets(program, rules)
     if not rules.counted:
-        _uncounted(program, rules)
+        _refuse_uncounted(program, rules)
     (_neighbours if rules.landlock else _supervisor)(program, rules)
     return program.code()
 
@@ -253,7 +253,7 @@ def _sockets(program, rules: Rules):
     program.end()
 
 
-def _uncounted(program, rules: Rules):
+def _refuse_uncounted(program, rules: Rules):
     """Refuse system calls that take memory which memory_accounting.py does not find: in tables of a
     single thread, or more memory than is counted.
     """
@@ -276,7 +276,7 @@ def _uncounted(program, rules: Rules):
     program.end()
     _options(program)
     _buffers(program)
-    _shared(program)
+    _refuse_shared(program)
 
 
 def _options(program):
@@ -312,7 +312,7 @@ def _buffers(program):
     program.end()
 
 
-def _shared(program):
+def _refuse_shared(program):
     """Refuse shared memory without a file: all of it exists as long as one page is mapped, but only
     that page is part of a process' size.  Refuse mappings that are stacks: RLIMIT_DATA does not
     count them.

@@ -123,12 +123,12 @@ def secrets(here) -> list:
             continue
         for name in names:
             count += 1
-            rows += _exposed(os.path.join(folder, name))
+            rows += _check_mode(os.path.join(folder, name))
     key = here.environ.get("CLAWLITE_DEVICE_KEY_FILE")
     if key:
         count += 1
         rows += (
-            _exposed(key)
+            _check_mode(key)
             if os.path.exists(key)
             else [
                 (
@@ -213,14 +213,14 @@ def _damage(sqlite3, path: str) -> tuple:
             (found,), *_ = db.execute("PRAGMA integrity_check(1)")
             if found != "ok":
                 return " ".join(found.split()), 0
-            return "", _altered(db)
+            return "", _count_altered(db)
         finally:
             db.close()
     except sqlite3.Error as e:
         return str(e), 0
 
 
-def _altered(db) -> int:
+def _count_altered(db) -> int:
     """Return how many entries differ from their checksums; a database without them has none."""
     if "crc" not in [row[1] for row in db.execute("PRAGMA table_info(entries)")]:
         return 0
@@ -228,7 +228,7 @@ def _altered(db) -> int:
     return len(differing(db.execute("SELECT %s FROM entries" % COLUMNS)))
 
 
-def _exposed(path: str) -> list:
+def _check_mode(path: str) -> list:
     mode = os.stat(path).st_mode
     if stat.S_ISREG(mode) and mode & 0o077:
         return [("secrets", WRONG, "%s can be read by others" % path, "chmod 600 %s" % quote(path))]

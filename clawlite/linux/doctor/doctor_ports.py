@@ -125,7 +125,9 @@ def holders(proc: str, path: str) -> list:
                 for fd in os.listdir("%s/%s/fd" % (proc, pid))
             }
             if real in opened.values() and not any(
-                _made(proc, pid, fd, real) for fd, name in opened.items() if name.endswith("/ptmx")
+                _is_master(proc, pid, fd, real)
+                for fd, name in opened.items()
+                if name.endswith("/ptmx")
             ):
                 with open("%s/%s/comm" % (proc, pid)) as file:
                     found.add((int(pid), file.read().strip()))
@@ -134,7 +136,7 @@ def holders(proc: str, path: str) -> list:
     return sorted(found)
 
 
-def _made(proc: str, pid: str, fd: str, path: str) -> bool:
+def _is_master(proc: str, pid: str, fd: str, path: str) -> bool:
     """Return whether *fd* is the master side of the pseudo-terminal at *path*. The process that
     has it is the (simulated) board itself, not another user of the port.
     """

@@ -15,12 +15,12 @@ def versions(here) -> list:
     mend += " swarm status FOLDER)"
     rows = [
         ("swarm", WRONG, "the swarm %s is another one for %s than here" % (name, others), mend)
-        for name, others in _kept(here, DIFFERS)
+        for name, others in _read_all(here, DIFFERS)
     ]
     return rows or [("swarm", NONE, "no agent has met another version of its swarm", "")]
 
 
-def _kept(here, file: str) -> list:
+def _read_all(here, file: str) -> list:
     """Return [(name of a swarm, what *file* of its folder says), ...] where there is one."""
     place = os.path.join(here.state, files.SWARMS)
     names = sorted(os.listdir(place)) if os.path.isdir(place) and here.may(place, 5) else ()

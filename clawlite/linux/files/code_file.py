@@ -68,7 +68,7 @@ def leave() -> None:
         _state["finder"].path = ""
 
 
-def compiled(source: bytes, path: str, digest: bytes):
+def load_code(source: bytes, path: str, digest: bytes):
     """Return the code of a tools.py.
 
     path    absolute;  digest  SHA-256 of *source*

@@ -112,7 +112,7 @@ class Scope:
                 return normalise(root + "/" + path[len(named) :])
         return path
 
-    def aliased(self, target: str) -> str:
+    def resolve_alias(self, target: str) -> str:
         """Return *target*, the text of a link, with a name of a mount at its start replaced by
         where that lies.
         """

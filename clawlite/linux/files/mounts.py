@@ -67,7 +67,7 @@ class Table:
         self._known.clear()
 
     def _row(self, line: str):
-        words = [unescaped(word) for word in line.split(" ")]
+        words = [unescape(word) for word in line.split(" ")]
         point = words[4] if len(words) > 4 else ""
         if not point or not is_within(point, self._under or "/"):
             return None
@@ -88,10 +88,10 @@ class Table:
         """
         self.refresh()
         key = tuple(paths), but
-        if not all(self._leads(*one) for one in self._cached_names(key)):
+        if not all(self._leads(*one) for one in self._look_up(key)):
             self._read()
             # the other names are covered by another mount
-            self._known[key] = [one for one in self._cached_names(key) if self._leads(*one)]
+            self._known[key] = [one for one in self._look_up(key) if self._leads(*one)]
         return [name for name, _ in self._known[key]]
 
     def processes(self) -> list:
@@ -101,7 +101,7 @@ class Table:
         self.refresh()
         return [point for point in self._processes if not is_within(point, "/proc")]
 
-    def _cached_names(self, key: tuple) -> list:
+    def _look_up(self, key: tuple) -> list:
         if key not in self._known:
             if len(self._known) >= _KEPT:
                 self._known.clear()
@@ -131,16 +131,16 @@ class Table:
             )
             if own is None or own[_DEVICE] not in self._twice:
                 continue
-            inside = _moved(one, own[_POINT], own[_ROOT])  # its name on its file system
+            inside = _rebase(one, own[_POINT], own[_ROOT])  # its name on its file system
             for device, root, point, _ in self._rows:
                 if device == own[_DEVICE] and is_within(inside, root):
-                    yield _moved(inside, root, point), one
+                    yield _rebase(inside, root, point), one
                 elif (
                     device == own[_DEVICE]
                     and is_within(root, inside)
-                    and not (but and is_within(_moved(root, inside, one), but))
+                    and not (but and is_within(_rebase(root, inside, one), but))
                 ):
-                    yield point, _moved(root, inside, one)
+                    yield point, _rebase(root, inside, one)
         for _, _, point, layers in [row for row in self._rows if row[_LAYERS]]:
             for one, other in [(layer, point) for layer in layers] + [
                 (point, layer) for layer in layers
@@ -148,9 +148,9 @@ class Table:
                 if (
                     path != one
                     and is_within(path, one)
-                    and os.path.lexists(self._under + _moved(path, one, other))
+                    and os.path.lexists(self._under + _rebase(path, one, other))
                 ):
-                    yield _moved(path, one, other), None
+                    yield _rebase(path, one, other), None
 
     def _leads(self, name: str, of) -> bool:
         """Return whether *name* and *of* are the same file, or neither exists yet, or this user may
@@ -170,7 +170,7 @@ class Table:
             os.close(fd)
 
 
-def _moved(path: str, root: str, point: str) -> str:
+def _rebase(path: str, root: str, point: str) -> str:
     """Return *path*, which lies in *root*, with *point* in place of *root*."""
     return (point.rstrip("/") + path[len(root.rstrip("/")) :]).rstrip("/") or "/"
 
@@ -187,7 +187,7 @@ def _layers(options: str) -> tuple:
     return tuple(part for part in found if part.startswith("/"))
 
 
-def unescaped(word: str) -> str:
+def unescape(word: str) -> str:
     """Return the path of *word*, which is escaped as in the table."""
     for escape, character in (
         (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")) if "\\" in word else ()

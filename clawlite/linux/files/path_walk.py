@@ -110,7 +110,7 @@ class PathWalk:
         if mount is None and not self.scope.leads_to_mount(here):
             raise self.outside()
         if mount is not None and self.scope.is_denied(here, None, bool(self.todo)):
-            raise self.denied()
+            raise self.denial()
         if mount is None or mount[0] == here:
             return self.enter(part, here, mount)
         if self.fd is None:  # the mount "/": nothing was passed yet
@@ -192,7 +192,7 @@ class PathWalk:
             self.todo.insert(0, part)
             return
         if target.startswith("/"):
-            self.restart(_parts(self.scope.aliased(target)))
+            self.restart(_parts(self.scope.resolve_alias(target)))
         else:
             self.todo = _parts(target) + self.todo
 
@@ -218,7 +218,7 @@ class PathWalk:
 
     def check(self, here: str, status):
         if self.scope.is_denied(here, status, bool(self.todo)):
-            raise self.denied()
+            raise self.denial()
 
     def outside(self):
         return SandboxDenied(
@@ -227,7 +227,7 @@ class PathWalk:
             {"reason": "path outside"},
         )
 
-    def denied(self):
+    def denial(self):
         return SandboxDenied(
             "%s: a denied path of this sandbox" % printable_path(self.text),
             "use another file",

@@ -17,16 +17,16 @@ def open_regular(path, flags: int, mode: int = 0o600) -> int:
     for name in ("O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY", "O_BINARY"):
         flags |= getattr(os, name, 0)  # Windows has the last alone
     fd = os.open(path, flags, mode)
-    return _checked(fd, path, MOST)
+    return _check_open(fd, path, MOST)
 
 
 def open_end(path, flags: int, mode: int = 0o600) -> int:
     """As ``open_regular``, for a file of any size of which only the end is read or written."""
     flags |= os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-    return _checked(os.open(path, flags, mode), path, 0)
+    return _check_open(os.open(path, flags, mode), path, 0)
 
 
-def _checked(fd: int, path, most: int) -> int:
+def _check_open(fd: int, path, most: int) -> int:
     try:
         _check(os.fstat(fd), path, most)
     except BaseException:

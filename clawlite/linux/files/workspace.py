@@ -32,7 +32,7 @@ def folder(profile, state: str, image=None) -> str:
 
         mount = workspace_mount(profile.files, profile.mounts)
     if mount is None:
-        return _store_folder(_shared(image), state)
+        return _store_folder(_find_shared(image), state)
     mount = normalise(mount, "/")
     # the state is nobody's workspace
     return _store_folder(None, state) if is_within(mount, state) else mount
@@ -40,7 +40,7 @@ def folder(profile, state: str, image=None) -> str:
 
 def store_behind(image, state: str, workspace: str):
     """Return the ``memories.Store`` whose files are those in *workspace*, or None."""
-    store = _shared(image)
+    store = _find_shared(image)
     return (
         store
         if store is not None and workspace == _store_folder(store, os.path.abspath(state))
@@ -48,7 +48,7 @@ def store_behind(image, state: str, workspace: str):
     )
 
 
-def _shared(image):
+def _find_shared(image):
     """Return the first workspace store that all identities and channels share, or None."""
     if image is None or not image.size_of(MEMORY):
         return None
@@ -69,7 +69,7 @@ def _store_folder(store, state: str) -> str:
     return os.path.join(state, "workspace") if path is None or is_within(path, state) else path
 
 
-def hidden_paths(profile, state: str, workspace: str) -> list:
+def paths_to_hide(profile, state: str, workspace: str) -> list:
     """Return the real paths that no tool sees, but for the workspace in one of them: the state of
     all agents, and mounted secrets.
 

@@ -72,7 +72,7 @@ class Port:
         outcome.append(value)
 
 
-def _opened(path: str) -> int:
+def _open_bus(path: str) -> int:
     try:
         return os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except (FileNotFoundError, PermissionError) as e:
@@ -101,7 +101,7 @@ class I2C(Port):
         """
         import ctypes
 
-        fd = _opened(self._path)
+        fd = _open_bus(self._path)
         try:
             parts = [(0, ctypes.create_string_buffer(data, len(data)))] if data else []
             if read:
@@ -134,9 +134,9 @@ class I2C(Port):
         found: dict = {}
         for name in _names(folder):
             if name.startswith("iio:device"):
-                found.update(measured("%s/%s" % (folder, name)))
+                found.update(read_inputs("%s/%s" % (folder, name)))
         for name in _names(folder + "/hwmon"):
-            found.update(measured("%s/hwmon/%s" % (folder, name)))
+            found.update(read_inputs("%s/hwmon/%s" % (folder, name)))
         return found
 
 
@@ -152,7 +152,7 @@ class SPI(Port):
         """Exchange *data* for as many bytes."""
         import ctypes
 
-        fd = _opened(self._path)
+        fd = _open_bus(self._path)
         try:
             fcntl.ioctl(fd, SPI_MODE, struct.pack("=B", self._mode))
             out, back = (
@@ -318,13 +318,13 @@ class DHT(Port):
                 "add dtoverlay=dht11,gpiopin=N to config.txt, with the number of its pin",
                 {"reason": "no bus", "missing": [IIO]},
             )
-        values = measured(found[0])
+        values = read_inputs(found[0])
         if "temp" not in values or "humidityrelative" not in values:
             raise OSError(errno.EIO, "the sensor did not answer", found[0])
         return values["temp"], values["humidityrelative"]
 
 
-def measured(folder: str) -> dict:
+def read_inputs(folder: str) -> dict:
     """Return {quantity: thousandths} of an IIO or hwmon device: in_temp_input and temp1_input are
     "temp"; a value that cannot be read is left out.
     """

@@ -187,26 +187,26 @@ class PinHandlers(Handlers):
     def start(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
         outcome = super().start(task, tool, arguments, due_ms, now_ms)
         return (
-            outcome if outcome is None or outcome[IS_OK] is not False else self._made_safe(outcome)
+            outcome if outcome is None or outcome[IS_OK] is not False else self._make_safe(outcome)
         )
 
     def poll(self, now_ms: int) -> list:
         return [
-            (task, outcome if outcome[IS_OK] is not False else self._made_safe(outcome))
+            (task, outcome if outcome[IS_OK] is not False else self._make_safe(outcome))
             for task, outcome in super().poll(now_ms)
         ]
 
     def cancel(self, task: int):
         if self.is_busy:
             # at once, before the handler's own cleanup runs
-            self._told(self._board.off)
+            self._report(self._board.off)
             super().cancel(task)
-            self._told(self._board.off)
+            self._report(self._board.off)
 
     def close(self):
-        self._told(self._board.off)
+        self._report(self._board.off)
         super().close()
-        self._told(self._board.off)  # the pins stay requested: the agent may recover from ERROR
+        self._report(self._board.off)  # the pins stay requested: the agent may recover from ERROR
 
     @property
     def bank(self):
@@ -219,7 +219,7 @@ class PinHandlers(Handlers):
         """
         return self._board.read(name)
 
-    def _made_safe(self, outcome: tuple) -> tuple:
+    def _make_safe(self, outcome: tuple) -> tuple:
         """Switch all outputs off, and return *outcome*, a failure, which then also names the
         outputs that could not be switched off."""
         try:
@@ -228,7 +228,7 @@ class PinHandlers(Handlers):
             return False, ClawError("%s; and outputs %s" % (outcome[VALUE], e.message), e.hint)
         return outcome
 
-    def _told(self, switch):
+    def _report(self, switch):
         """Call *switch*; an error is only written to stderr, which is a service's log."""
         try:
             switch()

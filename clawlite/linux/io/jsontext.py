@@ -148,7 +148,7 @@ def loads(data: bytes):
         return loads(data)
     except ValueError as error:  # JSONDecodeError, whose name would cost an import
         raise _fault(
-            text, *_expected(text, getattr(error, "pos", 0), getattr(error, "msg", ""))
+            text, *_explain(text, getattr(error, "pos", 0), getattr(error, "msg", ""))
         ) from None
     if end != len(text) and text[end:].strip(_SPACE):
         raise _fault(text, len(text) - len(text[end:].lstrip(_SPACE)), "the end")
@@ -257,7 +257,7 @@ def _fault(text: str, pos: int, expected: str, found: str = "") -> ParseError:
     )
 
 
-def _expected(text: str, pos: int, message: str) -> tuple:
+def _explain(text: str, pos: int, message: str) -> tuple:
     """Return (position, what was expected there) for an error of the scanner.
 
     Since 3.13 it names the comma before a closing bracket; until then, and on boards, the bracket

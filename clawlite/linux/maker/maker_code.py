@@ -71,10 +71,10 @@ def functions(code: Code, show) -> dict:
                 name: compile(source, os.path.join(folder, name + ".py"), "exec")
                 for name, source in code.modules.items()
             }
-            main = code_file.compiled(code.source, code.path, sha256(code.source).digest())
+            main = code_file.load_code(code.source, code.path, sha256(code.source).digest())
             space = maker_run.run(main, code.path, modules, show)
     except BaseException as e:  # a file may raise anything at its top, also SystemExit
-        if signals.interrupts() or signals.terminated():
+        if signals.interrupts() or signals.end_signal():
             raise KeyboardInterrupt from None
         said = "%s: %s" % (type(e).__name__, e) if str(e) else type(e).__name__
         raise ImageMismatch(
@@ -84,7 +84,7 @@ def functions(code: Code, show) -> dict:
     return maker_run.adapt(space)
 
 
-def provided(space: dict, image) -> dict:
+def find_provided(space: dict, image) -> dict:
     """Return {name of a handler: function} of the tools that the providers in *space* have in
     *image* (protocols/mcp/tool_provider.py).
     """

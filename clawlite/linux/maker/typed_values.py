@@ -32,7 +32,7 @@ def _adapt(function, space: dict):
     def call(**arguments):
         for name in arguments:
             if name in hints:
-                arguments[name] = _typed(arguments[name], hints[name], space)
+                arguments[name] = _convert(arguments[name], hints[name], space)
         result = function(**arguments)
         return _finish(result) if inspect.isgenerator(result) else _plain(result)
 
@@ -52,7 +52,7 @@ def _hints(one, space: dict) -> dict:
     return found
 
 
-def _typed(value, hint, space: dict):
+def _convert(value, hint, space: dict):
     """Return *value*, which fits the schema of *hint*, as that type."""
     if isinstance(hint, str):
         hint = eval(hint, space)
@@ -62,17 +62,17 @@ def _typed(value, hint, space: dict):
         if hasattr(hint, "__members__"):
             return hint(value)
         hints = _hints(hint, space)
-        return hint(**{name: _typed(part, hints[name], space) for name, part in value.items()})
+        return hint(**{name: _convert(part, hints[name], space) for name, part in value.items()})
     inner: tuple = getattr(hint, "__args__", ())
     if isinstance(value, list) and len(inner) == 1:
-        return [_typed(part, inner[0], space) for part in value]
+        return [_convert(part, inner[0], space) for part in value]
     if isinstance(value, dict) and len(inner) == 2 and inner[0] is str:
-        return {name: _typed(part, inner[1], space) for name, part in value.items()}
+        return {name: _convert(part, inner[1], space) for name, part in value.items()}
     for part in inner:  # Optional, a union, Annotated; not the values of a Literal
         if hasattr(part, "__forward_arg__"):
             part = eval(part.__forward_arg__, space)
         if part is not type(None) and (isinstance(part, type) or hasattr(part, "__args__")):
-            return _typed(value, part, space)
+            return _convert(value, part, space)
     return value
 
 

@@ -7,7 +7,7 @@ learn     [(id, its text, vector), ...]    -> None: one whose text is another by
 """
 
 from clawlite.linux.memory.entry import BOX_CONTENT, COLUMNS, ROW_CONTENT, ROW_ID, check
-from clawlite.linux.memory.search import MAX_VECTORS, packed
+from clawlite.linux.memory.search import MAX_VECTORS, pack
 
 
 class Backfill:
@@ -52,7 +52,7 @@ class Backfill:
         for id, text, vector in vectors:
             row = self._db.row("SELECT content FROM entries WHERE id=?", (id,))
             if row and (box.unpack(row[0])[BOX_CONTENT] if box else row[0]) == text:
-                data = packed(vector)
+                data = pack(vector)
                 self._db.run(
                     "INSERT OR IGNORE INTO vectors VALUES(?, ?)",
                     (id, box.seal(data) if box else data),

@@ -20,7 +20,7 @@ from clawlite.linux.memory.entry import (
     checksum,
     id_of,
 )
-from clawlite.linux.memory.search import indexed_text
+from clawlite.linux.memory.search import index_text
 
 WINDOW = 1000  # entries that a compaction leaves where the store names no number
 SUMMARY_BYTES = 24000  # of the entries that one summary is made of
@@ -113,7 +113,9 @@ class Compaction:
                 (
                     part_of,
                     rows[-1][0],
-                    notes([self._noted(box, row[ROW_CONTENT], row[ROW_METADATA]) for row in rows]),
+                    notes(
+                        [self._read_entry(box, row[ROW_CONTENT], row[ROW_METADATA]) for row in rows]
+                    ),
                     before,
                 )
             )
@@ -123,7 +125,7 @@ class Compaction:
         """Return the id from which on entries are summarized: age counts, and number not yet."""
         return max(place.alive, floor - REACH)
 
-    def _noted(self, box, content, metadata) -> tuple:
+    def _read_entry(self, box, content, metadata) -> tuple:
         """Return (text, whether it is a summary) of an entry."""
         if box:
             _, content, _, metadata = box.unpack(content)
@@ -165,7 +167,7 @@ class Compaction:
         *written, _ = self._db.row("SELECT %s FROM entries WHERE id=?" % COLUMNS, (id,))
         self._db.run("UPDATE entries SET crc=? WHERE id=?", (checksum(written), id))
         if id <= place.indexed and place.has_words:
-            self._db.run("INSERT INTO words(rowid, content) VALUES(?, ?)", (id, indexed_text(text)))
+            self._db.run("INSERT INTO words(rowid, content) VALUES(?, ?)", (id, index_text(text)))
 
     def forget(self, store, part, name: str) -> int:
         """Delete an entry; of the newest one of a place its content alone, because ids are never

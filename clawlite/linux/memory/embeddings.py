@@ -217,11 +217,11 @@ class Embedder(Provider):
         begun = len(odd)
         for text, part, vector in zip(texts, sent, found):
             if vector is None:
-                odd.append("no vector is made of %s: %s" % (_named(text), error.message))
+                odd.append("no vector is made of %s: %s" % (_quote(text), error.message))
             elif part != text:
                 odd.append(
                     "the vector of %s is that of its first %d characters: more are refused"
-                    % (_named(text), len(part))
+                    % (_quote(text), len(part))
                 )
         if is_divided and len(odd) == begun:
             self.most_texts = largest
@@ -234,7 +234,7 @@ class Embedder(Provider):
         attempt = 1
         while True:
             try:
-                return (yield from self._embedded(texts, size, meter))
+                return (yield from self._embed(texts, size, meter))
             except QuotaExceeded:
                 raise
             except ProviderError as e:
@@ -250,7 +250,7 @@ class Embedder(Provider):
             yield (SLEEP, wait)
             attempt += 1
 
-    def _embedded(self, texts: list, size: int, meter):
+    def _embed(self, texts: list, size: int, meter):
         wait = meter.pause(self)
         if wait:
             yield (
@@ -286,7 +286,7 @@ class Embedder(Provider):
         )
         if status == 401 and last is not None and self._token is last:
             self._token = None  # withdrawn before its time: once more, with a new one
-            return (yield from self._embedded(texts, size, meter))
+            return (yield from self._embed(texts, size, meter))
         if status != 200:
             raise self._refusal(status, answered, without(key, data), meter)
         answer = self.codec.parse(data)
@@ -307,7 +307,7 @@ def _is_refusal(error) -> bool:
     )
 
 
-def _named(text: str) -> str:
+def _quote(text: str) -> str:
     """Return the beginning of *text*, as a person finds it."""
     words = " ".join(text[:200].split())
     return '"%s%s"' % (words[:40], "..." if len(words) > 40 or len(text) > 200 else "")

@@ -115,7 +115,7 @@ class FileConversations:
         mark = crc32(request_bytes(store, part, entries))
         before = earlier_request(lines.records, request_id, mark, now) if request_id else None
         if before is not None:
-            return _stored(before.n, before.request[REQUEST_COUNT])
+            return _store_result(before.n, before.request[REQUEST_COUNT])
         self._bring_back(lines, now)
         first = lines.last() + 1
         at = max(now, lines.records[-1].at if lines.records else 0)
@@ -126,7 +126,7 @@ class FileConversations:
             [[content, key, metadata] for key, content, metadata, _ in entries],
         )
         lines.append(record, store.lasting, min(store.max_bytes or MAX_BYTES, MAX_BYTES))
-        stored = _stored(first, len(entries))
+        stored = _store_result(first, len(entries))
         alive = self._alive(lines, store)
         dead = sum([len(record.entries) for record in lines.records]) - len(alive)
         if dead > max(_LEAST_DEAD, len(alive)):
@@ -170,7 +170,7 @@ class FileConversations:
             rows = [
                 (n, text_of(content, 0, self._dumps)[0]) for n, _, content, _, _ in reversed(alive)
             ]
-            scores = dict(search.scored(rows, what))
+            scores = dict(search.score_rows(rows, what))
             by_number = {row[_N]: row for row in alive}
             found = [by_number[n] for n in scores]
         answer = self._answer(found, top, scores)
@@ -250,5 +250,5 @@ class FileConversations:
         lines.keep(kept, now)
 
 
-def _stored(first: int, count: int) -> dict:
+def _store_result(first: int, count: int) -> dict:
     return {"stored": count, "ids": ["entry-%d" % (first + n) for n in range(count)]}

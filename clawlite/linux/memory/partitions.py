@@ -15,7 +15,7 @@
 from clawlite.core.base.errors import StoreError
 from clawlite.core.image.memories import DOES, FILES, SINGLE
 from clawlite.linux.memory.entry import BITS, COLUMNS, check, checksum, name
-from clawlite.linux.memory.search import indexed_text
+from clawlite.linux.memory.search import index_text
 
 MAX_PLACES = 4096  # of one store
 # so long a request is remembered (and its entries, when they are no longer wanted)
@@ -272,4 +272,4 @@ class Partitions:
 
 
 def _for_index(rows: list) -> list:
-    return [(id, indexed_text(content or "")) for id, content in rows]
+    return [(id, index_text(content or "")) for id, content in rows]

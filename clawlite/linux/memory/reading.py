@@ -43,7 +43,7 @@ class Reading:
             and kind == "key"
             and (place is None or not self._has(place, what))
         ):
-            return self._unstored(store, part, what)
+            return self._read_file(store, part, what)
         if place is None:
             return {"entries": []}
         floor, box = self._places.floor(place, store, now), self._boxes.of(store)
@@ -105,7 +105,7 @@ class Reading:
             is not None
         )
 
-    def _unstored(self, store, part: str, key: str) -> dict:
+    def _read_file(self, store, part: str, key: str) -> dict:
         """Return the answer of a file that no ``store`` wrote, but a tool or a person: as old as
         the file, known by its key.
         """

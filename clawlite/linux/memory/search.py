@@ -64,10 +64,10 @@ def words(text: str, is_query: bool = False) -> list:
     plain = normalize("NFC", "".join([c for c in plain if not combining(c) or c in _VOICED]))
     if _is_spaced(plain):
         return "".join([c if c.isalnum() else " " for c in plain]).split()
-    return _divided(plain, is_query)
+    return _split_dense(plain, is_query)
 
 
-def indexed_text(text: str) -> str:
+def index_text(text: str) -> str:
     """Return what FTS5 is given for *text*: it finds the same words in it as ``words``."""
     return text if text.isascii() else " ".join(map(_term, words(text)))
 
@@ -92,7 +92,7 @@ def reindex(db):
         except UnicodeDecodeError:  # a disk has changed it; it is set aside when it is read
             continue
         db.run("INSERT INTO words(words, rowid, content) VALUES('delete', ?, ?)", (id, text))
-        db.run("INSERT INTO words(rowid, content) VALUES(?, ?)", (id, indexed_text(text)))
+        db.run("INSERT INTO words(rowid, content) VALUES(?, ?)", (id, index_text(text)))
 
 
 def _is_spaced(text: str) -> bool:
@@ -100,7 +100,7 @@ def _is_spaced(text: str) -> bool:
     return not text or max(text) < _FIRST_DENSE
 
 
-def _divided(plain: str, is_query: bool) -> list:
+def _split_dense(plain: str, is_query: bool) -> list:
     found, word, run = [], "", ""
     for c in plain + " ":
         is_letter = c.isalnum()
@@ -133,7 +133,7 @@ def _is_emoji(c: str) -> bool:
     return c >= "\u2300" and not "\u2500" <= c < "\u25a0" and category(c) == "So"
 
 
-def _wanted(text: str) -> list:
+def _query_words(text: str) -> list:
     """Return the words of a query, each once."""
     most = MAX_WORDS if _is_spaced(text) else MAX_PAIRS
     return list(dict.fromkeys(words(text, True)))[:most]
@@ -172,7 +172,7 @@ def _best(found: tuple) -> tuple:
 
 
 def _by_text(db, place, floor: int, box, text: str) -> list:
-    wanted = _wanted(text)
+    wanted = _query_words(text)
     if not wanted:
         return []
     total = max(1, place.last - floor + 1)
@@ -204,16 +204,16 @@ def _by_text(db, place, floor: int, box, text: str) -> list:
         id, content = (row[ROW_ID], box.unpack(row[ROW_CONTENT])[BOX_CONTENT]) if box else row
         if content and _may_have(content, plain):
             rows.append((id, content))
-    return _ranked(rows, wanted, counts, total)
+    return _rank(rows, wanted, counts, total)
 
 
-def scored(rows: list, text: str) -> list:
+def score_rows(rows: list, text: str) -> list:
     """Return [(id, score), ...] of *rows* [(id, content)] that have words of *text*, the best
     first; each word weighs the same.
     """
-    wanted = _wanted(text)
+    wanted = _query_words(text)
     return (
-        _ranked(
+        _rank(
             [row for row in rows if _may_have(row[_CONTENT], wanted)],
             wanted,
             dict.fromkeys(wanted, 0),
@@ -224,7 +224,7 @@ def scored(rows: list, text: str) -> list:
     )
 
 
-def _ranked(rows: list, wanted: list, counts: dict, total: int) -> list:
+def _rank(rows: list, wanted: list, counts: dict, total: int) -> list:
     weights = {word: max(_COMMON, log(1 + total / (1 + counts[word]))) for word in wanted}
     whole = sum(weights.values())
     found = []
@@ -318,7 +318,7 @@ def _score(content: str, weights: dict) -> float:
 # -- vectors
 
 
-def packed(vector: list) -> bytes:
+def pack(vector: list) -> bytes:
     """Return *vector* as the database has it: of length 1, float32."""
     size = hypot(*vector)  # also of numbers whose squares are none
     return array("f", [number / size for number in vector]).tobytes()
@@ -328,7 +328,7 @@ def _by_vector(db, place, floor: int, store, box, vector: list) -> tuple:
     """Return ([(id, score), ...], None or that not all were compared).  Raises ``QueryFailed``
     where vectors alone are searched then.
     """
-    own = packed(vector)
+    own = pack(vector)
     is_fast = not box and db.compares_vectors()
     notice, most = None, MAX_COMPARED if is_fast else MAX_VECTORS
     rows = "SELECT id, vector FROM vectors WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"

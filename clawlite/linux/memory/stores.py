@@ -150,7 +150,7 @@ class Stores:
             if (is_full(e) or is_unwritable(e)) and not self._journal.is_empty():
                 return self._read_when_full(job)
             e = self._without_altered(e)
-            return self._read(job) if e is None else (False, self._failed(e, True))
+            return self._read(job) if e is None else (False, self._recover(e, True))
 
     def _without_altered(self, e):
         """When *e* means that an entry was altered, set all altered entries aside.  Return None
@@ -175,7 +175,7 @@ class Stores:
             fold(self._db, self._journal)
             return True, self._verbs[job[_VERB]](*job[_STORE:])
         except Exception as e:
-            return False, self._failed(e, True)
+            return False, self._recover(e, True)
         finally:
             self._forget()
 
@@ -197,7 +197,7 @@ class Stores:
             e = self._without_altered(e)
             if e is None:
                 return self._write(jobs)
-            error = self._failed(e, False)
+            error = self._recover(e, False)
             # each request again by itself, so that one without room does not fail the others
             if isinstance(e, StoreError) and len(jobs) > 1:
                 return [ended for job in jobs for ended in self._write([job])]
@@ -228,7 +228,7 @@ class Stores:
             e = self._without_altered(e)
             if e is None:
                 return self._append(jobs)
-            error = self._failed(e, False)
+            error = self._recover(e, False)
             # nothing was written: each again by itself, so that one does not fail the others
             if isinstance(e, StoreError) and len(jobs) > 1:
                 return [ended for job in jobs for ended in self._append([job])]
@@ -298,7 +298,7 @@ class Stores:
         self._places.forget()
         self._journal.forget()
 
-    def _failed(self, e, query: bool) -> ClawError:
+    def _recover(self, e, query: bool) -> ClawError:
         self._forget()
         if isinstance(e, ClawError):
             return e
@@ -343,7 +343,7 @@ class Stores:
             if box
             else crc32(request_bytes(store, part, entries)).to_bytes(4, "big")
         )
-        known = self._known(request_id, mark, now)
+        known = self._find_request(request_id, mark, now)
         if known is not None:
             return known, (), ()
         if DOES >> 4 * store.type & FILES:
@@ -370,12 +370,12 @@ class Stores:
             )
             request = None
             if vector or number in made:
-                packed = search.packed(vector or made[number])
+                packed = search.pack(vector or made[number])
                 vectors.append([id, box.seal(packed) if box else packed])
         place.last = id
         return {"stored": len(rows), "ids": [place.name(row[0]) for row in rows]}, rows, vectors
 
-    def _known(self, request_id, mark: bytes, now: int):
+    def _find_request(self, request_id, mark: bytes, now: int):
         """Return the result of an earlier request with this id, or None.  Raises ``InvalidParams``
         when that had other entries.
         """

@@ -81,7 +81,7 @@ def _tightest(limits: list) -> tuple:
 
 
 def _board_row(one: dict) -> list:
-    tokens, nano = _spent_today(one.get("spent") or {})
+    tokens, nano = _sum_today(one.get("spent") or {})
     heap = one.get("heap_bytes")
     return [
         (escape_name(one["device"], 60), BOLD),
@@ -93,7 +93,7 @@ def _board_row(one: dict) -> list:
     ]
 
 
-def _spent_today(spent: dict) -> tuple:
+def _sum_today(spent: dict) -> tuple:
     """Return (tokens, nano-dollars) of today (UTC) in the meters of a board's agents; of tokens
     only what some limit counts.
     """

@@ -113,8 +113,8 @@ class BootstrapSession:
                 event = self._framer.next_event()
             if signals.interrupts():
                 return 130
-            if signals.terminated():
-                return 128 + signals.terminated()
+            if signals.end_signal():
+                return 128 + signals.end_signal()
             if self._wire.at_end:
                 return 0
             if self._wire.broken:

@@ -184,8 +184,8 @@ class Shell(Parts):
         for part in list(self.parts):  # one that is over leaves
             part.poll()
         self.heed()
-        if signals.terminated() and not self.ending:
-            self.end_by(signals.terminated())
+        if signals.end_signal() and not self.ending:
+            self.end_by(signals.end_signal())
         if self.ending and self.operator and not self.wire.at_end:
             self._take_last()
         if due is not None:

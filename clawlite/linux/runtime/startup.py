@@ -51,7 +51,7 @@ class Startup:
         if self.source and self._functions is not None:
             space = maker_code.functions(self.source, self._shell.log_print)
             self._functions.update(space)
-            self._functions.update(maker_code.provided(space, self._shell.image))
+            self._functions.update(maker_code.find_provided(space, self._shell.image))
             self.source = None
         if self._demands_log:
             self._shell.log.check()

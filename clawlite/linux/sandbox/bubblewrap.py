@@ -53,7 +53,7 @@ def run_probe(uid, program: str) -> dict:
     program  path of bwrap, "" when it is not installed
     """
     reason = (
-        "no program bwrap in $PATH" if not program else ROOT if uid is not None else _tried(program)
+        "no program bwrap in $PATH" if not program else ROOT if uid is not None else _try(program)
     )
     tried = {"seccomp": probe.filters(), "bubblewrap": reason}
     missing = sorted(name for name in tried if tried[name])
@@ -67,7 +67,7 @@ def run_probe(uid, program: str) -> dict:
     }
 
 
-def _tried(program: str) -> str:
+def _try(program: str) -> str:
     """Build a call's sandbox with nothing to run in it; return "", or why it failed."""
     reading, writing = os.pipe()
     try:

@@ -192,7 +192,7 @@ class Engine:
     def _start(self, number: int, profile, job, due_ms, now_ms: int):
         try:
             if profile.network and self._proxy is None:
-                raise self._denied(
+                raise self._make_denial(
                     profile,
                     "its children would need a proxy",
                     ["proxy"],
@@ -384,7 +384,7 @@ class Engine:
             if not data:
                 self._forget(call, is_supervisor)
                 if is_supervisor:
-                    self._broken(call, is_unread)
+                    self._handle_early_end(call, is_unread)
                 return
             if is_supervisor:
                 self._supervisor(call, data, extra)
@@ -401,7 +401,7 @@ class Engine:
         elif kind == b"E":
             self._end(call, self._outcome(call, loads(data[1:])))
 
-    def _broken(self, call, is_unread: bool):
+    def _handle_early_end(self, call, is_unread: bool):
         """Handle the end of a supervisor before its call has ended.  If the supervisor had not
         begun the call (*is_unread*), the call is started again, once.
         """
@@ -485,7 +485,7 @@ class Engine:
 
     def _outcome(self, call, end: dict) -> tuple:
         if "refused" in end:
-            return False, self._denied(call.profile, end["refused"], None, end["hint"])
+            return False, self._make_denial(call.profile, end["refused"], None, end["hint"])
         if call.talk is not None:
             # the child's last message may not have been read yet
             self._read(call, False)
@@ -534,7 +534,7 @@ class Engine:
             "note": end["note"],
         }
 
-    def _denied(self, profile, reason: str, missing, hint: str) -> SandboxDenied:
+    def _make_denial(self, profile, reason: str, missing, hint: str) -> SandboxDenied:
         if self._found is None and self._server is not None:
             self._read_probe()  # the server sends its probe before it refuses any call
         found = self._found or {}

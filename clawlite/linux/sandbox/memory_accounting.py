@@ -32,7 +32,7 @@ import time
 
 from clawlite.linux.confinement import syscalls
 from clawlite.linux.confinement.limits import INODE, open_files, read
-from clawlite.linux.files.mounts import TABLE, unescaped
+from clawlite.linux.files.mounts import TABLE, unescape
 from clawlite.linux.sandbox.plan import Refused
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -65,7 +65,7 @@ def in_memory(folders: list) -> dict:
         fields = fields.split(" ")
         if rest.split(" ")[0] in ("tmpfs", "ramfs", "rootfs"):
             major, _, minor = fields[2].partition(":")
-            found[os.makedev(int(major), int(minor))] = unescaped(fields[4])
+            found[os.makedev(int(major), int(minor))] = unescape(fields[4])
     for folder in folders:
         try:
             device = os.stat(folder).st_dev
@@ -114,14 +114,14 @@ class MemoryAccount:
                     'relaxed = ["memory_mb"]',
                 )
             fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
-            self._mounts.append((fd, _used(fd)))
+            self._mounts.append((fd, _count_used(fd)))
         self._beside, self._under_way, self._next = 0, False, 0.0
 
     def is_over(self, pids: list) -> bool:
         """Return whether *pids* together exceed the limit, or have something that cannot be
         measured.
         """
-        beside = sum([_used(fd) - before for fd, before in self._mounts])
+        beside = sum([_count_used(fd) - before for fd, before in self._mounts])
         if self._alone:
             text = read("/proc/self/net/sockstat")
             at = text.find("sockets: used ")
@@ -131,7 +131,7 @@ class MemoryAccount:
         if live is None:
             return True
         if (
-            self._mapped(live, self._limit - beside - self._beside) + beside + self._beside
+            self._count_mapped(live, self._limit - beside - self._beside) + beside + self._beside
             > self._limit
         ):
             return True
@@ -141,7 +141,7 @@ class MemoryAccount:
         self._beside = self._kernel(live, self._limit - beside)
         self._next = time.monotonic() + PAUSE * (time.process_time() - start)
         return (
-            self._mapped(live, self._limit - beside - self._beside) + beside + self._beside
+            self._count_mapped(live, self._limit - beside - self._beside) + beside + self._beside
             > self._limit
         )
 
@@ -173,7 +173,7 @@ class MemoryAccount:
                 return None
         return found
 
-    def _mapped(self, live: list, room: int) -> int:
+    def _count_mapped(self, live: list, room: int) -> int:
         """Return the bytes of the processes themselves.  When the plain sum exceeds *room*, each
         process counts only its share of shared pages (PSS).
         """
@@ -314,7 +314,7 @@ def _is_one(pid: int, other: int) -> bool:
         return False
 
 
-def _used(fd: int) -> int:
+def _count_used(fd: int) -> int:
     of = os.fstatvfs(fd)
     return (of.f_blocks - of.f_bfree) * of.f_frsize + (of.f_files - of.f_ffree) * INODE
 

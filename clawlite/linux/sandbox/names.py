@@ -35,7 +35,7 @@ def deny(plan: dict, table, root: str) -> None:
         )
     also = [
         path
-        for path in (_listed(path, root) for path in plan["denied"])
+        for path in (_match_case(path, root) for path in plan["denied"])
         if path not in plan["denied"]
     ]
     also += table.other_names(plan["denied"] + also) + table.other_names(
@@ -68,7 +68,7 @@ def deny(plan: dict, table, root: str) -> None:
         plan["pins"] = pins(plan["mounts"], plan["masks"], plan["whole"])
 
 
-def _listed(path: str, root: str) -> str:
+def _match_case(path: str, root: str) -> str:
     """Return *path* as its folders list it.  On a file system that ignores case, the spelling may
     differ.
     """

@@ -121,7 +121,7 @@ def make(profile, job, workspace: str, hidden: list, relaxed=(), known: dict = N
     # where the whole file system is shown, a writable mount still counts: without it, devices are
     # missing, and so is what lies below a folder closed to the tools' user; a read-only mount adds
     # nothing
-    mounts = [mount for mount in _declared(profile, workspace, real) if mount[2] or not whole]
+    mounts = [mount for mount in _list_mounts(profile, workspace, real) if mount[2] or not whole]
     if folder is not None:
         mounts.append((folder, "/workspace", writable))
         if whole:
@@ -138,7 +138,7 @@ def make(profile, job, workspace: str, hidden: list, relaxed=(), known: dict = N
         key=lambda m: m[1].count("/"),
     )
     covered = masks(mounts, denied, hidden, folder, whole)
-    cwd = job.cwd or (_seen(folder, mounts) if folder is not None else "")
+    cwd = job.cwd or (_workspace_path(folder, mounts) if folder is not None else "")
     python = _python(job, whole)
     return {
         "python": [source for source, _, _ in python],
@@ -191,7 +191,7 @@ def covers(paths: list, path: str) -> bool:
     return any(path == other or path.startswith(other.rstrip("/") + "/") for other in paths)
 
 
-def _declared(profile, workspace: str, real) -> list:
+def _list_mounts(profile, workspace: str, real) -> list:
     result = []
     for path, writable in profile.mounts:
         writable = writable and profile.files != READ_ONLY
@@ -231,7 +231,7 @@ def _check_links(paths: list, mounts: list, workspace: str, links: dict, real):
                 )
 
 
-def _seen(folder: str, mounts: list) -> str:
+def _workspace_path(folder: str, mounts: list) -> str:
     """Return the path of the workspace in the sandbox: its real path when that is mounted, else
     /workspace.
     """
@@ -338,7 +338,7 @@ def _environment() -> dict:
 
 def for_namespaces(plan: dict):
     """Complete *plan* for profile N."""
-    home = _seen(plan["folder"], plan["mounts"]) if plan["folder"] is not None else "/tmp"
+    home = _workspace_path(plan["folder"], plan["mounts"]) if plan["folder"] is not None else "/tmp"
     plan["cwd"] = plan["cwd"] or home
     plan["env"].update(HOME=home, WORKSPACE=home, TMPDIR=OWN_TMP if plan["whole"] else "/tmp")
 

@@ -20,13 +20,13 @@ def remove(path: str) -> None:
         return
     except OSError:  # something is in it
         pass
-    top = _opened(path, None)
+    top = _open(path, None)
     if top is None:
         return
     try:
-        left = [name for name in os.listdir(top) if not _unlinked(name, top)]
+        left = [name for name in os.listdir(top) if not _unlink(name, top)]
         while left:
-            left = [name for one in left for name in _emptied(one, top)]
+            left = [name for one in left for name in _empty(one, top)]
     finally:
         os.close(top)
     try:
@@ -35,18 +35,18 @@ def remove(path: str) -> None:
         pass
 
 
-def _emptied(name: str, top: int):
+def _empty(name: str, top: int):
     """Empty and remove the folder *name* of *top*.  Its own folders are moved up to *top*; return
     their new names there.
     """
     moved = []
-    fd = _opened(name, top)
+    fd = _open(name, top)
     if fd is None:
         return moved
     try:
         for inner in os.listdir(fd):
-            if not _unlinked(inner, fd):
-                own = _opened(inner, fd)  # makes it writable: a folder that is not cannot be moved
+            if not _unlink(inner, fd):
+                own = _open(inner, fd)  # makes it writable: a folder that is not cannot be moved
                 if own is not None:
                     os.close(own)
                 new = os.urandom(12).hex()
@@ -60,7 +60,7 @@ def _emptied(name: str, top: int):
     return moved
 
 
-def _unlinked(name: str, folder: int) -> bool:
+def _unlink(name: str, folder: int) -> bool:
     """Remove the file *name*.  Return False when it is a folder, else True, even when removing it
     failed.
     """
@@ -73,7 +73,7 @@ def _unlinked(name: str, folder: int) -> bool:
     return True
 
 
-def _opened(name: str, folder):
+def _open(name: str, folder):
     """Give the owner all rights to the folder *name* and return its descriptor; None when it is no
     folder.
     """

@@ -129,7 +129,7 @@ class _Server:
                     self._idle, self._wasted = None, 0
                     self._poll.modify(self._control, select.POLLIN)
                 elif fd in self._running:
-                    self._ended(fd)
+                    self._reap(fd)
                     wanted = True
             if wanted and self._idle is None:
                 self._spare()
@@ -168,7 +168,7 @@ class _Server:
         self._group_of[pid] = group
         self._poll.register(fd, select.POLLIN)
 
-    def _ended(self, fd: int):
+    def _reap(self, fd: int):
         """Clean up after a supervisor that has ended.  In profile L, processes that it left are now
         children of the server, which kills them.
         """
@@ -212,11 +212,11 @@ class _Server:
         self._poll.unregister(self._taken[_READ])
         while self._running and monotonic() < end:
             for fd, _ in self._poll.poll(100):
-                self._ended(fd)
+                self._reap(fd)
         for pid in self._running.values():
             os.kill(pid, signal.SIGKILL)
         while self._running:
-            self._ended(next(iter(self._running)))
+            self._reap(next(iter(self._running)))
         if self._groups:
             self._groups.close()
 

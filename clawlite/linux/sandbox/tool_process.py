@@ -181,13 +181,13 @@ def _run(plan: dict, job_fd: int, line: int, output: int, filters, rules):
         os.environ.clear()
         os.environ.update(env)
         begun = True
-        _say(talk, b"R", _encoded(_value(talk, job)))
+        _say(talk, b"R", _encode(_value(talk, job)))
     except Ended:
         os._exit(143)
     except ClawError as e:
-        _fail(talk, _told(e))
+        _fail(talk, _to_json(e))
     except PathChanged as e:
-        _fail(talk, _told(_not_let_in(plan, "path changed", *say_changed(e))))
+        _fail(talk, _to_json(_not_let_in(plan, "path changed", *say_changed(e))))
     # any exception of a maker's function is the outcome of its call
     except BaseException as e:
         said = "%s: %s" % (type(e).__name__, e) if str(e) else type(e).__name__
@@ -195,22 +195,22 @@ def _run(plan: dict, job_fd: int, line: int, output: int, filters, rules):
         error = ClawError(said[:4000] + place, maker_run.board_hint(e))
         if not begun:
             error = _not_let_in(plan, "cannot be entered", error.message, "see clawlite doctor")
-        _fail(talk, _told(error))
+        _fail(talk, _to_json(error))
     os._exit(0)
 
 
-def _encoded(value) -> bytes:
+def _encode(value) -> bytes:
     # half of a surrogate pair goes as its escape: the agent mends it, and says so
     return dumps(value).encode("utf-8", "backslashreplace")
 
 
-def _told(e: ClawError) -> dict:
+def _to_json(e: ClawError) -> dict:
     return {"code": e.code, "message": e.message, "hint": e.hint, "data": e.data}
 
 
 def _fail(talk, error: dict):
     try:
-        _say(talk, b"X", _encoded(error))
+        _say(talk, b"X", _encode(error))
     except (OSError, ValueError, TypeError):
         pass
     os._exit(1)
@@ -332,7 +332,7 @@ def _value(talk, job: dict):
         value = function_of(space, name)(**job["arguments"])
     else:
         value = space[name](**job["arguments"])
-    return _stepped(talk, value) if job["generator"] else value
+    return _drive(talk, value) if job["generator"] else value
 
 
 class _Printed:
@@ -352,7 +352,7 @@ class _Printed:
         self._talk.send(b"P" + data)
 
 
-def _stepped(talk, generator):
+def _drive(talk, generator):
     """Run *generator* to its end: it yields milliseconds to wait, or a question."""
     from time import sleep
 
@@ -375,7 +375,7 @@ def _stepped(talk, generator):
 
 def _ask(talk, question: dict):
     """Return the answer of the agent's provider, or the ``ClawError`` that came instead."""
-    _say(talk, b"Q", _encoded(question))
+    _say(talk, b"Q", _encode(question))
     data, extra, _, _ = talk.recvmsg(16, _socket.CMSG_SPACE(4), _socket.MSG_CMSG_CLOEXEC)
     if not extra:
         raise Ended

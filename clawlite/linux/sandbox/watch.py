@@ -66,7 +66,7 @@ class Watch:
         )
         self._cpu_s = plan["cpu_s"]
         self._cpu_at = time.monotonic()
-        self._cpu_used, self._cpu_last = 0.0, _waited_s()
+        self._cpu_used, self._cpu_last = 0.0, _children_s()
         self._at_once = ALL if memory is None else REAPED
         # "" or why the call was ended: the name of a limit, "/tmp", "max_size_mb" or "cancelled"
         self._ended = ""
@@ -203,7 +203,7 @@ class Watch:
         """
         used = None if self._group is None else self._group.cpu_s()
         if used is None:
-            now = _waited_s() + limits.cpu_s(self._tree())
+            now = _children_s() + limits.cpu_s(self._tree())
             self._cpu_used += max(0.0, now - self._cpu_last)
             self._cpu_last = now
             used = self._cpu_used
@@ -293,7 +293,7 @@ class Watch:
         }
 
 
-def _waited_s() -> float:
+def _children_s() -> float:
     """Return the processor time of the children that this process has waited for."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

@@ -160,8 +160,8 @@ class Together:
             os.read(self._wake, 512)
         if self._door:
             self._door.serve(ready)
-        if signals.interrupts() or signals.terminated():
-            self.code = 128 + (signals.terminated() or INTERRUPT)
+        if signals.interrupts() or signals.end_signal():
+            self.code = 128 + (signals.end_signal() or INTERRUPT)
             return False
         for shell in list(self._shells):
             shell.startup.step()

@@ -43,7 +43,7 @@ class Builtins:
     automaton  function(number) -> table, ``Image.automaton``
     state      the agent's folder
     workspace  absolute path of the folder behind /workspace (workspace.folder);  hidden  what file
-               tools do not see (workspace.hidden_paths)
+               tools do not see (workspace.paths_to_hide)
     most       bytes that the files of the workspace may have together, or None
     """
 

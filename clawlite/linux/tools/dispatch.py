@@ -31,7 +31,7 @@ from clawlite.core.image.image import (
 )
 from clawlite.core.policy.policy import paths_of
 from clawlite.linux.confinement.kernel import IS_LINUX, check_kernel
-from clawlite.linux.files.workspace import hidden_paths, make_folder, store_behind
+from clawlite.linux.files.workspace import make_folder, paths_to_hide, store_behind
 from clawlite.linux.secrets.credentials import Credentials
 from clawlite.protocols.sandbox.defaults import undeclared
 from clawlite.protocols.sandbox.profile import (
@@ -125,7 +125,7 @@ class Dispatcher:
         if profile.level != NONE:
             self._relaxed, self._default_ms = limit(profile, self._relaxed)
         self._state = state
-        self._hidden = hidden_paths(profile, state, setup.workspace)
+        self._hidden = paths_to_hide(profile, state, setup.workspace)
         store = store_behind(image, state, setup.workspace)
         self._most = store.max_bytes if store else None
         if store and store.path:

@@ -19,7 +19,7 @@ import tempfile
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import LOCAL
-from clawlite.linux.files.workspace import folder, hidden_paths
+from clawlite.linux.files.workspace import folder, paths_to_hide
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.mcp.server_process import SandboxedServer
 from clawlite.linux.mcp.servers import not_started
@@ -86,7 +86,7 @@ class GatewayServer:
             workspace = folder(profile, self._home)
             self._engine = Engine(
                 workspace,
-                hidden_paths(profile, state, workspace),
+                paths_to_hide(profile, state, workspace),
                 _proxy(profile, hosts),
                 relaxed=frozenset(relaxed),
                 bubblewrap=namespaces == "bubblewrap",

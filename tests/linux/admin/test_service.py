@@ -187,7 +187,7 @@ def test_what_covers_a_part_of_proc_takes_the_sandbox_its_own():
     [("a", '"a"'), ('a "b"\\', '"a \\"b\\"\\\\"'), ("50%", '"50%%"'), ("$HOME", '"$$HOME"')],
 )
 def test_words_are_quoted_as_systemd_reads_them(word, text):
-    assert units.quoted(word) == text
+    assert units.quote(word) == text
 
 
 def test_the_files_of_the_firmware_folder_are_what_the_code_makes():
@@ -256,7 +256,7 @@ def test_installed_listed_and_removed(machine, image, root):
     text = (folder / "clawlite-agent@.service").read_text()
     assert (
         ('ReadWritePaths="/srv"' in text) == root
-        and units.quoted(image) in text
+        and units.quote(image) in text
         and (machine / "state/clawlite").stat().st_mode & 0o777 == 0o700
     )
     (row,) = service.status("agent")

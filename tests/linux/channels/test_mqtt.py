@@ -480,7 +480,7 @@ class Odd:
 def test_a_broker_that_keeps_no_rules(line, topic):
     jobs = line(PEOPLE, "t/out/+")
     source = jobs.world.source("jobs")
-    source._received(None, None, Odd(topic))
+    source._on_message(None, None, Odd(topic))
     jobs.world.until(lambda: jobs.world.events("channel.refused"))
     assert jobs.world.ran == []
     assert source.send("a#b", "x"), "there is no such topic"
@@ -566,7 +566,7 @@ def test_a_topic_that_the_broker_does_not_let_it_read(line):
     from paho.mqtt.packettypes import PacketTypes
     from paho.mqtt.reasoncodes import ReasonCode
 
-    jobs.world.source("jobs")._subscribed(
+    jobs.world.source("jobs")._on_subscribe(
         None, None, 1, [ReasonCode(PacketTypes.SUBACK, "Not authorized")], None
     )
     jobs.world.until(lambda: jobs.world.events("channel.trouble"))

@@ -4,7 +4,7 @@ message of a person.
 
 import pytest
 
-from clawlite.linux.channels.telegram_update import addressed, read, seconds_of
+from clawlite.linux.channels.telegram_update import read, seconds_of, strip_address
 
 GROUP = -100500
 ROLES = {
@@ -167,7 +167,7 @@ def test_an_agent_writes_to_the_groups_in_which_its_people_have_written(started)
     ],
 )
 def test_the_name_of_the_bot_is_no_part_of_a_message(text, bot, said):
-    assert addressed(text, bot) == said
+    assert strip_address(text, bot) == said
 
 
 @pytest.mark.parametrize(

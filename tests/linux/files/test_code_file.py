@@ -34,7 +34,7 @@ except Exception:
     trace = traceback.format_exc()
 tools, digest = b"def one():\\n    return 1\\n", sys.argv[2].encode()
 space = {}
-exec(code_file.compiled(tools, "/nowhere/tools.py", digest), space)
+exec(code_file.load_code(tools, "/nowhere/tools.py", digest), space)
 new = sorted(code_file._state["finder"].new_tools)
 code_file.rewrite()
 print(json.dumps([said, clock.__file__, clock.__cached__, trace, space["one"]() == 1, new]))

@@ -3,7 +3,7 @@
 from sandboxes import profile
 
 from clawlite.linux.files.mounts import Table
-from clawlite.linux.files.workspace import hidden_paths
+from clawlite.linux.files.workspace import paths_to_hide
 from clawlite.protocols.sandbox.profile import FULL
 
 ROWS = """22 1 179:2 / / rw,noatime shared:1 - ext4 /dev/root rw
@@ -117,7 +117,7 @@ def test_the_state_behind_a_second_mount(tmp_path):
     state, other = tmp_path / "home" / "agents" / "a", tmp_path / "other"
     state.mkdir(parents=True)
     other.mkdir()
-    assert hidden_paths(profile(files=FULL, mounts=[]), str(state), str(state / "workspace")) == [
+    assert paths_to_hide(profile(files=FULL, mounts=[]), str(state), str(state / "workspace")) == [
         str(state.parent)
     ]
     table = tmp_path / "mountinfo"

@@ -256,7 +256,7 @@ def test_what_goes_to_the_kernel(monkeypatch):
             seen.append((request, argument))
 
     monkeypatch.setattr(bus_io.fcntl, "ioctl", ioctl)
-    monkeypatch.setattr(bus_io, "_opened", lambda path: os.open("/dev/null", os.O_RDWR))
+    monkeypatch.setattr(bus_io, "_open_bus", lambda path: os.open("/dev/null", os.O_RDWR))
     tools = _tools(ROWS, True)
     assert _run(tools["i2c-transfer"]("i", 0x48, [5, 6], 3))["data"] == [1, 2, 3]
     assert seen == [

@@ -121,7 +121,7 @@ def test_a_trailing_comma_is_told_the_same_by_every_python():
         ("[1,\t]", 4, 2, "a value"),
     ):
         ends = "object" if "{" in text else "array"
-        told = jsontext._expected(text, since, "Illegal trailing comma before end of " + ends)
+        told = jsontext._explain(text, since, "Illegal trailing comma before end of " + ends)
         assert told == (before, expected)
         whole = "byte %d: expected %s, found '%s'" % (*told, text[-1])
         with pytest.raises(ParseError, match=whole):

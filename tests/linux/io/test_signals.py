@@ -33,7 +33,7 @@ def test_between_handlers_a_signal_only_counts():
     assert (
         signals.interrupts() == 1
         and signals.interrupts() == 0
-        and signals.terminated() == signal.SIGTERM
+        and signals.end_signal() == signal.SIGTERM
     )
 
 
@@ -54,7 +54,7 @@ def test_a_step_that_hangs_is_ended_once(number):
         # longer than the grace: its clean-up is not interrupted too
         select.select([], [], [], 0.15)
     assert (signals.interrupts() == 1) == (number == signal.SIGINT)
-    assert signals.terminated() == (0 if number == signal.SIGINT else number)
+    assert signals.end_signal() == (0 if number == signal.SIGINT else number)
 
 
 def test_a_signal_that_comes_just_before_a_makers_code_ends_what_hangs_there():
@@ -65,7 +65,7 @@ def test_a_signal_that_comes_just_before_a_makers_code_ends_what_hangs_there():
     with signals.interruptible():
         with pytest.raises(KeyboardInterrupt):
             ours["step"](os.kill, _hang)
-    assert signals.terminated() == signal.SIGTERM
+    assert signals.end_signal() == signal.SIGTERM
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
@@ -76,12 +76,12 @@ def test_a_signal_that_came_before_a_step_and_was_not_asked_for_ends_what_hangs_
         with pytest.raises(KeyboardInterrupt):
             _hang()
         select.select([], [], [], 0.15)  # its clean-up is not interrupted
-    assert signals.terminated() == signal.SIGTERM
+    assert signals.end_signal() == signal.SIGTERM
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
 @pytest.mark.parametrize(
-    "number, heard", [(signal.SIGINT, signals.interrupts), (signal.SIGTERM, signals.terminated)]
+    "number, heard", [(signal.SIGINT, signals.interrupts), (signal.SIGTERM, signals.end_signal)]
 )
 def test_once_the_loop_has_heard_a_signal_what_it_lets_run_runs_on(number, heard):
     """Calls under way have two seconds when an agent ends, and clean-ups are steps as well."""

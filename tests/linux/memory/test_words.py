@@ -79,7 +79,7 @@ def test_what_is_replaced_or_deleted_leaves_the_index_whole(tmp_path):
         held = [id for (id,) in db.execute("SELECT id FROM words_docsize")]
         (found,) = db.execute(
             "SELECT count(*) FROM words WHERE words MATCH ?",
-            (search.indexed_text("浇水").split()[-1],),
+            (search.index_text("浇水").split()[-1],),
         ).fetchone()
         assert found == len(held) > 0
         db.execute("INSERT INTO words(words) VALUES('integrity-check')")

@@ -264,7 +264,7 @@ def test_a_child_that_ended_since_its_status_was_read_holds_nothing():
     pid = os.posix_spawn("/bin/true", ["true"], {})
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     status = "Name:\tx\nPPid:\t%d\nVmRSS:\t  900000 kB\nThreads:\t1\n" % os.getpid()
-    assert _held()._mapped([(pid, status)], 1 << 20) == 32768 + 136 * 100
+    assert _held()._count_mapped([(pid, status)], 1 << 20) == 32768 + 136 * 100
     os.waitpid(pid, 0)
 
 
@@ -277,9 +277,9 @@ def test_what_lies_in_swap_is_counted():
         "Name:\tx\nPPid:\t1\nVmRSS:\t    1000 kB\nHugetlbPages:\t  20 kB\nVmPTE:\t    3 kB\n"
         "VmSwap:\t  5000 kB\nThreads:\t2\n"
     )
-    assert watch._mapped([(os.getpid(), text)], 1 << 30) == (1000 + 20 + 3 + 5000 << 10) + 2 * (
-        32768 + 136 * 100
-    )
+    assert watch._count_mapped([(os.getpid(), text)], 1 << 30) == (
+        1000 + 20 + 3 + 5000 << 10
+    ) + 2 * (32768 + 136 * 100)
 
 
 def test_a_call_that_ends_at_once_waits_for_no_look(monkeypatch):

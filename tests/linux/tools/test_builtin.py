@@ -46,25 +46,25 @@ def builtins(folder, **more) -> Builtins:
     sandbox = profile(**more)
     state = str(folder / "state")
     root = workspace.folder(sandbox, state)
-    return Builtins(sandbox, None, state, root, workspace.hidden_paths(sandbox, state, root))
+    return Builtins(sandbox, None, state, root, workspace.paths_to_hide(sandbox, state, root))
 
 
 def test_mounted_secrets_are_hidden(tmp_path, monkeypatch):
     (tmp_path / "home/secrets").mkdir(parents=True)
     monkeypatch.setenv("CLAW_SECRETS_DIR", str(tmp_path / "home/secrets"))
     home, state = str(tmp_path / "home"), str(tmp_path / "state/a")
-    assert workspace.hidden_paths(profile(mounts=[(home, True)]), state, home) == [
+    assert workspace.paths_to_hide(profile(mounts=[(home, True)]), state, home) == [
         str(tmp_path / "state"),
         home + "/secrets",
     ]
     by_name = profile(
         mounts=[(home + "/secrets/some", False), (str(tmp_path / "state/shared"), True)]
     )
-    assert workspace.hidden_paths(by_name, state, str(tmp_path / "state/shared")) == [
+    assert workspace.paths_to_hide(by_name, state, str(tmp_path / "state/shared")) == [
         state,
         str(tmp_path / "state/swarms"),  # who could write there would give other agents tasks
     ]
-    assert workspace.hidden_paths(profile(), state, state + "/workspace") == [
+    assert workspace.paths_to_hide(profile(), state, state + "/workspace") == [
         str(tmp_path / "state"),
         home + "/secrets",
     ]
