@@ -84,7 +84,7 @@ class Boards:
         self._process.stdin.write(json.dumps(what).encode() + b"\n")
         self._process.stdin.flush()
 
-    def heard(self):
+    def receive(self):
         """Answer the tasks that have come."""
         try:
             data = os.read(self._out, 1 << 20)
@@ -137,7 +137,7 @@ class Connected:
             self._boards.stdin.write(told.encode() + b"\n")
         self._boards.stdin.flush()
 
-    def heard(self):
+    def receive(self):
         """The boards answer by themselves."""
 
     def processes(self) -> list:
@@ -187,7 +187,7 @@ def until(ends: list, fact, seconds: float = WAIT_S) -> float:
             return None
         select.select(ends, [], [], 0.05)
         for one in ends:
-            one.heard()
+            one.receive()
     return time.monotonic() - began
 
 

@@ -76,7 +76,7 @@ def hear(buses: list, until):
     while not until():
         select.select([bus.fileno() for bus in buses], [], [], 0.2)
         for bus in buses:
-            bus.heard()
+            bus.receive()
 
 
 def for_s(seconds: float):

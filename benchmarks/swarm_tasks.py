@@ -61,7 +61,7 @@ def hear(ends: list, until):
         if fds:
             select.select(fds, [], [], 10)
         for one in ends:
-            one.heard()
+            one.receive()
 
 
 class Tasks:

@@ -115,7 +115,7 @@ class Spent:
         return self.one.add([(name, 1, 10**15)]) and not self.one._broken
 
     def found(self):
-        return [name for name, entry in sorted(self.one.stored().items()) if entry == [1, 10**15]]
+        return [name for name, entry in sorted(self.one.load().items()) if entry == [1, 10**15]]
 
     def close(self):
         pass

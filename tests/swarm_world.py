@@ -132,7 +132,7 @@ class World:
         end = time.monotonic() + DEADLINE_S
         while True:
             for one in self.ends:
-                one.heard()
+                one.receive()
             value = fact()
             if value:
                 return value

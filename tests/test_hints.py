@@ -127,7 +127,7 @@ EXCEPTIONS = {
         "clawlite/host/proxy/proxy.py": "Proxy._asked.take Proxy._passed Runner.order _parsed*5",
         "clawlite/host/proxy/upstream.py": "Upstream._check*2 Upstream._post*6 first_piece read*2",
         "clawlite/linux/mcp/remote_token.py": "Tokens.take",
-        "clawlite/linux/net/waiting.py": "_received*2",
+        "clawlite/linux/net/waiting.py": "_receive*2",
         "clawlite/linux/runtime/providers.py": "Remote.poll",
         "firmware-host/micropython/line/uplink.py": "Uplink.tick",
         "firmware-host/micropython/net/net.py": "Net._failed*2",
@@ -166,7 +166,7 @@ EXCEPTIONS = {
         "clawlite/linux/mcp/servers.py": "not_started",
         "clawlite/linux/runtime/meters.py": "CounterFile._read",
         "clawlite/linux/swarm_commands/a2a_turn.py": "answer_of",
-        "clawlite/linux/swarm_commands/remotes.py": "Remotes._failed",
+        "clawlite/linux/swarm_commands/remotes.py": "Remotes._fail",
         "firmware-host/micropython/net/connection.py": "Connection.tick",
         "firmware-host/micropython/net/lan.py": "Lan._prove Lan.ready Lan.tick",
         "firmware-host/micropython/net/lookup.py": "Lookup.address _question",
@@ -174,7 +174,7 @@ EXCEPTIONS = {
     },
     PASSED_ON: {
         "clawlite/core/idempotency/recorded_request.py": "error",
-        "clawlite/linux/net/gateway_client.py": "GatewayCalls._ended*2",
+        "clawlite/linux/net/gateway_client.py": "GatewayCalls._handle_response*2",
         "clawlite/linux/swarm/replicated_bus.py": "ReplicatedBus._apply",
     },
     BENCH: {

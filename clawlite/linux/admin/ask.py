@@ -48,7 +48,7 @@ def ask(shell, text: str) -> int:
         shell.wire.end()  # stdin is not ours to read: `ask` has its text already
     try:
         agent.start(now_ms())
-        shell.heed_stop()
+        shell.obey_stop()
         gc.enable()
         console.line(text, now_ms())
         shell.settle()

@@ -283,7 +283,7 @@ def _listen(shell, address: tuple):
         is_own = hmac.compare_digest(bearer, token.encode()) and bool(token)
         return is_own or gateway_tokens.opens(_DOOR, bearer)
 
-    url = shell.session.listen(*address, is_right, shell.audit and shell.startup.flushed_answer)
+    url = shell.session.listen(*address, is_right, shell.audit and shell.startup.flush_answer)
     shell.add_part(shell.session)
     print_failure("the tools of %s are at %s" % (shell.agent.image.agent.name, url))
     sys.stderr.flush()

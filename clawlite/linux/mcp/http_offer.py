@@ -103,7 +103,7 @@ class HTTPSession(Session):
         """Begin to listen; return the URL.
 
         is_right  see ``Door``
-        heard   function(message) -> what is sent instead (``Startup.flushed_answer``), or None
+        heard   function(message) -> what is sent instead (``Startup.flush_answer``), or None
         Raises ``ClawError`` for an address that is taken.
         """
         self._heard = heard

@@ -9,7 +9,7 @@ from clawlite.core.image.image import NETWORK, SERVICES
 from clawlite.core.providers.wire import Codec
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.mcp.section import rows_of
-from clawlite.linux.net.waiting import carried_out
+from clawlite.linux.net.waiting import carry_out
 from clawlite.protocols.net.device_flow import sign_in
 from clawlite.protocols.services.service_call import SERVED, Service
 
@@ -39,7 +39,7 @@ def refresh_token(image, name: str, tell, value) -> str:
             *place, client = device
             own = value(client) if client else ""
             work = sign_in(row, tuple(place), codec, loads, _Meter(), resource, tell, own)
-            _, refresh = carried_out(work, list(authorities))
+            _, refresh = carry_out(work, list(authorities))
             if not refresh:
                 raise ClawError(
                     "the sign-in gave no refresh token, so it would soon expire",

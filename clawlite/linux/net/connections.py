@@ -17,7 +17,7 @@ import _thread
 import os
 
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.net.stream import Cancelled, Failure, Stream, checked
+from clawlite.linux.net.stream import Cancelled, Failure, Stream, check_host
 
 UNREAD = 262144  # bytes of one connection that may wait to be polled
 PIECE = 16384  # bytes of one read; a TLS record holds as many
@@ -164,7 +164,7 @@ class Connections:
         self._finish(connection, final)
 
     def _talk(self, stream: Stream, scheme: str, host: str, port: int, parts: list, check):
-        host = checked(scheme, host, port)
+        host = check_host(scheme, host, port)
         proxy = proxy_for(scheme, host, port, self._environ)
         if proxy and check:
             raise Failure(BEHIND_PROXY % host)

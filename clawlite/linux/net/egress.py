@@ -313,14 +313,14 @@ def _relay(near: Stream, far: Stream, left):
             if down and from_near & select.POLLOUT:
                 down = down[near.sock.send(down) :]
             if up and from_far:
-                up = _sent(far, up)
+                up = _send_part(far, up)
                 reads = reads and up is not None
                 up = up or b""
         except BlockingIOError:  # the socket is no longer ready
             pass
 
 
-def _sent(far: Stream, data: bytes):
+def _send_part(far: Stream, data: bytes):
     """Send *data*; return the rest that was not sent.  None when *far* accepts no more; its answer
     may still come.
     """

@@ -270,7 +270,7 @@ class GatewayCalls:
             with self._lock:
                 for call in self._calls.values():
                     if call.outcome is None:
-                        call.outcome = _failed(call, *said)
+                        call.outcome = _make_failure(call, *said)
                         if call.sent:
                             self._give_up(call)
                 self._nudge_loop()
@@ -364,7 +364,7 @@ class GatewayCalls:
             event = self._framer.next_event()
             while event:
                 if event[0] == RECORD:
-                    self._take(stream, token, self._parsed(event[1]))
+                    self._take(stream, token, self._parse(event[1]))
                 event = self._framer.next_event()
 
     def _goes_on(self, stream: Stream) -> bool:
@@ -428,9 +428,9 @@ class GatewayCalls:
         elif method is None:
             with self._lock:
                 self._given_up.pop(str(id), None)
-            self._ended(self._call_of(id), message)
+            self._handle_response(self._call_of(id), message)
         elif isinstance(params, dict):
-            self._told(self._call_of(params.get("id")), method, params)
+            self._handle_notification(self._call_of(params.get("id")), method, params)
 
     def _call_of(self, id):
         """Return the call with that *id*, or None: nobody waits for it any more."""
@@ -440,7 +440,7 @@ class GatewayCalls:
                     return call
         return None
 
-    def _told(self, call, method: str, params: dict):
+    def _handle_notification(self, call, method: str, params: dict):
         if call is None:
             return
         if method == "claw.gateway.text":
@@ -454,7 +454,7 @@ class GatewayCalls:
                 call.answer, call.wanted = None, params
                 self._nudge_loop()
 
-    def _ended(self, call, message: dict):
+    def _handle_response(self, call, message: dict):
         if call is None:
             return
         error, result = message.get("error"), message.get("result")
@@ -474,7 +474,7 @@ class GatewayCalls:
 
     def _result(self, said: bytes) -> ServiceResult:
         try:
-            return ServiceResult(self._parsed(said))
+            return ServiceResult(self._parse(said))
         except Failure as e:  # another connection would bring the same
             return failure("failed", "the gateway's result cannot be read: %s" % e)
 
@@ -499,7 +499,7 @@ class GatewayCalls:
             "joins": True,  # this agent joins its swarm by itself
         }
 
-    def _parsed(self, data: bytes) -> dict:
+    def _parse(self, data: bytes) -> dict:
         try:
             value = self._loads(data)
         except ParseError as e:
@@ -527,7 +527,7 @@ def _proof(token: str, params) -> dict:
     return {"name": name, "mac": str(hexlify(mac), "ascii")}
 
 
-def _failed(call: _Call, message: str, hint: str) -> tuple:
+def _make_failure(call: _Call, message: str, hint: str) -> tuple:
     if call.sent:
         return True, failure("unreachable", message)
     return False, not_run("%s; nothing was called" % message, hint)

@@ -175,7 +175,7 @@ class Server:
             elif fd == self._listener.fileno():
                 self._accept()
             elif fd in self._clients:
-                self._heed(fd, self._clients[fd], events)
+                self._handle_event(fd, self._clients[fd], events)
         self._tidy()
 
     def _accept(self):
@@ -216,7 +216,7 @@ class Server:
         else:
             select.poll().poll(100)  # all clients wait for an answer
 
-    def _heed(self, fd: int, client: Client, events: int):
+    def _handle_event(self, fd: int, client: Client, events: int):
         try:
             if events & _ENDED and client.waits:
                 self._drop(fd)

@@ -17,7 +17,7 @@ try:
 except ImportError:
     from socket import AF_INET, AF_INET6, inet_pton
 
-from clawlite.linux.net.stream import Failure, Stream, checked
+from clawlite.linux.net.stream import Failure, Stream, check_host
 from clawlite.protocols.net.direct import is_direct
 
 MAX_HEAD = 16384  # bytes of the answer to CONNECT
@@ -68,7 +68,7 @@ class Proxy:
         ] + parts[1:]
 
     def _name(self) -> str:
-        return _joined(self._host, self._port)
+        return _join(self._host, self._port)
 
     def _tunnel(self, stream: Stream):
         target = self._target.encode()
@@ -106,7 +106,7 @@ def choose(scheme: str, host: str, port: int, environ):
         name, url = _value(environ, name)
         if url:
             proxy_host, proxy_port, credentials = _parse(name, url)
-            target = _joined(host, port)
+            target = _join(host, port)
             if scheme == "http" and port == _PORTS["http"]:
                 target = target.rpartition(":")[0]
             return Proxy(proxy_host, proxy_port, credentials, scheme, target)
@@ -138,8 +138,8 @@ def _parse(name: str, url: str) -> tuple:
     if not mark or place.endswith("]"):
         host, port = place, "80"
     try:
-        host = checked("http", host, int(port))
-        credentials = _unquoted(login)
+        host = check_host("http", host, int(port))
+        credentials = _unquote(login)
     except (Failure, ValueError):
         host = ""
     # raised outside of the handler: the error there may contain the password
@@ -148,13 +148,13 @@ def _parse(name: str, url: str) -> tuple:
     return host, int(port), credentials
 
 
-def _unquoted(text: str) -> bytes:
+def _unquote(text: str) -> bytes:
     """Return *text* with its %XX decoded.  ``urllib`` can do this, but loads ten modules."""
     first, *rest = text.encode("utf-8", "surrogateescape").split(b"%")
     return first + b"".join(binascii.unhexlify(piece[:2]) + piece[2:] for piece in rest)
 
 
-def _joined(host: str, port: int) -> str:
+def _join(host: str, port: int) -> str:
     return ("[%s]:%d" if ":" in host else "%s:%d") % (host, port)
 
 

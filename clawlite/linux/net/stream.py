@@ -100,7 +100,7 @@ class _Race:
                 self._fail(sock, code)
         return None
 
-    def ended(self, fd: int) -> bool:
+    def finish_connect(self, fd: int) -> bool:
         """Return whether the connection at *fd* is there; one that failed is closed, and the next
         begins at once.
         """
@@ -186,7 +186,7 @@ class Stream:
         """
         addresses = self._look_up(host, port)
         if check:
-            addresses = _checked_ones(addresses, check)
+            addresses = _select_allowed(addresses, check)
         place = host, port
         race = _Race(_in_turns(addresses, _worked.get(place))[:ADDRESSES], self.due)
         try:
@@ -219,7 +219,7 @@ class Stream:
             for fd, _ in ready:
                 if fd == self.connection.reader:
                     os.read(fd, 512)
-                elif race.ended(fd):
+                elif race.finish_connect(fd):
                     return race.take(fd)
             if not ready and due == self.due:
                 if race.code not in _SILENT:
@@ -357,7 +357,7 @@ def _lacking(name: bytes) -> str:
     return ""
 
 
-def _checked_ones(found: list, check) -> list:
+def _select_allowed(found: list, check) -> list:
     """Call *check* with all addresses of *found* (from ``getaddrinfo``); return the entries whose
     address it returns.
     """
@@ -366,7 +366,7 @@ def _checked_ones(found: list, check) -> list:
     return [entry for entry, address in zip(found, packed) if address in wanted]
 
 
-def checked(scheme: str, host: str, port: int) -> str:
+def check_host(scheme: str, host: str, port: int) -> str:
     """Return *host* without the brackets of an IPv6 address.  Raises ``Failure`` when the scheme,
     host or port cannot be valid.
     """

@@ -13,7 +13,7 @@ from clawlite.linux.net.connections import Connections
 _KEY = 1
 
 
-def carried_out(work, authorities: list):
+def carry_out(work, authorities: list):
     """Carry out the effects of *work*, one connection at a time; return its result.
 
     authorities  as in tls.py
@@ -30,7 +30,7 @@ def carried_out(work, authorities: list):
                 (ms,) = details
                 time.sleep(ms / 1000)
             elif kind == RECEIVE:
-                outcome = _received(connections, come, reader, *details)
+                outcome = _receive(connections, come, reader, *details)
             else:
                 connections.close(_KEY)
                 come.clear()
@@ -44,7 +44,7 @@ def carried_out(work, authorities: list):
         os.close(writer)
 
 
-def _received(connections, come: list, reader: int, timeout_ms: int) -> tuple:
+def _receive(connections, come: list, reader: int, timeout_ms: int) -> tuple:
     """Return (True, data) or (False, error): the first event in *come*, or else the next one that
     arrives.
     """

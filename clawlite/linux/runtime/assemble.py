@@ -211,7 +211,7 @@ class Parts:
         self.session.serve(group)
         self.groups.append(group)
 
-    def heed_stop(self):
+    def obey_stop(self):
         """Obey a stop of the swarm without joining it, for ``clawlite ask``."""
         if self.image.size_of(SWARM):
             from clawlite.linux.swarm.member import no_shared_stores

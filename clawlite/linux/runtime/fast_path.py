@@ -70,7 +70,7 @@ class FastPath:
 
     def answer(self, id, result) -> bool:
         """Answer a tool call with its ``effect.Result``.  Return False when other effects come
-        first, or when its record cannot be written: ``Startup.flushed_answer`` makes the error.
+        first, or when its record cannot be written: ``Startup.flush_answer`` makes the error.
         """
         audit = self._shell.audit
         if self._effects or audit and not audit.flush():
@@ -101,6 +101,6 @@ class FastPath:
             if state["armed"] or state["told"]:
                 signals.calm()
         if state["interrupts"]:
-            shell.heed()
+            shell.check_interrupt()
         self._now_ms = now_ms()
         return outcome, self._now_ms

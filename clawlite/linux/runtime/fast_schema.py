@@ -138,7 +138,7 @@ def _harmless(automata, index: int):
     )
 
 
-def _made_of(text: str, clean: bytes) -> bool:
+def _consists_of(text: str, clean: bytes) -> bool:
     try:
         return not text.encode().translate(None, clean)
     except UnicodeError:  # half a surrogate pair
@@ -159,7 +159,7 @@ def _function(rows: tuple, others: bool):
                         return False
                 elif what and not low <= (len(item) if what == 1 else item) <= high:
                     return False
-                if clean is not None and not _made_of(item, clean):
+                if clean is not None and not _consists_of(item, clean):
                     return False
             elif required:
                 return False

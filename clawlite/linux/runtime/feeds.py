@@ -39,7 +39,7 @@ class Feeds:
         try:
             for feed in self._feeds:
                 if feed.is_due(self._now_s()):
-                    yield from self._fetched(feed)
+                    yield from self._fetch(feed)
         except BaseException:  # the turn was ended
             work.close()
             raise
@@ -48,7 +48,7 @@ class Feeds:
         history.preface = kept + [_Told("user", text), _Told("assistant", "I have read it.")]
         return (yield from work)
 
-    def _fetched(self, feed):
+    def _fetch(self, feed):
         outcome = yield (RUN, feed, {})
         result = outcome[VALUE]
         if not outcome[IS_OK]:

@@ -30,12 +30,12 @@ def check(manifest: dict):
     Raises ``ImageError`` (-32060) for the first problem; its data has the keys that a problem of
     the compiler has.
     """
-    _known(manifest, _TOP, "")
+    _check_names(manifest, _TOP, "")
     if "claw" in manifest:
         _match(_is_protocol, "claw", manifest["claw"], "0.2.x or 0.3.x")
     _metadata(manifest["metadata"])
     spec = manifest["spec"]
-    _known(spec, _SLOTS, "spec.")
+    _check_names(spec, _SLOTS, "spec.")
     for slot in _REQUIRED:
         if slot not in spec:
             raise _problem("spec." + slot, _PROVIDERS if slot in _LISTS else _REFERENCE, _NOTHING)
@@ -95,7 +95,7 @@ def _reference(path: str, slot: str, value):
             raise _problem(*found)
 
 
-def _known(found: dict, names: tuple, place: str):
+def _check_names(found: dict, names: tuple, place: str):
     for key in found:
         if key not in names:
             raise _problem(place + key[:_SHOWN], "one of " + ", ".join(names), key)

@@ -46,16 +46,16 @@ class _Meters:
 
             self.meter = Meter(
                 clock,
-                self._spent.stored,
+                self._spent.load,
                 info.tokens_per_hour,
                 info.cost_per_day,
                 info.rates,
-                self._calls.stored,
+                self._calls.load,
                 self.add,
                 on_spend,
             )
         else:
-            self.meter = Ledger(clock, self._spent.stored, self._calls.stored, self.add)
+            self.meter = Ledger(clock, self._spent.load, self._calls.load, self.add)
 
     def add(self, entries: list):
         """Store *entries* and return the result of the effect STORE for them.  They are in the file
@@ -87,7 +87,7 @@ class CounterFile:
         self._broken = False
         self._unwritten = []  # [key, period, amount] that could not be written yet
 
-    def stored(self) -> dict:
+    def load(self) -> dict:
         """Return the present counts.  Cost: one stat, and reading the file when it has changed."""
         try:
             status = os.stat(self._path)
@@ -108,7 +108,7 @@ class CounterFile:
             os.makedirs(self._folder, 0o700, exist_ok=True)
             lock = os.open(self._lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(lock, fcntl.LOCK_EX)
-            counted = add(self.stored(), entries)
+            counted = add(self.load(), entries)
             if counted:
                 self._write(self._spent)
                 self._broken, self._unwritten = False, []

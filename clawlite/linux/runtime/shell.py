@@ -171,7 +171,7 @@ class Shell(Parts):
         data = self.wire.wait(
             0 if self.agent.effects or told else None if due is None else max(0, due - now_ms())
         )
-        self.screen.heed()
+        self.screen.adapt()
         if self._package and not self.ending and self._package.is_replaced(now_ms()):
             self._end_replaced()
         if data:
@@ -183,7 +183,7 @@ class Shell(Parts):
                 self.take()
         for part in list(self.parts):  # one that is over leaves
             part.poll()
-        self.heed()
+        self.check_interrupt()
         if signals.end_signal() and not self.ending:
             self.end_by(signals.end_signal())
         if self.ending and self.operator and not self.wire.at_end:
@@ -240,7 +240,7 @@ class Shell(Parts):
         except ValueError:
             self.console.not_text()
             return
-        self.screen.entered()
+        self.screen.end_line()
         if self.terminal and text.strip().lower() in LEAVING and not self.agent.waiting:
             self.agent.effects.append((E.SAY, "To leave: /quit, or Ctrl-D."))
         self.console.line(text, now_ms(), early)
@@ -255,7 +255,7 @@ class Shell(Parts):
             if self.terminal or not any(part.lasts for part in self.parts):
                 self.console.close(now_ms())
         elif self.agent.is_ready:
-            self.agent.stop(DRAIN_MS if self._is_busy() else LEAVE_MS, self._stopped, now_ms())
+            self.agent.stop(DRAIN_MS if self._is_busy() else LEAVE_MS, self._on_stop, now_ms())
         elif self.agent.lifecycle.state == "ERROR":
             self.code = self.ending or 1
         elif self.agent.lifecycle.state == "STOPPED":
@@ -263,7 +263,7 @@ class Shell(Parts):
         elif self._leave_ms is not None and now_ms() >= self._leave_ms:
             self.agent.lifecycle.fail(None, now_ms())  # the time for a drain is over
 
-    def _stopped(self, drained: bool, _):
+    def _on_stop(self, drained: bool, _):
         self.code = self.ending
 
     def end_by(self, number: int):
@@ -322,7 +322,7 @@ class Shell(Parts):
         else:
             self.screen.remind(b"Press Ctrl-C again to leave, or Ctrl-D.\n")
 
-    def heed(self):
+    def check_interrupt(self):
         """Handle a Ctrl-C that came while a maker's code ran.  This is done before the outcome of
         that code is used, or else the turn would go on.
         """
@@ -347,7 +347,7 @@ class Shell(Parts):
         """Step the handlers that are due; return whether there are results or effects."""
         with self._guard:
             ended = self.handlers.poll(now_ms())
-        self.heed()
+        self.check_interrupt()
         for task, outcome in ended:
             self.agent.done(task, outcome, now_ms())
         return bool(ended or self.agent.effects)
@@ -436,7 +436,7 @@ class Shell(Parts):
 
     def _encode(self, message) -> bytes:
         if self.audit:
-            message = self.startup.flushed_answer(message)
+            message = self.startup.flush_answer(message)
         try:
             data = dumps(message).encode()
         # a handler returned a value that JSON does not have; the caller must still get an answer

@@ -110,12 +110,12 @@ class Startup:
         )
         return False
 
-    def flushed_answer(self, message):
+    def flush_answer(self, message):
         """Return *message*, one answer or the answers of a batch.  When the record of a call cannot
         be written, an error replaces its result.
         """
         if isinstance(message, list):
-            return [self.flushed_answer(one) for one in message]
+            return [self.flush_answer(one) for one in message]
         result, audit = message.get("result"), self._shell.audit
         if not isinstance(result, dict) or "isError" not in result or audit.flush():
             return message

@@ -64,7 +64,7 @@ def stores(agent: str) -> list:
 
     def from_store(name):
         path = os.path.join(folder, name)
-        return path, _opened(agent, name, path, _read(path, True))
+        return path, _decrypt(agent, name, path, _read(path, True))
 
     def from_environment(name):
         return "the environment variable " + name, _variable(name)
@@ -259,7 +259,7 @@ def _read(path: str, is_store: bool):
         os.close(fd)
 
 
-def _opened(agent: str, name: str, path: str, data):
+def _decrypt(agent: str, name: str, path: str, data):
     """Return the value in the *data* of a file of the store, None for None."""
     if data is None or not data.startswith(encrypted_store.MAGIC):
         if data is not None and agent in _DEMANDED:

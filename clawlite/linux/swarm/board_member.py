@@ -16,7 +16,7 @@ from clawlite.core.image.image import SWARM
 from clawlite.linux.files.files import open_image, swarm_folder
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.memory.memory import wall_ms
-from clawlite.linux.swarm.member import GONE, Member, asked
+from clawlite.linux.swarm.member import GONE, Member, prompt_of
 from clawlite.protocols.session.group_session import Later
 from clawlite.protocols.swarm.swarm import COMPLETED, FAILED, PARTIAL, Swarm
 from clawlite.protocols.swarm.swarm_methods import SwarmMethods
@@ -63,7 +63,7 @@ class BoardMember(Member):
         self._begin_asked = {}  # id of a turn -> ``Later``
         self._say = tell
         folder = swarm_folder(swarm.name) if swarm.is_shared else None
-        agent = _Agent(self._canceled, tell)
+        agent = _Agent(self._cancel_turn, tell)
         super().__init__(agent, swarm, folder, now_ms, wall_ms, os.urandom, bus)
         self.methods = SwarmMethods(agent, swarm, self)
 
@@ -76,7 +76,7 @@ class BoardMember(Member):
                 del self._begin_asked[turn]
                 self._answer(turn, later)
 
-    def gone(self):
+    def lose(self):
         """The board has gone in the middle: to the others, this process was killed."""
         self._bus.leave()
 
@@ -117,7 +117,7 @@ class BoardMember(Member):
         *id*, "" for a notification, which has none.
         """
 
-        def answered(done):
+        def reply(done):
             try:
                 told = {"result": done.value() if isinstance(done, Later) else done}
             except ClawError as e:
@@ -138,11 +138,11 @@ class BoardMember(Member):
             self._say({"swarm": id, "error": e.to_json()})
             return
         if isinstance(value, Later):
-            value.then(answered)
+            value.then(reply)
         else:
-            answered(value)
+            reply(value)
 
-    def ended(self, turn: str, status: str, text: str, error):
+    def take_report(self, turn: str, status: str, text: str, error):
         """The board reports *turn*; one that is not its own any more is dropped."""
         if turn not in self._turns or status not in (COMPLETED, PARTIAL, FAILED):
             return
@@ -156,7 +156,7 @@ class BoardMember(Member):
         del self._runs[task_id]
         end(status, result, None, now_ms() - began_ms)
 
-    def _canceled(self, turn: str, error):
+    def _cancel_turn(self, turn: str, error):
         self._say({"withdrawn": turn, "text": error.message})
         self._close_turn(turn, FAILED, {"text": "", "error": error.message})
 
@@ -165,8 +165,8 @@ class BoardMember(Member):
         self._runs[taken.id] = turn
         self._turns[turn] = taken.id, now_ms(), end
         caller = "%s/%s" % (self.swarm.name, taken.sender)
-        text = asked(description, data)
-        most_ms = self._left_ms(taken) if self.swarm.timeout_ms else None
+        text = prompt_of(description, data)
+        most_ms = self._rest_ms(taken) if self.swarm.timeout_ms else None
         self._say({"task": turn, "text": text, "caller": caller, "ms": most_ms})
 
 

@@ -276,7 +276,7 @@ class Bus:
             self._number = self._number and marks.count_up(self._db.execute)
             self._db.execute("commit")
             self._note()
-            self._changed()
+            self._wake_all()
         except (OSError, sqlite3.Error):  # the others see that nobody reads the FIFO
             pass
         turn, self._turn = self._turn, -1
@@ -300,7 +300,7 @@ class Bus:
             except OSError:
                 pass
 
-    def heard(self) -> bool:
+    def receive(self) -> bool:
         """Return whether something has changed since this was asked last."""
         news, self._news = self._news, False
         try:
@@ -325,7 +325,7 @@ class Bus:
                 "select description, input from tasks where id = ?", (task.id,)
             ).fetchone()
             if known:
-                return known == row[:2] or _sorted(known) == _sorted(row)
+                return known == row[:2] or _normalise(known) == _normalise(row)
             if task.parent:  # a part belongs to its parent, whatever ``asks`` said before
                 reserve.forget(db, task.id)
             above = db.execute(
@@ -449,7 +449,7 @@ class Bus:
         if self._most_bytes is not None:
             check_size(sum(len(text.encode()) for text in texts))
 
-    def reported(self) -> list:
+    def new_reports(self) -> list:
         """Return the ids of the tasks that got a report since the last call."""
         rows = self._rows("select rowid, task from reports where rowid > ?", self._reported)
         if rows:
@@ -554,7 +554,7 @@ class Bus:
             running = "select count(*) from tasks where state = ? and divided = 0"
             if most is not None and db.execute(running, (RUNNING,)).fetchone()[0] >= most:
                 return None
-            failed = self._failed(db, identity, breaker) if breaker else None
+            failed = self._last_failure(db, identity, breaker) if breaker else None
             if failed and (
                 self._wall_ms() < failed.at_ms + breaker[1]
                 or self._is_tried(db, identity, failed.task)
@@ -589,12 +589,12 @@ class Bus:
         when it does.
         """
         try:
-            failed = self._failed(self._db, identity, breaker) if breaker else None
+            failed = self._last_failure(self._db, identity, breaker) if breaker else None
         except sqlite3.Error as e:
             raise _unusable(self._folder, e) from None
         return max(0, failed.at_ms + breaker[1] - self._wall_ms()) if failed else 0
 
-    def _failed(self, db, identity: str, breaker):
+    def _last_failure(self, db, identity: str, breaker):
         """Return the last failure of *identity*, a ``_Failure``, if as many tasks in a row failed
         as *breaker* says; else None.
         """
@@ -655,7 +655,7 @@ class Bus:
         with _Change(self, wakes=False) as db:
             reserve.use(db, task_id, self.process, tokens, nano)
 
-    def used(self, root: str) -> tuple:
+    def usage(self, root: str) -> tuple:
         """Return (tokens, nano-dollars) that a task has used, with all its parts."""
         rows = self._rows("select tokens, nano from used where root = ?", root)
         return rows[0] if rows else (0, 0)
@@ -690,7 +690,7 @@ class Bus:
         A task that may have had side effects is never begun again by itself.
         """
         most, each, able = retries if isinstance(retries, (list, tuple)) else (retries, None, ())
-        gone = self.left()
+        gone = self.find_gone()
         if not gone:
             return []
         found = []
@@ -730,7 +730,7 @@ class Bus:
         over = db.execute("select identity from tries where task = ? and is_over", (task_id,))
         return bool(set([recipient] if recipient else able).difference(row[0] for row in over))
 
-    def left(self) -> list:
+    def find_gone(self) -> list:
         """Return the processes that have ended and were at a task."""
         rows = self._rows("select distinct process from tasks where state = ?", RUNNING)
         held = [process for (process,) in rows]
@@ -820,18 +820,18 @@ class Bus:
 
     def _set_stopped(self, wanted: bool, who: str):
         with _Change(self):
-            if bool(self._stopped()) != wanted:
+            if bool(self._read_stop()) != wanted:
                 self._event(_WHOLE, _STOPPED if wanted else _RESUMED, who)
 
     def stopped(self):
         """Return (who, ms since 1970) of a stop that holds, or None."""
         self._sure()
         try:
-            return self._stopped()
+            return self._read_stop()
         except sqlite3.Error as e:
             raise _unusable(self._folder, e) from None
 
-    def _stopped(self):
+    def _read_stop(self):
         what, *of = self._db.execute(
             "select what, who, at_ms from events where task = ? order by rowid desc limit 1",
             (_WHOLE,),
@@ -848,7 +848,7 @@ class Bus:
         """Return when the task that waits longest was delegated, ms since 1970, or None."""
         return self._rows("select min(created_ms) from tasks where state = ?", WAITING)[0][0]
 
-    def held(self) -> dict:
+    def holdings(self) -> dict:
         """Return {process: {id of a task that it is at, ...}} of all processes."""
         found: dict = {}
         query = "select process, id from tasks where state = ?"
@@ -1046,7 +1046,7 @@ class Bus:
             os.close(fd)
         return True
 
-    def _changed(self):
+    def _wake_all(self):
         """Wake all who are there, this process too."""
         self._news = True
         if not self._folder:
@@ -1145,14 +1145,14 @@ class _Change:
         if isinstance(error, sqlite3.Error):
             raise _unusable(self._bus._folder, error) from None
         if error is None and self._wakes:
-            self._bus._changed()
+            self._bus._wake_all()
 
     def _unlock(self):
         if self._bus._turn >= 0:
             fcntl.flock(self._bus._turn, fcntl.LOCK_UN)
 
 
-def _sorted(row: tuple) -> tuple:
+def _normalise(row: tuple) -> tuple:
     """Return (description, input) of a *row*, with the keys of the input, JSON, in one order."""
     try:
         return row[0], canonical(loads(row[1].encode()))

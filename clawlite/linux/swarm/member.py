@@ -29,7 +29,7 @@ from clawlite.linux.swarm.owed_reports import OwedReports
 from clawlite.linux.swarm.status import describe, digest
 from clawlite.linux.swarm.stop_file import StopFile
 from clawlite.linux.swarm.stop_gate import StopGate
-from clawlite.linux.swarm.task_meter import metered
+from clawlite.linux.swarm.task_meter import meter_task
 from clawlite.protocols.session.group_session import Later
 from clawlite.protocols.swarm.aggregation import aggregate, picked, question
 from clawlite.protocols.swarm.swarm import (
@@ -117,10 +117,10 @@ class Member(Part):
         """Take what has come, begin what may begin, and see to what others left."""
         if not self._agent.is_ready:
             if self.stores:  # an agent that stops still stores its last turn, and hears the answer
-                self._bus.heard()
+                self._bus.receive()
                 self.stores.poll()
             return
-        has_news = self._bus.heard()
+        has_news = self._bus.receive()
         if self.stores:
             self.stores.poll()
         if not has_news and (self._look_ms is None or self._now_ms() < self._look_ms):
@@ -180,10 +180,10 @@ class Member(Part):
         task = Task(str(uuid.uuid4()), description, data, self.swarm.own.identity, to)
         asker, put, seen = self._task_of(call), None, None
         try:
-            if asker and not (yield from _waited(self._bus.asks(asker, task.id))):
+            if asker and not (yield from _wait(self._bus.asks(asker, task.id))):
                 raise InvalidRequest(GONE)
             put = self._bus.put(task)
-            yield from _waited(put)
+            yield from _wait(put)
             self._log("delegate", task_id=task.id)
             while True:
                 if seen != self._changes:
@@ -264,7 +264,7 @@ class Member(Part):
         self._send_reports()
         # what is not known yet must not be reported as unknown
         if self.methods and self.methods.owes and bus.is_synced:
-            self.methods.send_reports(bus.reported(), self._outcome)
+            self.methods.send_reports(bus.new_reports(), self._outcome)
         lost = bus.reclaim(swarm.retries, swarm.keeps_dead)
         if swarm.timeout_ms:
             lost += bus.expire(swarm.timeout_ms, swarm.keeps_dead)
@@ -356,12 +356,12 @@ class Member(Part):
             answers = [part.to_json() for part in parts]
         data = {"input": taken.data, "results": answers}
 
-        def decided(status: str, result: dict, meter, duration_ms: int):
+        def handle_decision(status: str, result: dict, meter, duration_ms: int):
             if status != FAILED and swarm.strategy == BEST_OF_N:
                 status, result = picked(parts, result["text"])
             self._end(division, status, result, meter)
 
-        self._work(taken, question(swarm.strategy, taken.description), data, decided)
+        self._work(taken, question(swarm.strategy, taken.description), data, handle_decision)
 
     def _end(self, division: Division, status: str, result, meter=None):
         taken, tokens = division.taken, None
@@ -377,12 +377,12 @@ class Member(Part):
     def _begin(self, taken):
         """Do a task: a turn."""
 
-        def ended(status: str, result: dict, meter, duration_ms: int):
+        def handle_end(status: str, result: dict, meter, duration_ms: int):
             self._report(taken.id, status, result, meter and meter.tokens, duration_ms)
             self._look_ms = 0  # there is room for another one
 
         self._log("task", task_id=taken.id, state="running", sender=taken.sender)
-        self._work(taken, taken.description, taken.data, ended)
+        self._work(taken, taken.description, taken.data, handle_end)
 
     def _work(self, taken, description: str, data, end):
         """Begin a turn for a task that this process has taken.
@@ -396,7 +396,7 @@ class Member(Part):
 
         def follow(effect: tuple):
             nonlocal status, acts
-            self._seen(taken.id, effect)
+            self._note_effect(taken.id, effect)
             if effect[KIND] == RUN:
                 if not acts and effect[TOOL].flags & HAS_SIDE_EFFECTS:
                     acts = True
@@ -409,34 +409,34 @@ class Member(Part):
                 status = PARTIAL  # it was refused, or has failed
             return False
 
-        def ended(_, error, at_ms):
+        def handle_end(_, error, at_ms):
             del self._runs[taken.id]
             reached = status if error is None else FAILED
             end(reached, self._result(into, error), meter, at_ms - began_ms)
 
         try:
-            order, meter = metered(agent.chain(), description, self._bus, taken.id, self.swarm)
+            order, meter = meter_task(agent.chain(), description, self._bus, taken.id, self.swarm)
             said, history = self._turn_of(taken, description, data)
             work = turn(agent.setup, said, order, history, calling(caller))
             if agent.setup.turns:
                 work = agent.setup.turns.watch(work, caller)
             budget_ms = agent.image.agent.turn_ms
             if self.swarm.timeout_ms:
-                budget_ms = min(budget_ms, self._left_ms(taken))
+                budget_ms = min(budget_ms, self._rest_ms(taken))
             number = agent.begin(
                 run_work(work, caller, into, follow, self.sees),
-                ended,
+                handle_end,
                 began_ms,
                 budget_ms,
                 chain=order,
             )
         except ClawError as e:
-            ended(None, e, began_ms)
+            handle_end(None, e, began_ms)
             return
         if taken.id in self._runs:
             self._runs[taken.id] = number
 
-    def _left_ms(self, taken) -> int:
+    def _rest_ms(self, taken) -> int:
         """Return how long the turn of a task may take: what is left of the whole task's time.  Who
         decides what the parts have come to has as long again: that time may be what they have used.
         """
@@ -463,12 +463,12 @@ class Member(Part):
 
     def _turn_of(self, taken, description: str, data) -> tuple:
         """Return (what the turn of a task begins with, its ``History``)."""
-        return asked(description, data), History(self._agent.setup.keep_bytes)
+        return prompt_of(description, data), History(self._agent.setup.keep_bytes)
 
-    def _seen(self, task_id: str, effect: tuple):
+    def _note_effect(self, task_id: str, effect: tuple):
         """A turn has come to *effect*, one of ``sees``."""
 
-    def _reported(self, task_id: str):
+    def _on_report(self, task_id: str):
         """The report of a task is on record."""
 
     # -- below
@@ -508,7 +508,7 @@ class Member(Part):
             why = result.get("error") if isinstance(result, dict) and status == FAILED else None
             more = {"reason": why} if why else {}
             self._log("report", task_id=task_id, status=status, **more)
-            self._reported(task_id)
+            self._on_report(task_id)
 
     def _log(self, what: str, **more):
         event = dict({"event": self.prefix + "." + what, "swarm": self.swarm.name}, **more)
@@ -584,14 +584,14 @@ def outcome_of(bus, task_id: str) -> tuple:
     return outcome
 
 
-def _waited(given):
+def _wait(given):
     """A generator of milliseconds to wait: return what *given*, which may be a ``Later``, is."""
     while isinstance(given, Later) and not given.is_done:
         yield WAIT_MS
     return given.value() if isinstance(given, Later) else given
 
 
-def asked(description: str, data) -> str:
+def prompt_of(description: str, data) -> str:
     """Return what the turn of a task begins with."""
     if data is None:
         return description

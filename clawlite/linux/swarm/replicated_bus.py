@@ -383,7 +383,7 @@ class ReplicatedBus:
                 self._check()
                 raise self._away(*(self._since_kept or _SILENT))
             select.select([self.fileno()], [], [], left)
-            self.heard()
+            self.receive()
         return later.value() if later else None
 
     _was_down = False
@@ -407,11 +407,11 @@ class ReplicatedBus:
             until = time.monotonic() + LEAVE_MS / 1000
             while self._is_up and not last.is_done and time.monotonic() < until:
                 select.select([self.fileno()], [], [], max(0, until - time.monotonic()))
-                self.heard()
+                self.receive()
 
     # -- what comes of the engine
 
-    def heard(self) -> bool:
+    def receive(self) -> bool:
         """Take what has come; return whether something has changed."""
         news = False
         for kind, *given in self._engine.take():
@@ -442,7 +442,7 @@ class ReplicatedBus:
             elif kind == NOTE:
                 self._refused(*given)
             elif kind == THERE:
-                self._heard_of(*given)
+                self._note_presence(*given)
         if news and self._is_synced:
             self._keep_stop()
         now = self._now_ms()
@@ -508,7 +508,7 @@ class ReplicatedBus:
         mine = self._waiting.pop(number, None) if host == self._host else None
         if not self._replica.is_new(host, number):
             if mine:  # it lay in what a snapshot stands for
-                self._done(mine, None, self._away("it was restarted", "give it again"))
+                self._finish(mine, None, self._away("it was restarted", "give it again"))
             return
         replica, speaks = self._replica, self.process
         replica.process, replica.at_ms = process, at_ms
@@ -527,7 +527,7 @@ class ReplicatedBus:
         if mine:
             self._offset_ms = at_ms - self._local_ms()
             self._since_kept = None
-            self._done(mine, value, error)
+            self._finish(mine, value, error)
         elif name == "gone" and values[0] in self._joined and self._is_synced:
             self._here(values[:1])  # it was only cut off
         is_long = self._entries >= SNAPSHOT_EACH or self._bytes >= SNAPSHOT_BYTES
@@ -592,7 +592,7 @@ class ReplicatedBus:
         if joined not in (None, identity):
             raise ValueError("%s spoke for a process of %s (%s)" % (identity, joined, name))
 
-    def _done(self, mine: _Waiting, value, error):
+    def _finish(self, mine: _Waiting, value, error):
         self._asked.discard(mine.key)
         file = self._reports.get(mine.who[1])
         if mine.name == "report" and file:
@@ -619,7 +619,7 @@ class ReplicatedBus:
         if asked:
             self._engine.ask_there(list(asked))
 
-    def _heard_of(self, there: dict):
+    def _note_presence(self, there: dict):
         now = self._now_ms()
         for process, is_there in there.items():
             if is_there:
@@ -707,7 +707,7 @@ class ReplicatedBus:
 
     def reclaim(self, retries: int, keeps_dead: bool) -> list:
         self._check()
-        if self._replica.left():
+        if self._replica.find_gone():
             self._once("reclaim", retries, keeps_dead)
         found, self._ended = self._ended, []
         return found
@@ -829,12 +829,12 @@ class ReplicatedBus:
         """What is only read is read in memory."""
         if name in (
             "holds",
-            "held",
+            "holdings",
             "waiting",
-            "used",
+            "usage",
             "state",
             "outcome",
-            "reported",
+            "new_reports",
             "declared",
             "why_stuck",
             "history",

@@ -111,14 +111,14 @@ def allot(db, task: str, process: str, parts: list, decides: bool, limits: list)
 def hold(db, task: str, process: str, amounts: list, limits: list) -> bool:
     """Reserve *amounts* for a request of *process*; return False when a limit does not admit it."""
     for wanted, limit, now in zip(amounts, limits, budget(db, task, process), strict=True):
-        if limit is not None and wanted > left(limit, now, wanted):
+        if limit is not None and wanted > room_of(limit, now, wanted):
             return False
     row = (task, process, root_of(db, task), *amounts)
     db.execute("insert or replace into reserved values (?, ?, ?, ?, ?)", row)
     return True
 
 
-def left(limit: int, now: tuple, least: int) -> int:
+def room_of(limit: int, now: tuple, least: int) -> int:
     """Return how much a request may use that needs at least *least*: of its task's share, else also
     of what nobody has reserved.
 

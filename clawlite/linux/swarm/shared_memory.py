@@ -64,7 +64,7 @@ class MemoryBus(Bus):
         if self in ends:
             ends.remove(self)
             self._db.execute("delete from peers where process = ?", (self.process,))
-            self._changed()
+            self._wake_all()
 
     def deadline(self):
         return 0 if self._news else None  # at once
@@ -72,7 +72,7 @@ class MemoryBus(Bus):
     def _which_are_there(self, processes: list) -> set:
         return {end.process for end in self._memory.ends}.intersection(processes)
 
-    def _changed(self):
+    def _wake_all(self):
         for end in self._memory.ends:
             end.wake()
 

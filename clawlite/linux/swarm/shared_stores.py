@@ -153,7 +153,7 @@ class SharedStores:
             hint = "build all agents with the same shared stores, and the same clawlite"
             self._tell(id, (False, StoreError(why, hint)))
             return
-        request = verb, store, part, _unpacked(verb, details)
+        request = verb, store, part, _unpack(verb, details)
         self._carry_out((None, lambda outcome: self._tell(id, outcome), *request))
 
     def _tell(self, id: str, outcome: tuple):
@@ -180,7 +180,7 @@ class SharedStores:
         id = self._draw(_ID // 2).hex()
         while True:
             try:
-                sent = self._bus.remember(id, store.name, part, verb, _packed(verb, details))
+                sent = self._bus.remember(id, store.name, part, verb, _pack(verb, details))
                 break
             except TooLong:
                 if verb != "learn" or len(details) < 2:
@@ -232,14 +232,14 @@ class NoSharedStores:
         return True
 
 
-def _packed(verb: str, details):
+def _pack(verb: str, details):
     """Return *details* as JSON has them: the positions of vectors are no texts there."""
     if verb == "store" and len(details) == 3 and details[2]:
         return [details[0], details[1], sorted(details[2].items())]
     return details
 
 
-def _unpacked(verb: str, details):
+def _unpack(verb: str, details):
     if verb == "store" and len(details) == 3 and details[2]:
         return details[0], details[1], dict(map(tuple, details[2]))
     return tuple(details) if verb in _LISTS else details

@@ -70,9 +70,9 @@ class Watcher(Part):
     def __init__(self, setup):
         self._image, self._guard, self._bus = setup.image, setup.guard, None
         self._swarm = Swarm(setup.image.section(SWARM))
-        self.gate = StopGate(self._swarm, self._opened)
+        self.gate = StopGate(self._swarm, self._open_bus)
 
-    def _opened(self):
+    def _open_bus(self):
         if not self._swarm.is_shared:
             return StopFile(swarm_folder(self._swarm.name))
         if self._bus is None and self._swarm.engine:
@@ -94,7 +94,7 @@ class Watcher(Part):
 
     def poll(self):
         if self._bus is not None:
-            self._bus.heard()
+            self._bus.receive()
 
     def close(self):
         if self._bus is not None:

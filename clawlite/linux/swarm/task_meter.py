@@ -14,7 +14,7 @@ from clawlite.core.base.effect import SLEEP
 from clawlite.core.base.errors import InvalidRequest
 from clawlite.core.policy.meter import exceeded
 from clawlite.core.providers.provider_order import ProviderOrder
-from clawlite.linux.swarm.reserve import left
+from clawlite.linux.swarm.reserve import room_of
 from clawlite.protocols.session.group_session import Later
 
 _NANO = 1000000000
@@ -57,7 +57,7 @@ class TaskMeter:
             allowed = most_allowed
             for at, price in enumerate((1, written)):
                 if self._limits[at] is not None and price:
-                    spare = left(self._limits[at], now[at], needs[at]) - needs[at]
+                    spare = room_of(self._limits[at], now[at], needs[at]) - needs[at]
                     allowed = min(allowed, least + spare // price)
             amounts = [asked + allowed, asked * read + allowed * written]
             held = self._bus.hold(self._task, amounts, self._limits)
@@ -112,7 +112,7 @@ class TaskMeter:
         ):
             if limit is None or not asks:
                 continue
-            if not was_refused and left(limit, (used, reserved, own), asks) >= asks:
+            if not was_refused and room_of(limit, (used, reserved, own), asks) >= asks:
                 continue
             if unit > 1:
                 limit, used, reserved, own, asks = (
@@ -187,7 +187,7 @@ def _reserving(work, meter: TaskMeter):
             resume, given = work.throw, e
 
 
-def metered(order: ProviderOrder, said: str, bus, task: str, swarm) -> tuple:
+def meter_task(order: ProviderOrder, said: str, bus, task: str, swarm) -> tuple:
     """Return (what the turn of a task that says *said* asks, its ``TaskMeter``, None where nothing
     is counted).
     """

@@ -75,7 +75,7 @@ def _logins(swarm: Swarm, users: dict) -> list:
     return [*found.items(), (OPERATOR, [OPERATOR])]
 
 
-def _quoted(texts) -> list:
+def _quote(texts) -> list:
     return ['"%s"' % one for one in texts]
 
 
@@ -86,4 +86,4 @@ def _nats_user(swarm: str, login: str, names: list) -> str:
     allowed += ["claw.v1.%s.here.*" % swarm, _NAMES]
     allowed += [one % each for each in (stream, store) for one in _STREAMS]
     allowed.append("$O.%s.>" % stream)
-    return _USER % (login, PASSWORD, ", ".join(_quoted(allowed)), swarm, swarm, login)
+    return _USER % (login, PASSWORD, ", ".join(_quote(allowed)), swarm, swarm, login)

@@ -59,7 +59,7 @@ class Door:
         try:
             os.makedirs(folder, 0o700, exist_ok=True)
             self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            if _connected(self._folder):
+            if _open_socket(self._folder):
                 self.close()
                 raise ClawError(
                     "the swarm %s runs already, in another process" % swarm.name,
@@ -156,7 +156,7 @@ class Door:
             os.close(folder)
 
 
-def _connected(folder: int):
+def _open_socket(folder: int):
     """Return a socket that is connected to the process of the swarm, or None."""
     one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -183,7 +183,7 @@ class InsideBus:
             folder = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
             return
-        self._socket = _connected(folder)
+        self._socket = _open_socket(folder)
         os.close(folder)
         if self._socket:
             self._socket.settimeout(ANSWER_S)

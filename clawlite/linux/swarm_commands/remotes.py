@@ -108,7 +108,7 @@ class Remotes:
                     self._resume(one, None)
                 else:
                     self._connections.close(one.key)
-                    self._failed(one, "it did not answer within %d ms" % ANSWER_MS)
+                    self._fail(one, "it did not answer within %d ms" % ANSWER_MS)
         for agent in self._agents:
             agent.member.poll()
 
@@ -148,13 +148,15 @@ class Remotes:
             self._drop(work)
             return
         self._cancel(work.agent, work.turn)
-        work.agent.member.ended(work.turn, FAILED, "", "the remote agent did not finish in time")
+        work.agent.member.take_report(
+            work.turn, FAILED, "", "the remote agent did not finish in time"
+        )
 
     def _end(self, work: _Work, status: str, text: str, error):
         self._drop(work)
         if work.turn:
             work.agent.turns.pop(work.turn, None)
-            work.agent.member.ended(work.turn, status, text, error)
+            work.agent.member.take_report(work.turn, status, text, error)
 
     def _drop(self, work: _Work):
         if work.key is not None:
@@ -194,7 +196,7 @@ class Remotes:
 
     def _take_answer(self, work: _Work, kind: str, data):
         if kind in ("error", "refused"):
-            self._failed(work, str(data))
+            self._fail(work, str(data))
             return
         try:
             if kind == "end":
@@ -225,5 +227,5 @@ class Remotes:
         self._connections.close(work.key)
         self._resume(work, (work.status, work.body))
 
-    def _failed(self, work: _Work, why: str):
+    def _fail(self, work: _Work, why: str):
         self._resume(work, None, TransientError(why))

@@ -102,7 +102,7 @@ def _wait(swarm: Swarm, bus: Bus, task_id: str, together) -> str:
                 "the agents of the swarm ended before the task: their logs say why",
                 "read them in the folder of the swarm",
             )
-        bus.heard()
+        bus.receive()
         bus.reclaim(swarm.retries, swarm.keeps_dead)
         if swarm.timeout_ms:
             bus.expire(swarm.timeout_ms, swarm.keeps_dead)

@@ -75,7 +75,7 @@ class SharedBus:
         self._host, self._count = bus.process, 0
         self._look_ms = None
         self.stopped = None  # as ``bus.stopped`` has it
-        bus.subscribe(refused=self._refused)
+        bus.subscribe(refused=self._tell_refusal)
         self.ends: dict = {}  # id -> ``End`` that is there
         self.later: list = []  # (``Later``, ``End``) of what members have asked for
         self.news: dict = {}  # ``End``s whose member has something to do, in the order of news
@@ -96,7 +96,7 @@ class SharedBus:
     def poll(self) -> list:
         """Take what has come; return the members that have something to do."""
         is_due = self._look_ms is not None and self._now_ms() >= self._look_ms
-        if self.ends and (self._bus.heard() or is_due):
+        if self.ends and (self._bus.receive() or is_due):
             try:
                 self._collect_news()
             except ClawError:  # each member finds that out, and says so
@@ -116,7 +116,7 @@ class SharedBus:
                 end.heard_of.append((sender, message))
                 self.news[end] = None
 
-    def _refused(self, reason: str):
+    def _tell_refusal(self, reason: str):
         for end in self.ends.values():
             end.refused(reason)
             return
@@ -133,7 +133,7 @@ class SharedBus:
             if later.is_done:
                 self.news[end] = None
         self.later = [pair for pair in self.later if not pair[0].is_done]
-        held, waiting = bus.held(), bus.waiting()
+        held, waiting = bus.holdings(), bus.waiting()
         free: dict = {}
         for process, end in ends.items():
             now = held.get(process, ())
@@ -197,7 +197,7 @@ class End:
     def deadline(self):
         return None  # ``SharedBus.poll`` says when
 
-    def heard(self) -> bool:
+    def receive(self) -> bool:
         """Return True: its member is asked when there is something."""
         return True
 

@@ -81,14 +81,16 @@ class StandIn:
         elif "gone" in record:
             del self._members[device]
             self._due.pop(member, None)
-            member.gone()
+            member.lose()
         elif "begins" in record:
             member.begins(record["begins"])
         elif "swarm" in record:
             member.operator_asks(record["swarm"], record["method"], record["params"])
             self._note_deadline(member)
         elif "report" in record:
-            member.ended(record["report"], record["status"], record["text"], record.get("error"))
+            member.take_report(
+                record["report"], record["status"], record["text"], record.get("error")
+            )
             self._note_deadline(member)
 
     def _join(self, device: str, path: str):

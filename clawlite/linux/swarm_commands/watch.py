@@ -26,7 +26,7 @@ def watch(swarm, bus) -> int:
         poll.register(bus.fileno(), select.POLLIN)
         until, told = now_ms() + KNOWN_MS, watch  # nothing was told yet
         while True:
-            bus.heard()
+            bus.receive()
             if bus.is_known() or now_ms() >= until:
                 stop = bus.stopped()
                 if stop != told:

@@ -113,11 +113,11 @@ class NATSEngine(Engine):
 
         self._asyncio, self._package = asyncio, nats
         try:
-            asyncio.run(self._connected())
+            asyncio.run(self._run_connection())
         except Exception as e:
             raise self._refusal(e) from None
 
-    async def _connected(self):
+    async def _run_connection(self):
         """Serve one connection, until it ends or ``close`` is called."""
         asyncio = self._asyncio
         self._closed, self._leaves, self._out = asyncio.Event(), asyncio.Event(), asyncio.Queue()
@@ -164,7 +164,7 @@ class NATSEngine(Engine):
     async def _serve(self, client, more: dict):
         asyncio, last = self._asyncio, []
 
-        async def closed():
+        async def on_close():
             self._closed.set()
 
         async def wrong(error):
@@ -186,7 +186,7 @@ class NATSEngine(Engine):
                 connect_timeout=TOLD_S,
                 ping_interval=PING_S,
                 inbox_prefix=inbox(user, self.swarm),
-                closed_cb=closed,
+                closed_cb=on_close,
                 error_cb=wrong,
                 **more,
             )
@@ -334,9 +334,9 @@ class NATSEngine(Engine):
                 # of before the engine had said so: sent, it would end each connection
                 self._put(NOTE, _TOO_LONG % (len(data), client.max_payload))
             elif of == number:
-                (await js.publish_async(self._log + sender, data)).add_done_callback(self._kept)
+                (await js.publish_async(self._log + sender, data)).add_done_callback(self._on_ack)
 
-    def _kept(self, future):
+    def _on_ack(self, future):
         if not future.cancelled() and future.exception():
             self._failed = future.exception()
             self._closed.set()

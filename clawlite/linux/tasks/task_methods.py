@@ -64,7 +64,7 @@ class TaskMethods:
 
     def __init__(self, agent, folder: str):
         self._agent = agent
-        self.runner = runner_of(agent, folder, self._told, self._said)
+        self.runner = runner_of(agent, folder, self._notify_state, self._notify_text)
         self._watchers: dict = {}  # id of a task -> [function(message)] of who hears of it
 
     def begin(self, method: str, params: dict, send=None, caller=None) -> dict:
@@ -168,7 +168,7 @@ class TaskMethods:
         return True
 
     def _get(self, params: dict) -> dict:
-        task_id = self._known(params)
+        task_id = self._check_id(params)
         found = self._state_of(task_id, params.get("with_number") is True)
         ended = self.runner.outcome(task_id)
         if ended is not None:
@@ -206,7 +206,7 @@ class TaskMethods:
         return found
 
     def _cancel(self, params: dict, send) -> dict:
-        task_id = self._known(params)
+        task_id = self._check_id(params)
         reason = field(params, "reason", str, "", False)
         if self._state_of(task_id)["state"] not in _ENDED:
             self.runner.cancel(task_id, (reason or "canceled by its caller")[:1000])
@@ -215,7 +215,7 @@ class TaskMethods:
         return self._state_of(task_id)
 
     def _subscribe(self, params: dict, send) -> dict:
-        task_id = self._known(params)
+        task_id = self._check_id(params)
         if self._state_of(task_id)["state"] not in _ENDED:
             self.runner.watched.add(task_id)
             watchers = self._watchers.setdefault(task_id, [])
@@ -223,7 +223,7 @@ class TaskMethods:
                 watchers.append(send)
         return dict(self._state_of(task_id), subscribed=True)
 
-    def _known(self, params: dict) -> str:
+    def _check_id(self, params: dict) -> str:
         task_id = read_id(params)
         if self.runner.state(task_id) is None:
             raise _unknown(task_id)
@@ -242,13 +242,13 @@ class TaskMethods:
                 found["number"] = asking.number
         return found
 
-    def _told(self, task_id: str):
+    def _notify_state(self, task_id: str):
         found = self._get({"task_id": task_id})
         self._tell(task_id, found)
         if found["state"] in _ENDED:
             self._unwatch(task_id)
 
-    def _said(self, task_id: str, text: str):
+    def _notify_text(self, task_id: str, text: str):
         self._tell(task_id, {"task_id": task_id, "state": "working", "text": text})
 
 

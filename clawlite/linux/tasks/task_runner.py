@@ -133,26 +133,26 @@ class TaskRunner(Member):
             history.restore([[Message(role, text)] for role, text in data])
         return description, history
 
-    def _seen(self, task_id: str, effect: tuple):
+    def _note_effect(self, task_id: str, effect: tuple):
         if effect[KIND] == APPROVE:
             self._asking[task_id] = effect[APPROVAL]
-            self._changed(task_id)
+            self._on_change(task_id)
         elif self._asking.pop(task_id, None):
-            self._changed(task_id)
+            self._on_change(task_id)
 
     def _report(self, task_id: str, *more):
         self._asking.pop(task_id, None)
         super()._report(task_id, *more)
 
-    def _reported(self, task_id: str):
-        self._changed(task_id)
+    def _on_report(self, task_id: str):
+        self._on_change(task_id)
 
     def _begin(self, taken):
         super()._begin(taken)
         if taken.id in self._runs:
-            self._changed(taken.id)
+            self._on_change(taken.id)
 
-    def _changed(self, task_id: str):
+    def _on_change(self, task_id: str):
         if task_id in self.watched:
             self.on_state(task_id)
 

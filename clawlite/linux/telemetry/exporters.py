@@ -14,7 +14,7 @@ from clawlite.linux.files.files import own_file
 from clawlite.linux.files.regular_file import open_end
 from clawlite.linux.io.jsontext import document, dumps
 from clawlite.linux.io.worker import Worker
-from clawlite.linux.telemetry.event import shown
+from clawlite.linux.telemetry.event import strip_ns
 from clawlite.protocols.image.features import EXPORTERS
 
 WAITING = 4096  # events in one queue
@@ -115,7 +115,7 @@ def exporter(record: list, about) -> Exporter:
 
 
 def _lines(events: list) -> bytes:
-    return "".join([dumps(shown(event)) + "\n" for event in events]).encode()
+    return "".join([dumps(strip_ns(event)) + "\n" for event in events]).encode()
 
 
 def _all(fd: int, data: bytes):
@@ -125,7 +125,7 @@ def _all(fd: int, data: bytes):
 
 def _console(events: list):
     for event in events:  # stdout is the agent's own line
-        _all(2, document(shown(event)).encode() + b"\n")
+        _all(2, document(strip_ns(event)).encode() + b"\n")
 
 
 def _file(path: str):
@@ -156,7 +156,12 @@ def _sqlite(path: str):
                 database.executemany(
                     "INSERT INTO events VALUES (?, ?, ?, ?)",
                     [
-                        (event["timestamp"], event["category"], event["event"], dumps(shown(event)))
+                        (
+                            event["timestamp"],
+                            event["category"],
+                            event["event"],
+                            dumps(strip_ns(event)),
+                        )
                         for event in events
                     ],
                 )

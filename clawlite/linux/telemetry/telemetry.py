@@ -95,8 +95,8 @@ class Telemetry(Part):
         self._changed = False
         self._told_ms = now_ms()
         self._looks = {
-            E.LOG: self._logged,
-            E.SEND: self._sent,
+            E.LOG: self._on_log,
+            E.SEND: self._on_send,
             E.OPEN: self._open,
             E.CLOSE: self._close,
         }
@@ -123,7 +123,7 @@ class Telemetry(Part):
 
     # -- what is seen
 
-    def _logged(self, effect: tuple):
+    def _on_log(self, effect: tuple):
         event = effect[E.EVENT]
         name = event["event"]
         if name == "tool.call":
@@ -139,7 +139,7 @@ class Telemetry(Part):
         elif name == "planning.fallback":
             self._tell("planning_ops", name, event, ("world_model", "tool", "fallback"))
 
-    def _sent(self, effect: tuple):
+    def _on_send(self, effect: tuple):
         sent = effect[E.MESSAGE]
         for message in sent if isinstance(sent, list) else (sent,):
             error = message.get("error")

@@ -4,7 +4,7 @@ over HTTP makes.
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.io.jsontext import dumps
-from clawlite.linux.telemetry.event import shown
+from clawlite.linux.telemetry.event import strip_ns
 
 TIMEOUT_MS = 10000
 
@@ -17,7 +17,7 @@ def webhook(endpoint: str, secret: str, about):
             endpoint,
             secret,
             about,
-            {"agent": about.name, "events": [shown(event) for event in events]},
+            {"agent": about.name, "events": [strip_ns(event) for event in events]},
         )
 
     return sink

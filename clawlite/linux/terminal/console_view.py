@@ -136,7 +136,7 @@ class ConsoleView(Part):
             self.waits += effect[E.TEXT]
         elif effect[E.TEXT]:
             if self.thinking:
-                self.thinking.heard()
+                self.thinking.stop()
             self._show_piece(effect[E.TEXT])
 
     def _void(self, effect: tuple):

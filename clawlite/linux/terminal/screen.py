@@ -53,7 +53,7 @@ class Screen:
         """Somebody else writes to the terminal: that begins a line."""
         self.show(b"")
 
-    def entered(self):
+    def end_line(self):
         """A line has come: the person's Enter has ended the prompt's line."""
         self._shown = None
 
@@ -63,7 +63,7 @@ class Screen:
     def interrupt(self):
         """Ctrl-C came: the kernel has dropped what was typed."""
 
-    def heed(self):
+    def adapt(self):
         """Deal with what has happened to the terminal."""
 
     def refresh(self):

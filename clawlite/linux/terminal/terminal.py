@@ -125,10 +125,10 @@ class Terminal(Editor):
     def remind(self, data: bytes):
         self.show(data)
 
-    def entered(self):
+    def end_line(self):
         pass
 
-    def heed(self):
+    def adapt(self):
         self._edit()  # brought to the foreground without a signal
         if self._resumed:
             self._resumed = False

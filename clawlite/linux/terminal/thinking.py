@@ -50,7 +50,7 @@ class Thinking:
             self._due_ms = self._since_ms + (seconds + 1) * 1000
             self.show("thinking, %d s" % seconds)
 
-    def heard(self):
+    def stop(self):
         """The first text has come."""
         self._due_ms = None
         self.wipe()

@@ -156,7 +156,7 @@ class Builtins:
         if not done:
             return outcome
         if name in SHELLS:
-            return True, _printed_text(value)
+            return True, _format_output(value)
         text = Text(value["text"])
         text.original_bytes = value.get("original_bytes", 0)
         return True, text
@@ -210,7 +210,7 @@ def command_of(name: str, arguments: dict, profile, automaton) -> list:
     return argv
 
 
-def _printed_text(value: dict) -> Text:
+def _format_output(value: dict) -> Text:
     """Return what a command printed.  An exit code other than 0 comes first, because the end may
     be cut off.
     """

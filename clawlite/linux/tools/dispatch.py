@@ -252,9 +252,9 @@ class Dispatcher:
             due_ms = now_ms + self._default_ms
         outcome = self._sandbox().start(task, self._profile, job, due_ms, now_ms)
         self._jobs[task] = name
-        return None if outcome is None else self._ended(task, outcome)
+        return None if outcome is None else self._finish(task, outcome)
 
-    def _ended(self, task: int, outcome: tuple) -> tuple:
+    def _finish(self, task: int, outcome: tuple) -> tuple:
         name = self._jobs.pop(task)
         if name is None:
             return outcome
@@ -283,7 +283,7 @@ class Dispatcher:
             for task, outcome in self._engine.poll(now_ms):
                 if task in self._jobs:
                     asks = outcome[IS_OK] == ASKS_PROVIDER
-                    ended.append((task, outcome if asks else self._ended(task, outcome)))
+                    ended.append((task, outcome if asks else self._finish(task, outcome)))
                 elif task < 0:
                     self._servers.handle_end(task, outcome)
         if self._servers is not None:
@@ -291,7 +291,7 @@ class Dispatcher:
         if self._fetcher is not None:
             for task, outcome in self._fetcher.poll():
                 if self._services is not None and self._services.is_mine(task):
-                    outcome = self._services.ended(task, outcome)
+                    outcome = self._services.finish(task, outcome)
                 ended.append((task, outcome))
         if self._gateway is not None:
             ended += self._gateway.poll()
@@ -418,7 +418,7 @@ class Dispatcher:
 
         env = {name: os.environ[name] for name in variables if name in os.environ}
         if self._profile.level != NONE:
-            profile = narrowed(self._profile, hosts)
+            profile = narrow(self._profile, hosts)
             return SandboxedServer(self._sandbox(), profile, number, argv, env, cpu_s, now_ms)
         folder = self._workspace
         os.makedirs(folder, 0o700, exist_ok=True)
@@ -544,7 +544,7 @@ def limit(profile, relaxed: list) -> tuple:
     return list(relaxed) + [name for name in given if name != "max_output_bytes"], default_ms
 
 
-def narrowed(profile, hosts):
+def narrow(profile, hosts):
     """Return *profile* for a server that may reach *hosts* alone, of those that it allows
     (host/mcp/image_section.py); None: all of them.
     """

@@ -260,7 +260,7 @@ class Fetcher:
         scheme, host, port, target = fetch.url
         rules = fetch.rules
         decide_host(rules, host)
-        added = _added(fetch)  # first: it takes away what it replaces
+        added = _add_headers(fetch)  # first: it takes away what it replaces
         try:
             head = request(
                 fetch.method,
@@ -321,7 +321,7 @@ class Fetcher:
                 if len(fetch.body) > fetch.limit:
                     fetch.cut = True
                     del fetch.body[fetch.limit :]
-                    return True, fetch.finish(fetch, fetch_page.announced(fetch.answer))
+                    return True, fetch.finish(fetch, fetch_page.read_length(fetch.answer))
             else:
                 return True, fetch.finish(fetch, None)
             event = fetch.response.next_event()
@@ -505,7 +505,7 @@ def _header(name: str, sentence: str) -> InvalidParams:
     )
 
 
-def _added(fetch: _Fetch) -> list:
+def _add_headers(fetch: _Fetch) -> list:
     """Return what the runtime adds to the caller's headers, and take away what it replaces."""
     scheme, host = fetch.url[:2]
     added = []

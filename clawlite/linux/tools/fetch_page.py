@@ -86,10 +86,10 @@ def check_head(headers: dict) -> None:
     if coding not in ("identity", ""):
         raise ClawError("the answer is encoded (%.40s), which was not asked for" % coding)
     if kind.startswith(_MEDIA) and not kind.endswith("+xml"):
-        raise _binary(kind, announced(headers))
+        raise _binary(kind, read_length(headers))
 
 
-def announced(headers: dict):
+def read_length(headers: dict):
     """Return the bytes of the body that the answer announces, or None."""
     length = headers.get("content-length", "").partition(",")[0].strip()
     if "transfer-encoding" in headers or not (length.isascii() and length.isdigit()):
@@ -107,8 +107,8 @@ def result_text(fetch, size) -> str:
     for name in _TOLD:
         if fetch.answer.get(name):
             lines.append("%s: %s" % (name, fetch.answer[name][:_MAX_TOLD]))
-    if fetch.method == "HEAD" and announced(fetch.answer) is not None:
-        lines.append("content-length: %d" % announced(fetch.answer))
+    if fetch.method == "HEAD" and read_length(fetch.answer) is not None:
+        lines.append("content-length: %d" % read_length(fetch.answer))
     if fetch.cut:
         lines.append(
             "truncated: the first %d bytes%s"

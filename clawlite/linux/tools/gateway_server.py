@@ -25,7 +25,7 @@ from clawlite.linux.mcp.server_process import SandboxedServer
 from clawlite.linux.mcp.servers import not_started
 from clawlite.linux.sandbox.engine import Engine
 from clawlite.linux.sandbox.removal import remove
-from clawlite.linux.tools.dispatch import limit, local_of, narrowed, widen
+from clawlite.linux.tools.dispatch import limit, local_of, narrow, widen
 from clawlite.protocols.sandbox.profile import DENY, PROCESS, SCOPED, profile_of
 
 _NUMBER = -1  # of the program, which is the only one of its engine
@@ -79,7 +79,7 @@ class GatewayServer:
         os.makedirs(top, 0o700, exist_ok=True)
         self._lock: int | None = None
         with contextlib.ExitStack() as undone:  # undoes the steps before one that fails
-            with _locked(top):
+            with _hold_lock(top):
                 self._home = tempfile.mkdtemp(dir=top)
                 undone.callback(self._remove_home)
                 self._lock = _lock(self._home)
@@ -93,7 +93,7 @@ class GatewayServer:
             )
             undone.callback(self._engine.close)
             argv, env, cpu_s = job
-            rules = narrowed(profile, hosts)
+            rules = narrow(profile, hosts)
             self._process = SandboxedServer(
                 self._engine, rules, _NUMBER, argv, env, cpu_s, now_ms()
             )
@@ -146,7 +146,7 @@ def _lock(path: str) -> int:
 
 
 @contextlib.contextmanager
-def _locked(top: str):
+def _hold_lock(top: str):
     """Hold a lock on *top*, so that no gateway removes a folder there before it is locked."""
     fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -162,7 +162,7 @@ def _remove_left(top: str) -> None:
         names = os.listdir(top)
     except OSError:  # no program was ever started here
         return
-    with _locked(top):
+    with _hold_lock(top):
         for name in names:
             path = os.path.join(top, name)
             with contextlib.suppress(OSError):  # its gateway lives, or it is gone already
@@ -188,7 +188,7 @@ def _rules(image, folders) -> tuple:
 
 def _proxy(profile, hosts):
     """Return the class of the proxy for its connections, or None where it may make none."""
-    if narrowed(profile, hosts).network == DENY:
+    if narrow(profile, hosts).network == DENY:
         return None
     from clawlite.linux.net.egress import Egress
 

@@ -55,7 +55,7 @@ def write(path: str, content: str, mode: str = "append") -> str:
             "content holds half of a character (a lone surrogate) at position %d; "
             "leave it out" % e.start
         ) from None
-    fd = _locked(path)
+    fd = _open_locked(path)
     try:
         size = os.fstat(fd).st_size if mode == "append" else 0
         if size:
@@ -78,7 +78,7 @@ def write(path: str, content: str, mode: str = "append") -> str:
     )
 
 
-def _locked(path: str) -> int:
+def _open_locked(path: str) -> int:
     """Return a descriptor of the file that *path* is while the lock is held: another writer may
     replace it meanwhile.
     """

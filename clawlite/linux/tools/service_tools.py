@@ -96,12 +96,12 @@ class ServiceTools:
             ),
         )
         self._running[task] = most, ms
-        return None if outcome is None else self.ended(task, outcome)
+        return None if outcome is None else self.finish(task, outcome)
 
     def is_mine(self, task: int) -> bool:
         return task in self._running
 
-    def ended(self, task: int, outcome: tuple) -> tuple:
+    def finish(self, task: int, outcome: tuple) -> tuple:
         """Return what the *outcome* of a request is for the agent."""
         most, ms = self._running.pop(task)
         if outcome[IS_OK] or isinstance(outcome[VALUE], SandboxDenied):

@@ -77,15 +77,15 @@ def check(tool: str, command: str, commands: list, tables: list) -> None:
     for number, table in enumerate(tables):
         for text in texts:
             if search(table, text.encode("utf-8", "replace")):
-                raise _blocked(tool, "blocked_patterns[%d]" % number)
+                raise _make_refusal(tool, "blocked_patterns[%d]" % number)
     tokens = [_TOKEN.findall(text) for text in texts[1:]]
     for number, blocked in enumerate(commands):
         wanted = _segments(blocked)
         if any(_holds(found, wanted) for found in tokens):
-            raise _blocked(tool, "blocked_commands[%d], %s" % (number, blocked[:60]))
+            raise _make_refusal(tool, "blocked_commands[%d], %s" % (number, blocked[:60]))
 
 
-def _blocked(tool: str, rule: str) -> SandboxDenied:
+def _make_refusal(tool: str, rule: str) -> SandboxDenied:
     data = {"tool": tool, "reason": "blocked command", "rule": rule.partition(",")[0]}
     return SandboxDenied(
         "%s: the sandbox blocks this command (shell.%s)" % (tool, rule),
@@ -103,7 +103,7 @@ def readings(command: str) -> list:
     for _ in range(_MAX_DEPTH):
         inner = []
         for text in texts:
-            read = _filled(_unquoted(_join_here_documents(text)))
+            read = _expand(_unquote(_join_here_documents(text)))
             tokens = _TOKEN.findall(read)
             found += [read, " ".join(_strip_prefixes(_TOKEN.findall(_REDIRECTED.sub("", read))))]
             if any(token.rpartition("/")[2] in _SHELLS for token in tokens):
@@ -130,7 +130,7 @@ def _join_here_documents(text: str) -> str:
     return "".join(joined)[1:]
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     """Return *text* with quotes, escapes and comments gone; what they kept together is one word."""
 
     def plain(match) -> str:
@@ -144,7 +144,7 @@ def _unquoted(text: str) -> str:
     return _BLANKS.sub(" ", _QUOTED.sub(plain, text.replace("|&", "|"))).strip(" ")
 
 
-def _filled(text: str) -> str:
+def _expand(text: str) -> str:
     """Return *text* with variables that it sets put in, others gone, and fixed texts as words."""
     text = _BRACES.sub(lambda match: match[1].replace(",", " "), _ONE_OF.sub(r"\1", text))
     if "$" not in text and "`" not in text:
@@ -186,7 +186,7 @@ def _strip_prefixes(tokens: list) -> list:
 
 def _segments(blocked: str) -> list:
     """Return the runs of tokens between the "*" of a blocked command."""
-    words = " ".join(_TOKEN.findall(_unquoted(blocked)))
+    words = " ".join(_TOKEN.findall(_unquote(blocked)))
     runs = [run.split() for run in re.split(r"(?:^| )\*(?= |$)", words)]
     return [run for run in runs if run]
 

@@ -313,7 +313,7 @@ def test_place_that_is_none(loop, scheme, host, port, sentence):
 
 def test_bounds_of_places():
     for host, port in (("x", 1), ("x" * 253, 65535), ("x" * 252, 65534), ("[::1]", 80)):
-        assert stream.checked("http", host, port) == host.strip("[]")
+        assert stream.check_host("http", host, port) == host.strip("[]")
 
 
 def test_connecting_has_its_time(loop):

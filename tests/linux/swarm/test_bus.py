@@ -77,7 +77,7 @@ def task(number=0, recipient="", description="Look.", data=None):
 def is_woken(bus) -> bool:
     poll = select.poll()
     poll.register(bus.fileno(), select.POLLIN)
-    return bool(poll.poll(0)) and bus.heard()
+    return bool(poll.poll(0)) and bus.receive()
 
 
 KILLED = """
@@ -228,11 +228,11 @@ def test_the_first_report_ends_a_task_and_later_ones_are_kept(place):
 
 def test_who_changes_something_wakes_the_others(place):
     lead, hand = place.bus("lead", 0), place.bus("hand")
-    lead.heard(), hand.heard()
+    lead.receive(), hand.receive()
     assert not is_woken(hand)
     lead.put(task())
     assert is_woken(hand) and not is_woken(hand)
-    assert lead.heard() and not lead.heard()
+    assert lead.receive() and not lead.receive()
     hand.report(IDS[0], "completed", {}, None, None, "hand")
     assert is_woken(lead)
 
@@ -342,7 +342,7 @@ def test_who_joins_while_others_wake_is_not_taken_for_one_that_ended(place, monk
 def test_alone_in_memory_it_keeps_the_same_promises():
     bus = Bus(None, lambda: 7, os.urandom)
     bus.join("peer", 1)
-    assert bus.fileno() == -1 and bus.put(task(0, "peer")) and bus.heard()
+    assert bus.fileno() == -1 and bus.put(task(0, "peer")) and bus.receive()
     assert bus.take("peer", True, None).id == IDS[0]
     assert bus.present() == {"peer": [False]} and bus.reclaim(0, True) == []
     assert bus.report(IDS[0], "completed", {}, None, None, "peer") and not bus.is_open()
@@ -410,7 +410,7 @@ def test_a_folder_that_is_removed_while_it_is_used_is_begun_anew(place, capfd, r
     taken = two.take("two", True, None)
     assert taken.id == IDS[0 if replaced else 1]
     assert "swarm.db was removed or replaced" in capfd.readouterr().err
-    while one.heard():
+    while one.receive():
         pass
     assert two.report(taken.id, "completed", {}, None, None, "two") and is_woken(one)
     assert sorted(one.present()) == ["one", "two"] and capfd.readouterr().err == ""

@@ -72,7 +72,7 @@ class Replica:
 
     def go_on(self):
         while self.engine.come:
-            self.bus.heard()
+            self.bus.receive()
 
     def says(self, name: str, *values, process="ab" * 8):
         self.number += 1
@@ -114,7 +114,7 @@ def test_an_entry_that_can_mean_nothing_changes_nothing(replica, name, values):
     replica.says(name, *values)
     assert "not a change that this version knows" in replica.notes[-1]
     assert replica.bus._replica.save() == before
-    assert replica.bus.used("one") == (700, 7)
+    assert replica.bus.usage("one") == (700, 7)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_process_has_a_name_that_an_engine_can_be_asked_for(replica, process):
     assert "not a change that this version knows" in replica.notes[-1]
     replica.says("here", "b", 1, process="ab" * 8)
     replica.now += 5000
-    replica.bus.heard()
+    replica.bus.receive()
     assert replica.engine.asked == ["ab" * 8] and list(replica.bus.present()) == ["a", "b"]
 
 
