@@ -63,7 +63,7 @@ EXCEPTIONS = {
         "clawlite/linux/runtime/bootstrap_session.py": "BootstrapSession._adopt _compile _read",
         "clawlite/linux/swarm/member.py": "Member._begins Member._look Member.ask",
         "clawlite/linux/swarm/task_meter.py": "TaskMeter._still_at_it",
-        "clawlite/linux/swarm_commands/inside.py": "Door._answer*2",
+        "clawlite/linux/swarm_commands/in_process_socket.py": "CommandSocket._answer*2",
         "clawlite/linux/tasks/task_methods.py": "TaskMethods._create",
         "firmware-host/micropython/base/jsonfault.py": "fault",
         "firmware-host/micropython/line/mediated.py": "Mediated._refuse",

@@ -135,20 +135,20 @@ def run(command: Command) -> int:
     # until READY (Shell.start): a collection on the way there finds nothing, for 1 ms
     gc.disable()
     from clawlite.linux.files import code_file
-    from clawlite.linux.io import replaced
+    from clawlite.linux.io import package_check
 
-    watch = replaced.Watch()
+    watch = package_check.Watch()
     watch.start()
     try:
         return _run(command, watch)
-    except replaced.PackageReplaced:
+    except package_check.PackageReplaced:
         return 1
     finally:
         is_replaced = watch.is_replaced()
         watch.stop()
         if is_replaced:
             code_file.leave()
-            sys.stderr.write("clawlite: %s\n" % replaced.TEXT)
+            sys.stderr.write("clawlite: %s\n" % package_check.TEXT)
 
 
 def _run(command: Command, watch) -> int:

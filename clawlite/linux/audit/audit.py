@@ -9,7 +9,7 @@ a chain (chain.py).
    (linux/runtime/startup.py).
 4. No secret stands in a record, whatever else policies say of secrets.
 5. The record of a call that a service or an MCP server answered says which one, its own name for
-   the tool, who called it, how, and the size of what came back (served.py).
+   the tool, who called it, how, and the size of what came back (tool_source.py).
 """
 
 import time
@@ -61,9 +61,9 @@ class Audit(Part):
         )
         self._served = None
         if image.size_of(MCP) or image.size_of(SERVICES):
-            from clawlite.linux.audit.served import Served
+            from clawlite.linux.audit.tool_source import ToolSources
 
-            self._served = Served(image)
+            self._served = ToolSources(image)
         self._store = store or store_of(image.agent.name, self._wants, taken)
         self._waiting = []
         self._failure = ""

@@ -32,7 +32,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import CHANNELS, HAS_SIDE_EFFECTS
 from clawlite.core.policy.access import ALLOWLIST, ANSWERS, ROLES, USER, Access
 from clawlite.core.policy.access import OPEN as EVERYBODY
-from clawlite.linux.approvals.taps import MAX_QUESTIONS
+from clawlite.linux.approvals.buttons import MAX_QUESTIONS
 from clawlite.linux.channels.channel import Channel
 from clawlite.linux.channels.channels import Channels
 from clawlite.linux.channels.inbox import Item

@@ -15,8 +15,8 @@
 6. A message that is older than ``max_age`` does not act, and its sender is told.  Telegram's own
    clock counts: that of this machine may be wrong.
 7. ``read_receipts``: the Bot API has none, so a message that was accepted gets a reaction.
-8. Below a question there are buttons (approvals/taps.py).  Each tap is answered, and what is said
-   of a question's end replaces the buttons.
+8. Below a question there are buttons (approvals/buttons.py).  Each tap is answered, and what is
+   said of a question's end replaces the buttons.
 """
 
 from collections import deque
@@ -32,7 +32,7 @@ from clawlite.core.net.http1 import (
     request,
 )
 from clawlite.core.policy.access import ADMIN, RECEIPTS, THREADS, TYPING
-from clawlite.linux.approvals.taps import APPROVE, SHOW, Taps, read_tap
+from clawlite.linux.approvals.buttons import APPROVE, SHOW, Taps, read_tap
 from clawlite.linux.channels.delivery import Delivery
 from clawlite.linux.channels.inbox import Item
 from clawlite.linux.channels.telegram_update import is_int, read, read_migration, seconds_of

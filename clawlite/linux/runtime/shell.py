@@ -16,7 +16,7 @@ from clawlite.core.line.frame import TEXT, TOO_LONG
 from clawlite.linux.files import workspace
 from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import dumps
-from clawlite.linux.io.replaced import TEXT as REPLACED
+from clawlite.linux.io.package_check import TEXT as REPLACED
 from clawlite.linux.io.stdio import MAX_LINE, now_ms
 from clawlite.linux.maker.maker_run import print_event
 from clawlite.linux.runtime.assemble import Parts
@@ -44,7 +44,7 @@ class Shell(Parts):
     wake      int, a descriptor that is readable when a signal has come (signals.catch)
     line      (wire, framer) instead of stdio, or None.  It is the line of an earlier session
               (bootstrap_session.py), or that of an agent that shares its process
-              (swarm_commands/together.py)
+              (swarm_commands/in_process.py)
     session   function(agent, loads, answer) -> a session that is used instead of an operator's
     answers   as of ``Console``, for ``clawlite ask``, which does one turn; or None
     memory    ``SharedMemory`` when the agents of a swarm share one process, or None

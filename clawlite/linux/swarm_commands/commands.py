@@ -43,9 +43,9 @@ def stand_in() -> int:
     """Act as the members that are boards; the agents come from standard input.  Returns the exit
     code, as the others; they raise ``ClawError``.
     """
-    from clawlite.linux.swarm_commands.stand_in import StandIn
+    from clawlite.linux.swarm_commands.board_proxy import BoardProxy
 
-    return StandIn().run()
+    return BoardProxy().run()
 
 
 def show_rights(engine: str, manifest: list):
@@ -83,9 +83,9 @@ def run_together(folder: list) -> int:
 
 def _run_agents(paths: list) -> int:
     """Run the agents of a swarm in this process until a signal comes."""
-    from clawlite.linux.swarm_commands.together import Together, images_of
+    from clawlite.linux.swarm_commands.in_process import InProcessSwarm, images_of
 
-    agents = Together(images_of(paths), 1, True)
+    agents = InProcessSwarm(images_of(paths), 1, True)
     try:
         return agents.run()
     finally:
@@ -94,13 +94,13 @@ def _run_agents(paths: list) -> int:
 
 def _run_in_process(swarm: Swarm, manifest, task_options: tuple) -> int:
     """Start all agents of *swarm*, which lie side by side, in this process, for one task."""
+    from clawlite.linux.swarm_commands.in_process import InProcessSwarm, images_of, swarm_of
     from clawlite.linux.swarm_commands.run_task import run_task
-    from clawlite.linux.swarm_commands.together import Together, images_of, swarm_of
 
     folder = os.path.dirname(os.path.abspath(_image_in_swarm(manifest or ".")))
     paths = [image_of(one) for one in _agents_in(os.path.dirname(folder))]
     paths = [path for path in paths if getattr(swarm_of(path), "name", "") == swarm.name]
-    agents = Together(images_of(paths), 2)
+    agents = InProcessSwarm(images_of(paths), 2)
     try:
         swarm.share_process()
         return run_task(swarm, agents.end_of_bus(), *task_options, agents)
@@ -201,12 +201,12 @@ def open_bus(manifest, changes: bool, waits: bool = False) -> tuple:
             "use backend: sqlite-wal, or look at it with: clawlite swarm status",
         )
     if not swarm.is_shared:
-        from clawlite.linux.swarm_commands.inside import InsideBus
+        from clawlite.linux.swarm_commands.in_process_socket import SocketBus
 
         swarm.share_process()
         for one in swarm.members:
             one.count = 1  # of each there is one, which does so many times as much
-        return swarm, InsideBus(swarm)
+        return swarm, SocketBus(swarm)
     if swarm.engine:
         from clawlite.linux.swarm.replicated_bus import bus_of
 

@@ -18,7 +18,7 @@ from clawlite.linux.net.connections import Connections
 from clawlite.linux.secrets.secrets import resolve, stores
 from clawlite.linux.swarm.board_member import BoardMember
 from clawlite.linux.swarm_commands.a2a_turn import ASK, BEGINS, MAX_ANSWER, WAIT, A2ATurn, Remote
-from clawlite.linux.swarm_commands.stepping import until_signal, wait
+from clawlite.linux.swarm_commands.command_loop import until_signal, wait
 from clawlite.protocols.swarm.swarm import FAILED, REMOTE_SECRET, Swarm
 
 CONNECT_MS = 10000

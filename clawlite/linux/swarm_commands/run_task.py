@@ -24,7 +24,7 @@ def run_task(swarm, bus: Bus, description: str, to, data, as_json: bool, togethe
     swarm     ``swarm.Swarm``
     to        the identity that is to do it, or None: whoever is free
     data      JSON text that goes with it, or None
-    together  ``together.Together``: the agents, where they are in this process; else None
+    together  ``in_process.InProcessSwarm``: the agents, where they are in this process; else None
     Raises ``ClawError``.
     """
     able = [

@@ -1,7 +1,7 @@
 """``clawlite swarm up``: the agents of a swarm on this machine, a process for each.
 
 1. Each runs as ``clawlite run FOLDER``, as many times as its swarm says (``count``); the agents of
-   a swarm with the backend in-process run in one process (together.py), and its remote agents are
+   a swarm with the backend in-process run in one process (in_process.py), and its remote agents are
    spoken for by one (remotes.py).  A board is spoken for by its
    gateway, which a person starts.
 2. A folder has one ``swarm up`` at a time: it holds a lock on the folder, which the kernel lifts.
@@ -26,7 +26,7 @@ from clawlite.linux.admin.trace import image_of
 from clawlite.linux.confinement import syscalls
 from clawlite.linux.files import files
 from clawlite.linux.io.printing import print_line
-from clawlite.linux.swarm_commands.together import images_of
+from clawlite.linux.swarm_commands.in_process import images_of
 from clawlite.protocols.swarm.swarm import Swarm
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1, 60

@@ -107,7 +107,7 @@ class ConsoleView(Part):
         self._end_word()
         data = printable(text.encode("utf-8", "replace"))
         if screen.edits:
-            from clawlite.linux.terminal.dress import columns_of, dress
+            from clawlite.linux.terminal.styling import columns_of, dress
 
             tools = self._shell.agent.image.names
             data = dress(data.decode(), columns_of(0), is_question, tools).encode()
@@ -119,7 +119,7 @@ class ConsoleView(Part):
         """
         screen = self._shell.screen
         if screen.edits:
-            from clawlite.linux.terminal.dress import DIM, paint
+            from clawlite.linux.terminal.styling import DIM, paint
 
             tool = event.get("tool")
             name = escape_name(tool) + ": " if tool else ""
@@ -166,7 +166,7 @@ class ConsoleView(Part):
             self._make_room()
             data, screen = self._pieces.show(text), self._shell.screen
             if screen.edits:
-                from clawlite.linux.terminal.dress import StreamWrap, columns_of
+                from clawlite.linux.terminal.styling import StreamWrap, columns_of
 
                 self._wrap = self._wrap or StreamWrap()
                 data = self._wrap.write(data.decode(), columns_of(0)).encode()

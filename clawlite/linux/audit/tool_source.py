@@ -5,7 +5,7 @@ from clawlite.protocols.services.service_call import MEDIATED, Service
 from clawlite.protocols.services.service_call import SERVED as MCP_SCHEME
 
 
-class Served:
+class ToolSources:
     """The tools of *image* that services and MCP servers answer."""
 
     def __init__(self, image):

@@ -16,7 +16,7 @@ from swarm_world import wall_ms
 from clawlite.core.image.image import SWARM as SWARM_SECTION
 from clawlite.linux.files.files import open_image, swarm_folder
 from clawlite.linux.swarm.shared_memory import SharedMemory
-from clawlite.linux.swarm_commands.inside import MOST_ASKED, Door
+from clawlite.linux.swarm_commands.in_process_socket import MOST_ASKED, CommandSocket
 from clawlite.protocols.swarm.swarm import DEAD, Swarm, Task
 
 INSIDE = {"coordination": dict(SWARM["coordination"], backend="in-process")}
@@ -215,7 +215,7 @@ def inside(tmp_path, monkeypatch):
 
     def serve():
         bus = SharedMemory(wall_ms, os.urandom, swarm_folder("team")).end()
-        door = Door(Swarm(open_image(image).section(SWARM_SECTION)), bus)
+        door = CommandSocket(Swarm(open_image(image).section(SWARM_SECTION)), bus)
         answers.put(True)
         while True:
             poll = select.poll()

@@ -4,7 +4,8 @@
    providers, state folder, log and audit.  What they share is the loop, the signals and the bus.
 2. Each has a line without input; what it says has its name before it.
 3. An agent that stops (``lifecycle``) leaves, and the others go on.  A signal ends all.
-4. Commands of a person reach it by a socket (inside.py), unless it is there for one task alone.
+4. Commands of a person reach it by a socket (in_process_socket.py), unless it is there for one
+   task alone.
 5. ``count`` processes of an agent are one that does so many times as many tasks at once.
 """
 
@@ -22,13 +23,13 @@ from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.runtime.optional_parts import prepare
 from clawlite.linux.runtime.shell import INTERRUPT, Shell
 from clawlite.linux.swarm.shared_memory import SharedMemory
-from clawlite.linux.swarm_commands.inside import Door
+from clawlite.linux.swarm_commands.in_process_socket import CommandSocket
 from clawlite.protocols.swarm.swarm import Swarm
 
 
 class Line:
     """What an agent has in place of stdio (``stdio.Wire``): nobody types, and what it says goes to
-    *fd*, line by line, with *name* before it.  It never waits: ``Together`` does.
+    *fd*, line by line, with *name* before it.  It never waits: ``InProcessSwarm`` does.
     """
 
     def __init__(self, name: str, fd: int):
@@ -87,7 +88,7 @@ class _Shell(Shell):
         self.is_interrupted = True
 
 
-class Together:
+class InProcessSwarm:
     """The agents of one swarm.
 
     images  paths of their images, one of each member
@@ -122,7 +123,7 @@ class Together:
                 self._shells.append(shell)
             if opens:
                 swarm.share_process()
-                self._door = Door(swarm, self._memory.end())
+                self._door = CommandSocket(swarm, self._memory.end())
             for shell in self._shells:
                 shell.start()
         except BaseException:

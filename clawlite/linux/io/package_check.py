@@ -14,7 +14,7 @@ import os
 import sys
 
 _PARTS = ("clawlite.core.", "clawlite.linux.", "clawlite.scan.")
-_FIRST = __file__.removesuffix("linux/io/replaced.py") + "__init__.py"
+_FIRST = __file__.removesuffix("linux/io/package_check.py") + "__init__.py"
 _AGAIN_MS = 200  # from one look of the loop to the next
 TEXT = (
     "clawlite was replaced while this agent ran (an update?): it ends, and nothing that it has not "

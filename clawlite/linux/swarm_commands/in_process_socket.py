@@ -44,7 +44,7 @@ def _address(folder: int) -> str:
     return "/proc/self/fd/%d/%s" % (folder, _SOCKET)
 
 
-class Door:
+class CommandSocket:
     """The end of the process.
 
     swarm  ``swarm.Swarm``;  bus: an end of it
@@ -167,7 +167,7 @@ def _open_socket(folder: int):
     return one
 
 
-class InsideBus:
+class SocketBus:
     """What a command has in place of ``bus.Bus``.
 
     swarm  ``swarm.Swarm``

@@ -1,11 +1,11 @@
-"""Approvals with buttons (linux/approvals/taps.py), and who else is asked and told (desk.py)."""
+"""Approvals with buttons (linux/approvals/buttons.py), and who else is asked and told (desk.py)."""
 
 import json
 
 import pytest
 from channel_world import EPOCH_S
 
-from clawlite.linux.approvals.taps import MAX_QUESTIONS, Taps, read_tap
+from clawlite.linux.approvals.buttons import MAX_QUESTIONS, Taps, read_tap
 
 ROLES = {
     "mode": "role-based",

@@ -11,7 +11,7 @@ import pytest
 from agents import ROOT, Agent, clawlite, eventually, linux, tool_call
 from bot_server import TOKEN, BotServer
 
-from clawlite.linux.io import replaced
+from clawlite.linux.io import package_check
 
 CLAW = """\
 claw: "0.3.0"
@@ -85,11 +85,11 @@ def test_a_console_ends_after_the_turn(place, terminal):
 def test_a_module_that_is_needed_then_is_no_failure_of_a_turn(tmp_path):
     first = tmp_path / "__init__.py"
     first.write_text("1")
-    watch = replaced.Watch(str(first))
+    watch = package_check.Watch(str(first))
     assert not watch.is_replaced() and watch.find_spec("clawlite.linux.io.other") is None
     first.unlink()
     assert watch.find_spec("json") is None and watch.find_spec("clawlite_other.x") is None
-    with pytest.raises(replaced.PackageReplaced) as raised:
+    with pytest.raises(package_check.PackageReplaced) as raised:
         watch.find_spec("clawlite.linux.io.other")
     assert not isinstance(raised.value, Exception)
     first.write_text("1")  # it stays found: this process is of the old one
@@ -99,7 +99,7 @@ def test_a_module_that_is_needed_then_is_no_failure_of_a_turn(tmp_path):
 def test_the_loop_looks_a_few_times_a_second(tmp_path):
     first = tmp_path / "__init__.py"
     first.write_text("1")
-    watch = replaced.Watch(str(first))
+    watch = package_check.Watch(str(first))
     assert not watch.is_replaced(1000)
     first.unlink()
     assert not watch.is_replaced(1199) and watch.is_replaced(1200)
@@ -110,7 +110,7 @@ def test_a_package_that_looks_the_same_is_another_one(tmp_path):
     first = tmp_path / "__init__.py"
     first.write_text("1")
     times = (first.stat().st_atime_ns, first.stat().st_mtime_ns)
-    watch = replaced.Watch(str(first))
+    watch = package_check.Watch(str(first))
     watch.start()
     try:
         first.unlink()
@@ -122,15 +122,15 @@ def test_a_package_that_looks_the_same_is_another_one(tmp_path):
 
 
 def test_a_package_that_cannot_be_looked_at_counts_as_whole(tmp_path):
-    watch = replaced.Watch(str(tmp_path / ("x" * 300)))
+    watch = package_check.Watch(str(tmp_path / ("x" * 300)))
     assert not watch.is_replaced() and not watch.is_replaced(1000)
 
 
 def test_a_module_that_nobody_finds_is_being_replaced():
-    watch = replaced.Watch()
+    watch = package_check.Watch()
     watch.start()
     try:
-        with pytest.raises(replaced.PackageReplaced):
+        with pytest.raises(package_check.PackageReplaced):
             import_module("clawlite.linux.io.nowhere")
         with pytest.raises(ImportError):
             import_module("clawlite.nowhere")

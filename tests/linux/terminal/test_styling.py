@@ -10,7 +10,7 @@ from llm_server import Server, say
 from providers.project import World, provider
 
 from clawlite.host.projects import new
-from clawlite.linux.terminal.dress import BOLD, DIM, StreamWrap, dress, paint, wrap
+from clawlite.linux.terminal.styling import BOLD, DIM, StreamWrap, dress, paint, wrap
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,13 @@ from clawlite.core.base.errors import ClawError
 from clawlite.linux.io.jsontext import document, loads
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.swarm.board_member import BoardMember
+from clawlite.linux.swarm_commands.command_loop import wait
 from clawlite.linux.swarm_commands.shared_bus import SharedBuses
-from clawlite.linux.swarm_commands.stepping import wait
 
 _PIECE = 1 << 20
 
 
-class StandIn:
+class BoardProxy:
     """The members of one gateway's boards, by the name of their device."""
 
     def __init__(self):
