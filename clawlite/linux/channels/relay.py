@@ -254,7 +254,7 @@ class BoardChannels(Channels):
 
     def __init__(self, image, tell, wake: int):
         self._tell = tell
-        self._runs, self._early = {}, {}  # id -> Run; id -> (text, why) or the name of a tool
+        self._runs, self._early = {}, {}  # id -> Run; id -> what to do with that
         self._next = deque()  # Runs that are to be sent
         self._nonce, self._count, self._questions = os.urandom(4).hex(), 0, 0
         agent = SimpleNamespace(
@@ -297,7 +297,7 @@ class BoardChannels(Channels):
         for run in self._runs.values():
             if run.is_sent:
                 run.is_again = True
-                self._spoke(run)
+                self._send_message(run)
         self._send_next()
 
     def greet(self):
@@ -309,19 +309,17 @@ class BoardChannels(Channels):
         run.is_sent = run.is_again = True
         self._runs[run.id] = run
         early = self._early.pop(run.id, None)
-        if isinstance(early, tuple):
-            self.reply(run.id, *early)
-            return
-        if early is not None:
-            self.acts(run.id, early)
-        self._spoke(run)
+        if early:
+            early()
+        if run.id in self._runs:
+            self._send_message(run)
 
     def send(self, run: Run, at_once: bool = False):
         """Send *run* when it is its turn; *at_once*: now."""
         self._runs[run.id] = run
         if at_once:
             run.is_sent = True
-            self._spoke(run)
+            self._send_message(run)
         else:
             self._next.append(run)
             self._send_next()
@@ -333,9 +331,9 @@ class BoardChannels(Channels):
             under_way += 1
             run.is_sent = True
             run.channel.counts_try(run)
-            self._spoke(run)
+            self._send_message(run)
 
-    def _spoke(self, run: Run):
+    def _send_message(self, run: Run):
         _, actor, text, _, talk = run.job
         params = {"id": run.id, "channel": run.channel.name, "actor": actor, "text": text}
         params["talk"] = "" if run.channel.is_trigger else talk
@@ -355,7 +353,7 @@ class BoardChannels(Channels):
         if run:
             run.channel.end(run, text, why)
         else:
-            self._keep_early(id, (text, why))
+            self._keep_early(id, lambda: self.reply(id, text, why))
         self._answer_board("heard", id)
         self._send_next()
 
@@ -366,11 +364,11 @@ class BoardChannels(Channels):
         elif "-v" in id:
             self._answer_board("acted", id, "nobody waits for this message any more")
         else:
-            self._keep_early(id, tool)
+            self._keep_early(id, lambda: self.acts(id, tool))
 
-    def _keep_early(self, id: str, what):
-        """Keep *what* came for a message that may not have been read from the disk yet."""
-        self._early[id] = what
+    def _keep_early(self, id: str, work):
+        """Keep *work* for a message that may not have been read from the disk yet."""
+        self._early[id] = work
         while len(self._early) > MAX_EARLY:
             del self._early[next(iter(self._early))]
 

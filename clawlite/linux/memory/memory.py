@@ -22,7 +22,7 @@ from clawlite.linux.files.files import state_folder, swarm_folder
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.memory.database import Database, folder_of
 
-_STORE = 2  # of a job: stores.py
+_END, _, _STORE = range(3)  # of a job: stores.py
 LEAVE_S = 2  # time for waiting requests when the program ends
 MAX_WAITING = 4096  # requests
 
@@ -67,18 +67,20 @@ class Memory:
         self._gone = _thread.allocate_lock()  # held while the thread lives
         self._runs = self._closing = False
 
-    def carry_out(self, effect: tuple):
-        """Carry out a REMEMBER effect: hand it to the thread.  In the place of the number of the
-        agent's task it may have a function(outcome): another agent of the swarm has asked.
+    def carry_out(self, effect: tuple, on_end=None):
+        """Carry out a REMEMBER effect: hand it to the thread.
+
+        on_end  function(outcome), called instead of the agent: another one of the swarm has asked
         """
-        job = effect[1:]
+        number, *request = effect[1:]
+        job = (on_end or (lambda outcome: self._resume(number, outcome)), *request)
         with self._lock:
             is_free = len(self._waiting) < MAX_WAITING
             if is_free:
                 self._waiting.append(job)
         if not is_free:
             why = "%d requests wait for the memory already" % MAX_WAITING
-            self._end(job[0], (False, StoreError(why, "send this again later")))
+            job[_END]((False, StoreError(why, "send this again later")))
             return
         try:
             self._start()
@@ -86,21 +88,18 @@ class Memory:
             with self._lock:
                 self._waiting.remove(job)
             why = "the memory cannot start: %s" % e
-            self._end(job[0], (False, StoreError(why, "send this again later")))
+            job[_END]((False, StoreError(why, "send this again later")))
 
     def poll(self):
         """Pass the outcomes of requests to the agent."""
         if self._ended:
             with self._lock:
                 ended, self._ended = self._ended, []
-            for number, outcome in ended:
-                self._end(number, outcome)
+            for on_end, outcome in ended:
+                on_end(outcome)
 
-    def _end(self, number, outcome: tuple):
-        if callable(number):
-            number(outcome)
-        else:
-            self._agent.done(number, outcome, self._now_ms())
+    def _resume(self, number: int, outcome: tuple):
+        self._agent.done(number, outcome, self._now_ms())
 
     def close(self):
         """Let the thread finish the waiting requests, and end."""
@@ -153,7 +152,7 @@ class Memory:
     def _fail(self, jobs: list, error):
         with self._lock:
             self._runs = False
-            self._ended += [(job[0], (False, error)) for job in jobs + self._waiting]
+            self._ended += [(job[_END], (False, error)) for job in jobs + self._waiting]
             self._waiting = []
         self._wake_loop()
 

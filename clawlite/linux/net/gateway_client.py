@@ -447,7 +447,7 @@ class GatewayCalls:
             call.seen += 1
             call.said += str(params.get("text"))
         elif method == "claw.gateway.progress":
-            self._went_on(call, params)
+            self._note_progress(call, params)
         elif method == "claw.gateway.asks":
             call.seen += 1
             with self._lock:
@@ -478,7 +478,7 @@ class GatewayCalls:
         except Failure as e:  # another connection would bring the same
             return failure("failed", "the gateway's result cannot be read: %s" % e)
 
-    def _went_on(self, call: _Call, params: dict):
+    def _note_progress(self, call: _Call, params: dict):
         number, total, said = [params.get(name) for name in ("progress", "total", "message")]
         if call.watches and _is_number(number):
             total = total if _is_number(total) else None

@@ -112,14 +112,14 @@ class Persistence(Part):
         if self._shared is None or not self._shared.carry_out(effect):
             self.remember_here(effect)
 
-    def remember_here(self, effect: tuple):
-        """Carry a REMEMBER effect out, on this machine."""
+    def remember_here(self, effect: tuple, on_end=None):
+        """Carry a REMEMBER effect out, on this machine.  *on_end*: as in ``Memory.carry_out``."""
         if self._memory is None:
             from clawlite.linux.io.signals import waker
             from clawlite.linux.memory.memory import Memory
 
             self._memory = Memory(self._parts.agent, waker(), now_ms)
-        self._memory.carry_out(effect)
+        self._memory.carry_out(effect, on_end)
 
     def poll(self):
         """Pass the results of the memory to the agent."""

@@ -36,7 +36,7 @@ class SharedStores:
 
     agent      ``agent.Agent``
     swarm      ``swarm.Swarm``;  bus: ``ReplicatedBus``
-    carry_out  function(effect): as ``Memory.carry_out``, whose number may be a function(outcome)
+    carry_out  function(effect, on_end): as ``Memory.carry_out``
     now_ms     function -> monotonic ms
     draw       function(count) -> that many random bytes
     """
@@ -154,7 +154,7 @@ class SharedStores:
             self._tell(id, (False, StoreError(why, hint)))
             return
         request = verb, store, part, _unpack(verb, details)
-        self._carry_out((None, lambda outcome: self._tell(id, outcome), *request))
+        self._carry_out((None, None, *request), lambda outcome: self._tell(id, outcome))
 
     def _tell(self, id: str, outcome: tuple):
         is_done, value = outcome

@@ -305,26 +305,26 @@ def test_a_request_waits_until_all_that_is_on_record_has_come():
 
 def test_what_waits_for_a_keeper_is_carried_out_unless_it_is_old_or_its_process_has_ended():
     bus, done = Keeping(), []
-    stores = stores_of(bus, "lead", done.append)
+    stores = stores_of(bus, "lead", lambda *what: done.append(what))
     request = "notes", "", "query", ["key", "a", 1, None]
     bus.now = ANSWER_MS
     stores.remember("b", 0, "0" * 16, *request)  # who asked has given it up
     stores.remember("b", 1, "1" * 16, *request)
     stores.poll()
-    assert [effect[4] for effect in done] == [""]
+    assert [effect[4] for effect, _ in done] == [""]
     bus.is_there = lambda process: False
     stores.remember("b", 1, "2" * 16, *request)
     stores.poll()
     assert len(done) == 1
-    (_, number, *_), stored = done[0], (True, {"entries": []})
-    number(stored)
+    (_, on_end), stored = done[0], (True, {"entries": []})
+    on_end(stored)
     assert bus.said == [("1" * 16, *stored)]
 
 
 def test_an_engine_that_is_away_ends_nothing():
     """What is asked waits, and is not lost."""
     bus, done = Keeping(), []
-    stores = stores_of(bus, "lead", done.append)
+    stores = stores_of(bus, "lead", lambda *what: done.append(what))
     stores.remember("b", 0, "1" * 16, "notes", "", "query", ["key", "a", 1, None])
 
     def away():
@@ -345,7 +345,7 @@ def test_nobody_but_who_may_keep_the_stores_remembers_requests():
 
 def test_an_answer_that_no_entry_carries():
     bus, done = Keeping(), []
-    stores = stores_of(bus, "lead", done.append)
+    stores = stores_of(bus, "lead", lambda *what: done.append(what))
     stores.remember("b", 0, "1" * 16, "notes", "", "query", ["key", "a", 1, None])
     stores.poll()
     told = []
