@@ -105,13 +105,12 @@ class FileStore:
                 pass
         self._log.open()
         self._begun_s = int(os.fstat(self._log.fd).st_mtime)
-        whole = self._log.contents()
-        end = whole.rfind(b"\n") + 1
-        if end < self._log.size:
-            self._log.cut(end)
-        head, lines = head_of(data), whole[:end].splitlines()
+        head, lines = head_of(data), []
+        read = self._log.fold(lines.append)
+        if read.end < read.size:
+            self._log.cut(read.end)
         self._head = _catch_up(head or self._end_of_records(lines), lines, self)
-        if head is None and (data.strip(b"\0") or whole or len(segments(self._folder)) > 1):
+        if head is None and (data.strip(b"\0") or read.size or len(segments(self._folder)) > 1):
             self._said = LOST_HEAD
         self._known = data.strip(b"\0")
 

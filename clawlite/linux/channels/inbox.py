@@ -30,10 +30,8 @@ from collections import deque
 
 from clawlite.core.base.dialect import sha256
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.files.files import print_to_stderr
 from clawlite.linux.files.marks import Mark
 from clawlite.linux.files.record_log import RecordLog, is_sealed, seal
-from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import dumps, loads
 
 ROOM = 10000  # messages that are not done
@@ -181,39 +179,18 @@ class Inbox:
         self._rewrite_at = max(self._rewrite_at, 2 * self._log.size)
 
     def _read(self):
-        try:
-            with open(self._path, "rb", opener=open_regular) as file:
-                data = file.read()
-        except FileNotFoundError:
-            return
-        *lines, torn = data.split(b"\n")
-        damaged = sum([not self._apply(line) for line in lines])
-        kept = torn[:-1] if is_sealed(torn[:-1]) else torn  # only the line feed is damaged
-        if kept and not self._apply(kept):
-            kept = b""
-        if damaged:
-            return self._set_aside(data, damaged, len(lines))
-        if torn:  # so that the next record begins a line
+        read = self._log.fold(self._apply, is_sealed)
+        if read.damaged:
+            try:
+                self._log.keep_damaged(read)
+            except OSError:  # it stays as it is, and is reported again at the next start
+                return
+            self._rewrite()
+        elif read.size > read.end or read.is_open:  # so that the next record begins a line
             self._log.open(lasting=True)
-            self._log.cut(len(data) - len(torn) + len(kept))
-            if kept:  # only its line feed was missing or damaged
+            self._log.cut(read.end)
+            if read.is_open:
                 self._log.append(b"\n", False)
-
-    def _set_aside(self, data: bytes, damaged: int, count: int):
-        """Keep a copy of the damaged file beside the new one, and report it."""
-        try:
-            kept = self._log.set_aside(data)
-        # the damaged file stays as it is, and is reported again at the next start
-        except OSError as e:
-            return print_to_stderr(
-                "the inbox %s is damaged (%d of %d lines), and cannot be set aside: %s"
-                % (self._path, damaged, count, e.strerror)
-            )
-        print_to_stderr(
-            "the inbox %s was damaged: %d of %d lines are lost; the damaged file is kept as %s"
-            % (self._path, damaged, count, kept)
-        )
-        self._rewrite()
 
     def _apply(self, line: bytes) -> bool:
         """Apply one line of the file; return False when it is damaged."""

@@ -13,18 +13,13 @@ accepted again after a restart.
    copied to ``NAME.damaged`` and written again without it, and a message says so on stderr.
 """
 
-import os
 from array import array
 from bisect import bisect_left
 
 from clawlite.core.base.dialect import sha256
-from clawlite.linux.files.files import print_to_stderr
 from clawlite.linux.files.marks import Mark
 from clawlite.linux.files.record_log import RecordLog, is_sealed, seal
-from clawlite.linux.files.regular_file import open_regular
 
-# a file has fewer bytes: at most twice as many lines as signatures are remembered
-MOST_BYTES = 32 << 20
 _PART_S = 60
 _DIGITS = 16
 _OLD = b"sha256="  # begins a signature of an earlier version
@@ -56,22 +51,15 @@ class ReplayCache:
 
     def begin(self, now: int):
         """Read the signatures of earlier processes.  Raises ``OSError``."""
-        damaged = count = 0
-        try:
-            opener = open_regular if self._path else None
-            with open(self._path or os.devnull, "rb", opener=opener) as file:
-                while file.tell() < MOST_BYTES:
-                    line = file.readline(256)
-                    if not line:
-                        break
-                    if line[-1:] != b"\n" and not is_sealed(line[:-1]):
-                        break  # it is torn; else only its line feed is damaged
-                    count += 1
-                    damaged += not self._apply(line[:-1], now)
-        except FileNotFoundError:
+        if not self._log:
             return
-        if damaged:
-            self._set_aside(damaged, count)
+        read = self._log.fold(lambda line: self._apply(line, now), is_sealed)
+        if read.damaged:
+            try:
+                self._log.keep_damaged(read, ", so such a request could be accepted once more")
+                self._rewrite()
+            except OSError:  # it is reported again at the next start
+                pass
 
     def _apply(self, line: bytes, now: int) -> bool:
         """Remember what one line of the file says; return False when it is damaged."""
@@ -98,20 +86,6 @@ class ReplayCache:
             digests.insert(at, digest)
             seconds.insert(at, second)
             self._count += 1
-
-    def _set_aside(self, damaged: int, count: int):
-        """Keep a copy of the damaged file beside the new one, and report it."""
-        said = (
-            "the webhook's list of signatures %s was damaged: %d of %d lines are lost, so such a "
-            "request could be accepted once more; " % (self._path, damaged, count)
-        )
-        try:
-            with open(self._path, "rb") as file:
-                said += "the damaged file is kept as %s" % self._log.set_aside(file.read())
-            self._rewrite()
-        except OSError as e:  # it is reported again at the next start
-            said += "it cannot be set aside: %s" % e.strerror
-        print_to_stderr(said)
 
     def forget(self, now: int):
         """Forget the signatures that are too old."""

@@ -16,7 +16,7 @@ engine has acknowledged them (docs/adr/0137).
 import fcntl
 import os
 
-from clawlite.linux.files.files import leads_to_inode, print_to_stderr, sync_data
+from clawlite.linux.files.files import leads_to_inode, sync_data
 from clawlite.linux.files.record_log import RecordLog, is_sealed, seal
 
 _MANY = 1000  # rows
@@ -83,10 +83,12 @@ class InheritedLog:
     def _move(self):
         """Move the rows that are not done to a file of their own."""
         old, found = self._log, {}
-        for line in _parts(old.contents())[0]:
+
+        def apply(line: bytes):
             if is_sealed(line):
-                row = self._loads(line[:-9])
-                found[row[0]] = line + b"\n"  # the last one of a key that came again
+                found[self._loads(line[:-9])[0]] = line + b"\n"  # the last one of its key
+
+        old.fold(apply)
         kept = [line for key, line in found.items() if key in self._keys]
         self._moves += 1
         self._log = self._new_log()
@@ -134,22 +136,16 @@ class InheritedLog:
 
     def _take_over_file(self, path: str, told) -> list:
         """Move the rows of a file here, unless its process lives; return them."""
-        log, rows = RecordLog(path, self._what), []
+        log, rows = RecordLog(path, self._what), {}
         try:
             log.open()
             fcntl.flock(log.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not leads_to_inode(path, log.inode):
                 return []  # another process was faster
-            lines, torn = _parts(log.contents())
-            rows = self._open_rows((*lines, torn))
-            damaged = len([line for line in lines if not is_sealed(line)])
-            if damaged:
-                kept = log.set_aside(log.contents())
-                print_to_stderr(
-                    "%s was damaged: %d of %d lines are lost; the damaged file is kept as %s"
-                    % (path, damaged, len(lines), kept)
-                )
-            for row in rows:
+            read = log.fold(lambda line: self._apply(line, rows), is_sealed)
+            if read.damaged:
+                log.keep_damaged(read)
+            for row in rows.values():
                 self.keep(row, False)
             self.sync()
             os.unlink(path)
@@ -159,31 +155,21 @@ class InheritedLog:
             told(e)
         finally:
             log.close()
-        return rows
-
-    def _open_rows(self, lines) -> list:
-        """Return the rows that *lines* have and that are not done."""
-        rows = {}
-        for line in lines:
-            row = self._loads(line[:-9]) if is_sealed(line) else [_DONE, None]
-            if row[0] == _DONE:
-                rows.pop(row[1], None)
-            else:
-                rows[row[0]] = row
         return list(rows.values())
+
+    def _apply(self, line: bytes, rows: dict) -> bool:
+        """Keep in *rows* {key: row} those that are not done; return False for a damaged line."""
+        if not is_sealed(line):
+            return False
+        row = self._loads(line[:-9])
+        if row[0] == _DONE:
+            rows.pop(row[1], None)
+        else:
+            rows[row[0]] = row
+        return True
 
     def _open(self):
         """Open the file and lock it; again when another process took it over before the lock."""
         while self._log.fd is None or not leads_to_inode(self._log.path, self._log.inode):
             self._log.open()
             fcntl.flock(self._log.fd, fcntl.LOCK_EX)
-
-
-def _parts(data: bytes) -> tuple:
-    """Return (the lines of a file, what stands behind the last line feed: b"", or a torn line,
-    which was never acknowledged as kept).
-    """
-    *lines, torn = data.split(b"\n")
-    if is_sealed(torn[:-1]):  # only its line feed is damaged
-        torn = torn[:-1]
-    return lines, torn

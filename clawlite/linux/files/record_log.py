@@ -11,6 +11,8 @@ a webhook has seen, conversations in files, the journal of the memory and the se
 3. ``rewrite`` replaces the file by a new one.  At any time one of the two is complete.
 4. A torn end or a damaged record is kept with ``set_aside`` before it is overwritten.
 5. With a mark (marks.py), the next start finds that the file was emptied, or is an older copy.
+6. ``fold`` reads a log of lines, and ``fold_framed`` one of frames: they call a function with each
+   record, skip a torn end, and say what was damaged.
 
 Each format decides what a record is, who may write at the same time, and what a damaged record
 means for the others.  There are two ways to frame a record: ``seal`` for a line of text, and
@@ -20,12 +22,38 @@ means for the others.  There are two ways to frame a record: ``seal`` for a line
 import os
 import struct
 from binascii import crc32
+from typing import NamedTuple
 
-from clawlite.linux.files.files import aside, leads_to_inode, sync_data, tell_replaced, write_whole
+from clawlite.linux.files.files import (
+    aside,
+    leads_to_inode,
+    print_to_stderr,
+    sync_data,
+    tell_replaced,
+    write_whole,
+)
 from clawlite.linux.files.regular_file import open_regular
 
 _PIECE = 1 << 20  # bytes that are read at once
 _HEAD = struct.Struct("<II")  # length of the payload, its CRC-32
+
+
+class Fold(NamedTuple):
+    """What was read.
+
+    total    of the records that are whole, damaged ones among them
+    damaged  numbers, from 1, of the damaged ones
+    end      position behind the last record that was applied
+    size     position behind all that was read: more than *end* when the last record is damaged, or
+             torn
+    is_open  the last record was applied, though its line feed is missing or damaged
+    """
+
+    total: int
+    damaged: list[int]
+    end: int
+    size: int
+    is_open: bool = False
 
 
 class RecordLog:
@@ -113,15 +141,67 @@ class RecordLog:
         if self._mark:
             self._mark.note(self._mark.of_end(self.fd, size), False)
 
+    def fold(self, apply, is_whole=None, start: int = 0) -> Fold:
+        """Read the lines from the position *start* on.  A file that is not there has none.  Raises
+        ``OSError``.
+
+        apply     function(line without its line feed) -> False: it is damaged
+        is_whole  function(bytes) -> whether the last line is a record, though its line feed is
+                  missing or damaged; None: it is torn
+        Cost      memory for a piece of the file and its longest line
+        """
+        count, damaged, at, end, rest = 0, [], start, start, b""
+        for part in self._pieces(start):
+            *lines, rest = (rest + part).split(b"\n")
+            for line in lines:
+                count, at = count + 1, at + len(line) + 1
+                if apply(line) is False:
+                    damaged.append(count)
+                else:
+                    end = at
+        size = at + len(rest)
+        for line in (rest, rest[:-1]) if is_whole else ():
+            if is_whole(line) and apply(line) is not False:
+                return Fold(count + 1, damaged, at + len(line), size, True)
+        return Fold(count, damaged, end, size)
+
+    def fold_framed(self, apply) -> Fold:
+        """Read the records that ``frame`` made, as ``fold`` does lines, up to the first one that
+        is torn or damaged, or for which ``apply(payload)`` returns False: where others would begin
+        is not known.
+        """
+        data, count, end = self.contents(), 0, 0
+        while len(data) - end >= _HEAD.size:
+            length, crc = _HEAD.unpack_from(data, end)
+            payload = data[end + _HEAD.size : end + _HEAD.size + length]
+            if not length or len(payload) < length or crc32(payload) != crc:
+                break
+            if apply(payload) is False:
+                break
+            count, end = count + 1, end + _HEAD.size + length
+        return Fold(count, [], end, len(data))
+
     def contents(self, start: int = 0) -> bytes:
-        """Return the bytes of the open file from *start* on.  Raises ``OSError``."""
-        parts = []
-        part = os.pread(self.fd, _PIECE, start)
-        while part:
-            parts.append(part)
-            start += len(part)
-            part = os.pread(self.fd, _PIECE, start)
-        return b"".join(parts)
+        """Return the bytes from *start* on.  Raises ``OSError``."""
+        return b"".join(self._pieces(start))
+
+    def _pieces(self, start: int):
+        """Yield the bytes from *start* on, of the open file, else of the one that has the name."""
+        fd = self.fd
+        if fd is None:
+            try:
+                fd = open_regular(self.path, os.O_RDONLY)
+            except FileNotFoundError:
+                return
+        try:
+            part = os.pread(fd, _PIECE, start)
+            while part:
+                yield part
+                start += len(part)
+                part = os.pread(fd, _PIECE, start)
+        finally:
+            if fd != self.fd:
+                os.close(fd)
 
     def rewrite(self, parts, lasting: bool):
         """Put a file with *parts*, an iterable of bytes, in the place of this one, and open it.
@@ -151,14 +231,28 @@ class RecordLog:
         os.rename(self.path, path)
         self.open()
 
-    def set_aside(self, data: bytes) -> str:
-        """Keep *data*, which was read from this file, beside it; return the name.  Raises
+    def set_aside(self, start: int = 0) -> str:
+        """Keep a copy of what the file has from *start* on beside it; return its name.  Raises
         ``OSError``.
         """
         kept = aside(self.path)
         with fresh(kept) as file:
-            file.write(data)
+            file.writelines(self._pieces(start))
         return kept
+
+    def keep_damaged(self, read: Fold, means: str = ""):
+        """Keep a copy of the damaged file beside it, and say so on stderr; *means*: what the loss
+        means.  Raises ``OSError``, which stderr has, too.
+        """
+        lost = "%d of %d lines are lost" % (len(read.damaged), read.total)
+        text = "%s %s was damaged: %s%s; " % (self._what, self.path, lost, means)
+        try:
+            text += "the damaged file is kept as %s" % self.set_aside()
+        except OSError as e:
+            text += "it cannot be set aside: %s" % e.strerror
+            raise
+        finally:
+            print_to_stderr(text)
 
     def close(self):
         """Close the file."""
@@ -185,20 +279,6 @@ def is_sealed(line: bytes) -> bool:
 def frame(payload: bytes) -> bytes:
     """Return *payload* behind its length (4 bytes, little-endian) and its CRC-32 (4)."""
     return _HEAD.pack(len(payload), crc32(payload)) + payload
-
-
-def payloads(data: bytes):
-    """Yield (payload, where its record ends) of the records in *data*, which ``frame`` made, up
-    to the first one that is torn or damaged.
-    """
-    end = 0
-    while len(data) - end >= _HEAD.size:
-        length, crc = _HEAD.unpack_from(data, end)
-        end += _HEAD.size + length
-        payload = data[end - length : end]
-        if not length or len(payload) < length or crc32(payload) != crc:
-            return
-        yield payload, end
 
 
 def fresh(path: str):

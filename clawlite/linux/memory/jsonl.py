@@ -104,9 +104,9 @@ class JSONLFile:
                 pass
             self.close()
         if (status.st_ino, status.st_size) != self._status:
-            data = self._read(status)
+            self._read(status)
             if self._damaged:
-                self._set_aside(data)
+                self._set_aside()
                 self.close()  # the lock is the old file's
                 return self.open(new)
         return True
@@ -179,13 +179,13 @@ class JSONLFile:
         ).encode()
         return b'%s,"crc":"%08x"}\n' % (text[:-1], crc32(text[:-1]))
 
-    def _set_aside(self, data: bytes):
-        """Keep the damaged file *data* beside the new one, and say so.  Raises ``StoreError``:
+    def _set_aside(self):
+        """Keep a copy of the damaged file beside the new one, and say so.  Raises ``StoreError``:
         it cannot be written.
         """
         numbers = self._damaged
         try:
-            kept = self._log.set_aside(data)
+            kept = self._log.set_aside()
             self._replace(self.records)
         except OSError as e:
             self._status = None
@@ -209,7 +209,7 @@ class JSONLFile:
         )
 
     def _cut(self, size: int):
-        self._log.set_aside(self._log.contents(size))
+        self._log.set_aside(size)
         self._log.cut(size)
         self._torn = 0
 
@@ -218,51 +218,37 @@ class JSONLFile:
             raise StoreError(
                 "%s has more than %d bytes" % (self.path, MAX_BYTES), "move it away to start empty"
             )
-        data, self.records, self._status = b"", [], None
-        while len(data) < status.st_size:
-            part = os.pread(self._log.fd, status.st_size - len(data), len(data))
-            if not part:  # somebody without the lock has made it shorter
-                raise StoreError(
-                    "%s: it got shorter while it was read" % self.path,
-                    "send this again when the other program has finished",
-                )
-            data += part
-        *lines, torn = data.split(b"\n")
-        last, self._damaged = 0, []
-        for number, line in enumerate(lines):
-            record = self._record(line, last)
-            if record is None and not any(
-                [self._record(other, 0) for other in lines[number + 1 :]]
-            ):
-                torn = b"\n".join(lines[number:] + [torn])  # what a power cut left
-                break
-            if record is None:
-                self._damaged.append(number + 1)
-                continue
-            self.records.append(record)
-            last = record.n + len(record.entries) - 1
-        else:
-            for end in (torn, torn[:-1]):  # a line feed that is missing, or damaged
-                record = self._record(end, last) if _SEAL.search(end) else None
-                if record:
-                    self.records.append(record)
-                    self._damaged.append(len(lines) + 1)
-                    torn = b""
-                    break
-        self._torn = len(torn)
-        self._status = status.st_ino, status.st_size - self._torn
-        if torn and self._told != (status.st_ino, status.st_size):
+        self.records, self._status = [], None
+        read = self._log.fold(self._apply, _SEAL.search)
+        if read.size < status.st_size:  # somebody without the lock has made it shorter
+            raise StoreError(
+                "%s: it got shorter while it was read" % self.path,
+                "send this again when the other program has finished",
+            )
+        self._damaged, last = read.damaged, read.total
+        while self._damaged and self._damaged[-1] == last:  # what a power cut left
+            last = self._damaged.pop() - 1
+        if read.is_open:
+            self._damaged.append(read.total)
+        self._torn = 0 if read.is_open else read.size - read.end
+        self._status = status.st_ino, read.end
+        if self._torn and self._told != (status.st_ino, status.st_size):
             self._told = status.st_ino, status.st_size
             print_to_stderr(
                 "the conversation %s has %d bytes at its end that are not a whole line; "
-                "they will be kept in %s" % (self.path, len(torn), aside(self.path))
+                "they will be kept in %s" % (self.path, self._torn, aside(self.path))
             )
-        return data
 
-    def _record(self, line: bytes, last: int):
-        """Return the ``Record`` that *line* is, behind the entry with the number *last*; None
-        when it is none.
-        """
+    def _apply(self, line: bytes) -> bool:
+        """Take the ``Record`` that *line* is; return False when it is none, or does not follow."""
+        record = self._record(line)
+        if record is None or record.n <= self.last():
+            return False
+        self.records.append(record)
+        return True
+
+    def _record(self, line: bytes):
+        """Return the ``Record`` that *line* is, or None."""
         seal = _SEAL.search(line)
         if seal and crc32(line[: seal.start()]) != int(seal[1], 16):
             return None
@@ -274,7 +260,6 @@ class JSONLFile:
             not isinstance(value, dict)
             or type(value.get("n")) is not int
             or type(value.get("at")) is not int
-            or value["n"] <= last
         ):
             return None
         request, entries = value.get("request"), value.get("entries")

@@ -24,7 +24,7 @@ from clawlite.core.formats.cbor import decode
 from clawlite.core.formats.encoder import encode
 from clawlite.linux.files.files import print_to_stderr
 from clawlite.linux.files.marks import Mark
-from clawlite.linux.files.record_log import RecordLog, frame, payloads
+from clawlite.linux.files.record_log import RecordLog, frame
 from clawlite.linux.memory.entry import BITS, insert
 
 FILE = "memory.journal"
@@ -109,22 +109,25 @@ class Journal:
 
     def read(self) -> list:
         """Return the payloads of all complete records; the bytes after them are set aside."""
-        data, found, end = self._log.contents(), [], 0
-        for payload, at in payloads(data):
+        found: list = []
+
+        def apply(payload: bytes) -> bool:
             try:
                 record = decode(payload)
             except CBORError:
-                break
+                return False
             # an older record that was not overwritten
             if found and record[0] != found[-1][0] + 1:
-                break
+                return False
             found.append(record)
-            end = at
-        if end < len(data):
-            kept = self._log.set_aside(data[end:])
+            return True
+
+        read = self._log.fold_framed(apply)
+        if read.end < read.size:
+            kept = self._log.set_aside(read.end)
             print_to_stderr(
                 "%s: its last %d bytes are no whole record; they are in %s"
-                % (self.path, len(data) - end, kept)
+                % (self.path, read.size - read.end, kept)
             )
         return found
 

@@ -243,8 +243,9 @@ class Journal:
 
     def _calls_of_others(self) -> list:
         """Read what was appended since the last time; return the calls of others in it."""
-        data, found = self._log.contents(self._read_bytes), []
-        for text in data.split(b"\n")[:-1]:
+        found = []
+
+        def apply(text: bytes):
             record = parse(text)
             if record is None:
                 self._is_damaged = True
@@ -253,6 +254,8 @@ class Journal:
                 if record[_OWNER] != self._slot:
                     found.append(record)
             self._read_bytes += len(text) + 1
+
+        self._log.fold(apply, start=self._read_bytes)
         return self._calls_of(found)
 
     def _calls_of(self, records) -> list:
@@ -294,7 +297,7 @@ class Journal:
         if self._earlier_s is not None:
             then, self._earlier_s = min(now, self._earlier_s), None
         start, known = _checkpoint(self._log.fd, self._log.size, then)
-        last, count, damaged, torn = _last_of(self._log.fd, start, known, then)
+        last, read = self._last_records(start, known, then)
         is_first = next(iter(last), None) == _BOOT
         beginning = last.pop(_BOOT, None)
         kept = [still(record, then, is_running) for record in last.values()]
@@ -302,14 +305,14 @@ class Journal:
             kept = [one and (one[_KIND], one[_WHEN] + now - then, *one[_OWNER:]) for one in kept]
         live = [record for record in kept if record]
         changed = (
-            torn
-            or len(last) + 1 != count
+            read.end < read.size
+            or len(last) + 1 != read.total
             or kept != list(last.values())
             or not is_first
             or beginning != self._boot_record()
         )
-        if damaged:
-            self._keep_damaged(damaged, count)
+        if read.damaged:
+            self._keep_damaged(len(read.damaged), read.total)
         self._forget()
         lines = self._encode(live)
         if changed:
@@ -320,6 +323,27 @@ class Journal:
         self._read_bytes = self._log.size
         self._rewrite_bytes = max(MAX_GROWTH, 2 * self._log.size)
         return live
+
+    def _last_records(self, start: int, known: list, now: int) -> tuple:
+        """Return ({key: its last record}, ``Fold``) of what stands from the position *start* on.
+        The keys are in the order of these records.
+
+        known  records from before *start*
+        Records that do not count any more are left out.  Cost: the memory of those that do.
+        """
+        last: dict = {record[_KEY]: record for record in known}
+
+        def apply(data: bytes) -> bool:
+            record = parse(data)
+            if record is None:
+                return False
+            last.pop(record[_KEY], None)
+            kind = record[_KIND]
+            if kind != GONE and (kind != END or age_s(record[_WHEN], now) < KEPT_S):
+                last[record[_KEY]] = record
+            return True
+
+        return last, self._log.fold(apply, start=start)
 
     def _keep_damaged(self, damaged: int, count: int):
         kept = aside(self._path)
@@ -375,35 +399,6 @@ def _checkpoint(fd: int, size: int, now: int) -> tuple:
                 return place, found
         at = data.rfind(mark, 0, begin)  # a text in a record may hold the mark many times
     return 0, []
-
-
-def _last_of(fd: int, at: int, known: list, now: int) -> tuple:
-    """Return ({key: its last record}, number of lines, number of damaged lines, whether the last
-    line is torn) of what stands from the position *at* on.  The keys are in the order of these
-    records.
-
-    known  records from before *at*
-    Records that do not count any more are left out.  Cost: the file is read in pieces of
-    ``MAX_GROWTH``, and the result takes the memory of the records that still count.
-    """
-    last: dict = {record[_KEY]: record for record in known}
-    count, damaged, rest = 0, 0, b""
-    part = os.pread(fd, MAX_GROWTH, at)
-    while part:
-        at += len(part)
-        *lines, rest = (rest + part).split(b"\n")
-        count += len(lines)
-        for data in lines:
-            record = parse(data)
-            if record is None:
-                damaged += 1
-                continue
-            last.pop(record[_KEY], None)
-            kind = record[_KIND]
-            if kind != GONE and (kind != END or age_s(record[_WHEN], now) < KEPT_S):
-                last[record[_KEY]] = record
-        part = os.pread(fd, MAX_GROWTH, at)
-    return last, count, damaged, bool(rest)
 
 
 def _up_s() -> int:
