@@ -35,7 +35,7 @@ def check(checks: list, tool: str, arguments):
             and "\0" in text
             and "a NUL byte"
             or white
-            and _hidden(text)
+            and _find_hidden(text)
             or charset == "ascii"
             and len(text.encode()) != len(text)
             and "a character that is not ASCII"
@@ -60,7 +60,7 @@ def _texts(value):
             waiting.extend(value)
 
 
-def _hidden(text: str) -> str:
+def _find_hidden(text: str) -> str:
     """Return a description of the hidden white space or invisible character in *text*, or ""."""
     for space in " \n\t":
         if space * SPACES in text:

@@ -61,11 +61,11 @@ def pieces(text: str, most: int):
                     if at >= 0
                 ]
                 end = min(ends) + 1 if ends else size
-        yield decoded(text[pos:end])
+        yield decode(text[pos:end])
         pos = end
 
 
-def decoded(text: str) -> str:
+def decode(text: str) -> str:
     """Return *text* with HTML's entities and the escapes of JSON and URLs decoded."""
     if "&" in text:
         for name, plain in _ENTITIES:
@@ -109,7 +109,7 @@ def _numbers(text: str, mark: str, stop: str, width: int = 4) -> str:
     return "".join(parts)
 
 
-def uncommented(parts):
+def strip_comments(parts):
     """Yield *parts*, pieces of a text, without HTML's comments and tags."""
     inside = False
     for text in parts:
@@ -120,10 +120,10 @@ def uncommented(parts):
                 out += text if mark < 0 else text[:mark]
             text = "" if mark < 0 else text[mark + (3 if inside else 4) :]
             inside = inside and mark < 0 or not inside and mark >= 0
-        yield _untagged(out) if "<" in out else out
+        yield _strip_tags(out) if "<" in out else out
 
 
-def _untagged(text: str) -> str:
+def _strip_tags(text: str) -> str:
     first, *parts = text.split("<")
     out = [first]
     for part in parts:
@@ -142,10 +142,10 @@ def fold(text: str) -> str:
     """
     if len(text.encode()) == len(text):
         return text
-    return "".join([c if c < "\x80" else _folded(c) for c in text])
+    return "".join([c if c < "\x80" else _fold_letter(c) for c in text])
 
 
-def _folded(c: str) -> str:
+def _fold_letter(c: str) -> str:
     code = ord(c)
     if 0xC0 <= code < 0xC0 + len(_LATIN):
         return _LATIN[code - 0xC0]
@@ -195,7 +195,7 @@ def _folded(c: str) -> str:
     return c
 
 
-def unwrapped(text: str) -> str:
+def unwrap(text: str) -> str:
     """Return the texts that base64 and hexadecimal digits in *text* decode to, also base64 in
     several lines.
     """

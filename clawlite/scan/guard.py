@@ -67,7 +67,7 @@ class Guard:
         self._image, self._roomy = image, roomy
         self._kept = None  # the patterns
         self._lookers = injection[_ASKS] if injection else 0
-        self.asks = self._lookers & (DOUBTFUL | ALL) != 0  # ``asked`` has something to do
+        self.asks = self._lookers & (DOUBTFUL | ALL) != 0  # ``ask`` has something to do
         self._injection = injection[_ACTION] if injection else None
         self._secrets, self._judge, self._alive = secrets, judge, alive
         self._known = None
@@ -108,7 +108,7 @@ class Guard:
 
             check(self._checks, tool, arguments)
         if self._leaks and self._leaks[_WHERE] & INPUT:
-            return self._cleaned(arguments, "%s: its arguments hold" % tool, event)
+            return self._clean(arguments, "%s: its arguments hold" % tool, event)
         return arguments
 
     def message(self, text: str) -> str:
@@ -120,7 +120,7 @@ class Guard:
 
             check(self._checks, "message", text)
         return (
-            self._cleaned(text, "the message holds", {})
+            self._clean(text, "the message holds", {})
             if self._leaks and self._leaks[_WHERE] & INPUT
             else text
         )
@@ -131,17 +131,17 @@ class Guard:
         Raises ``PolicyDenied``: the tool has run, and its result is withheld.
         """
         if self._leaks and self._leaks[_WHERE] & OUTPUT:
-            clean = self._cleaned(text, "%s: withheld, what it returned holds" % tool, event)
+            clean = self._clean(text, "%s: withheld, what it returned holds" % tool, event)
             if clean != text:
-                value = clean if isinstance(value, str) else self._cleaned(value, "", event)
+                value = clean if isinstance(value, str) else self._clean(value, "", event)
                 text = clean
         if self._lookers & PATTERN and self._patterns().found(text):
-            text = self._injected(tool, text, event)
+            text = self._mark(tool, text, event)
         if self._outputs:
             event["output"] = text
         return text, value
 
-    def asked(self, tool: str, result, event: dict):
+    def ask(self, tool: str, result, event: dict):
         """A generator of effects that asks a model about *result*, an ``effect.Result``, and
         changes its text as policies say.
 
@@ -153,7 +153,7 @@ class Guard:
             return
         verdict = yield from self._judge(result.text)
         if verdict == ORDERS:
-            result.text = self._injected(tool, result.text, event)
+            result.text = self._mark(tool, result.text, event)
             result.size = 0  # the size of the changed text is not known
             if self._outputs:
                 event["output"] = result.text
@@ -168,7 +168,7 @@ class Guard:
                     {"tool": tool, "action": "deny", "found": ["injection-unclear"]},
                 )
 
-    def _injected(self, tool: str, text: str, event: dict) -> str:
+    def _mark(self, tool: str, text: str, event: dict) -> str:
         """Return *text*, which may be a prompt injection, with a mark if policies want one.  Raises
         ``PolicyDenied`` when they block it.
         """
@@ -190,14 +190,14 @@ class Guard:
 
     def clean(self, text: str) -> str:
         """Return *text* without secrets, whatever policies say: for the audit."""
-        from clawlite.scan.leaks import replaced
+        from clawlite.scan.leaks import redact
 
         data = text.encode()
         found = self._secrets_in(data)
-        return str(replaced(data, found), "utf-8") if found else text
+        return str(redact(data, found), "utf-8") if found else text
 
     def _secrets_in(self, data: bytes) -> list:
-        from clawlite.scan.leaks import find, merged
+        from clawlite.scan.leaks import find, merge
 
         if self._secrets:
             for value in self._secrets(self.references):
@@ -207,9 +207,9 @@ class Guard:
         found = find(data)
         if self._known is not None:
             self._known.find(data, found)
-        return merged(found)
+        return merge(found)
 
-    def _cleaned(self, value, what: str, event: dict):
+    def _clean(self, value, what: str, event: dict):
         """Return *value*, a text or arguments, without secrets unless policies only warn.  Raises
         ``PolicyDenied`` when they block secrets.
         """
@@ -235,7 +235,7 @@ class Guard:
         return top[0]
 
     def _without(self, text: str, what: str, event: dict) -> str:
-        """Return *text* without secrets.  Raises as ``_cleaned``."""
+        """Return *text* without secrets.  Raises as ``_clean``."""
         data = text.encode()
         found = self._secrets_in(data)
         if not found:
@@ -250,9 +250,9 @@ class Guard:
             )
         if self._leaks[_LEAK_ACTION] == WARN:
             return text
-        from clawlite.scan.leaks import replaced
+        from clawlite.scan.leaks import redact
 
-        return str(replaced(data, found), "utf-8")
+        return str(redact(data, found), "utf-8")
 
 
 def _note(event: dict, what: str):

@@ -12,7 +12,7 @@
 """
 
 from clawlite.core.formats.automaton import search
-from clawlite.scan.fold import PIECE, ROOMY_PIECE, fold, pieces, uncommented, unwrapped
+from clawlite.scan.fold import PIECE, ROOMY_PIECE, fold, pieces, strip_comments, unwrap
 
 _PLAIN, _LEET = "oieastasil", "013457@$!|"
 _MARKS = '\\"#%&()*+,-./:;<=>?[]^_`{}~\n\r\t\x0b\x0c\x1c\x1d\x1e\x1f'
@@ -90,7 +90,7 @@ class Patterns:
                 return True
             if (
                 "--" in text or "</" in text or "&#" in text or "&lt;" in text or "\\u" in text
-            ) and self._speaks(uncommented(pieces(text, self._piece)), None):
+            ) and self._speaks(strip_comments(pieces(text, self._piece)), None):
                 return True
             if not hidden:
                 break
@@ -103,7 +103,7 @@ class Patterns:
         """
         spelled, hidden = Spelled(self._known, self._verbs, {}), []
         for piece in pieces(text, self._piece):
-            hidden.append(unwrapped(piece))
+            hidden.append(unwrap(piece))
             spelled.add(fold(piece).lower())
         deed = thing = -_NEAR
         letters = spelled.end()
@@ -125,7 +125,7 @@ class Patterns:
         spelled, before = Spelled(self._known, self._verbs, self._mixed), ""
         for piece in parts:
             if hidden is not None:
-                inside = unwrapped(piece)
+                inside = unwrap(piece)
                 if inside:
                     hidden.append(inside)
             if self._alive:
@@ -221,12 +221,12 @@ class Spelled:
         if len(word) >= _LONG:
             for verb in self._verbs.split(" "):
                 if verb in word:
-                    self._parted(word)
+                    self._split(word)
                     return ""
         self._out.append("_")
         return plain
 
-    def _parted(self, word: str):
+    def _split(self, word: str):
         pos = 0
         while pos < len(word):
             for size in range(_MOST, 1, -1):

@@ -73,11 +73,11 @@ class Known:
         self._find(data, found)
         for before in _LETTERS:
             if before in data:
-                self._escaped(data, before, found)
+                self._find_escaped(data, before, found)
 
-    def _escaped(self, data: bytes, before: bytes, found: list):
+    def _find_escaped(self, data: bytes, before: bytes, found: list):
         """Add to *found* the secrets in *data* that have some letters escaped with *before*."""
-        plain, cuts = _unescaped(data, before, self._letters)
+        plain, cuts = _unescape(data, before, self._letters)
         flat = _flat(plain) if cuts else b""
         if any([_flat(own) in flat for _, own in self.values]):
             start, more = len(found), len(before) + 1
@@ -107,7 +107,7 @@ class Known:
 
 def forms(value: str, data: bytes):
     """Yield each form of *value*, *data* in bytes, without white space; some of them twice."""
-    for form in _spelled(value, data):
+    for form in _spell(value, data):
         yield from _long(form)
     for form in _base32(data):
         yield from _long(form)
@@ -115,7 +115,7 @@ def forms(value: str, data: bytes):
     for form in _base85(data):
         yield from _long(form)
         yield from _long(form.replace(b"\\", b"\\\\").replace(b'"', b'\\"'))  # in JSON
-    for form in _coded(data):
+    for form in _encode(data):
         yield from _long(form)
         yield from _long(bytes(reversed(form)))
     yield from _long("".join(reversed(value)).encode())
@@ -160,7 +160,7 @@ def _letter(digits: bytes) -> bytes:
     return bytes([letter]) if 32 < letter < 127 else b""
 
 
-def _unescaped(data: bytes, before: bytes, letters: dict) -> tuple:
+def _unescape(data: bytes, before: bytes, letters: dict) -> tuple:
     """Return (*data* with its escaped letters decoded, positions of these letters in the result).
     An escaped letter is *before* and two digits.
 
@@ -243,7 +243,7 @@ def _places(data: bytes, spots: list) -> dict:
     return wanted
 
 
-def _spelled(value: str, data: bytes):
+def _spell(value: str, data: bytes):
     """Yield the forms that are made byte by byte: in other case, percent-encoded, escaped as by
     JSON and HTML.
     """
@@ -289,13 +289,13 @@ def _base85(data: bytes):
             yield bytes(coded)
 
 
-def _coded(data: bytes):
+def _encode(data: bytes):
     """Yield the forms that are also looked for backwards: plain, hexadecimal, rot13, base64."""
     digits = hexlify(data)
     yield data
     yield digits
     yield digits.upper()
-    yield bytes([_turned(b) for b in data])
+    yield bytes([_rot13(b) for b in data])
     for shift in range(3):
         # The first group, and a last one that is not full, also depend on the neighbouring bytes.
         coded = b2a_base64(b"\0" * shift + data).strip()[
@@ -305,7 +305,7 @@ def _coded(data: bytes):
         yield coded.replace(b"+", b"-").replace(b"/", b"_")
 
 
-def _turned(byte: int) -> int:
+def _rot13(byte: int) -> int:
     for first in (65, 97):
         if first <= byte < first + 26:
             return first + (byte - first + 13) % 26

@@ -105,7 +105,7 @@ def url(data: bytes, found: list):
                 found.append((start + colon + 1, start + at, "url-password"))
 
 
-def labelled(data: bytes, lower: bytes, found: list):
+def find_labelled(data: bytes, lower: bytes, found: list):
     """``password = "..."`` and the like: a name, then = or : or the end of a tag, then a quoted
     value without spaces.  A value without quotes counts when it looks generated.
     """

@@ -10,7 +10,7 @@
    of a line does.
 """
 
-from clawlite.scan.labels import authorization, aws, azure, labelled, url
+from clawlite.scan.labels import authorization, aws, azure, find_labelled, url
 from clawlite.scan.services import long_words, services
 from clawlite.scan.tokens import (
     ALNUM,
@@ -92,17 +92,17 @@ def find(data: bytes) -> list:
             elif end - start == LONGEST:
                 start = end  # a long run that is not random: skipped as a whole
             pos = data.find(anchor, start)
-    for look in (_sk, aws, _telegram, _jwt, _dotted, _pem, url):
+    for look in (_sk, aws, _telegram, _jwt, _discord, _pem, url):
         look(data, found)
     lower = data.lower()
-    labelled(data, lower, found)
+    find_labelled(data, lower, found)
     authorization(data, lower, found)
     azure(data, lower, found)
     services(data, words, found)
-    return merged(found)
+    return merge(found)
 
 
-def merged(found: list) -> list:
+def merge(found: list) -> list:
     """Return *found*, sorted.  Overlapping ones are merged into one of the kind of the first."""
     if len(found) < 2:
         return found
@@ -117,7 +117,7 @@ def merged(found: list) -> list:
     return out
 
 
-def replaced(data: bytes, found: list) -> bytes:
+def redact(data: bytes, found: list) -> bytes:
     """Return *data* with ``[REDACTED: KIND]`` for each of *found*."""
     out, pos = [], 0
     for start, end, kind in found:
@@ -171,7 +171,7 @@ def _jwt(data: bytes, found: list):
                 found.append((pos, end, "jwt"))
 
 
-def _dotted(data: bytes, found: list):
+def _discord(data: bytes, found: list):
     """A Discord bot's token: 23 to 28 bytes, a dot, 6, a dot, 27 or more."""
     pos = data.find(b".")
     last = len(data) - 34

@@ -28,12 +28,12 @@ class RedactStream:
             and len(self._waiting) - key < self._most
         ):
             end = key
-        return self._shown(end)
+        return self._take(end)
 
     def rest(self) -> str:
         """Return the rest of the text, which is complete."""
-        return self._shown(len(self._waiting))
+        return self._take(len(self._waiting))
 
-    def _shown(self, end: int) -> str:
+    def _take(self, end: int) -> str:
         shown, self._waiting = self._waiting[:end], self._waiting[end:]
         return self._clean(shown) if shown else ""

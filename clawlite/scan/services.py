@@ -86,7 +86,7 @@ def services(data: bytes, words: bytes, found: list):
             end = run(data, start, TOKEN)
             if (
                 end - start >= _LEAST
-                and not _joined(data, pos)
+                and not _is_rest(data, pos)
                 and is_random(data[start:end])
                 and _is_made(data[start:end])
             ):
@@ -96,7 +96,7 @@ def services(data: bytes, words: bytes, found: list):
             start = pos + len(anchor)
             if (
                 run(data, start, _HEX) == start + size == run(data, start, TOKEN)
-                and not _joined(data, pos)
+                and not _is_rest(data, pos)
                 and is_random(data[start : start + size])
             ):
                 found.append((pos, start + size, "service-token"))
@@ -104,7 +104,7 @@ def services(data: bytes, words: bytes, found: list):
     _blocks(data, found)
 
 
-def _joined(data: bytes, pos: int) -> bool:
+def _is_rest(data: bytes, pos: int) -> bool:
     """Return whether the text at *pos* is the rest of a longer name: cache-key-..."""
     return in_word(data, pos) or data[pos - 1 : pos] in (b"-", b"_")
 

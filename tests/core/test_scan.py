@@ -12,11 +12,11 @@ from clawlite.core.image.image import GUARD
 from clawlite.core.image.scan_config import ScanConfig
 from clawlite.scan.checks import SPACES, check
 from clawlite.scan.fold import PIECE as _PIECE
-from clawlite.scan.fold import ROOMY_PIECE, decoded, fold, pieces, uncommented, unwrapped
+from clawlite.scan.fold import ROOMY_PIECE, decode, fold, pieces, strip_comments, unwrap
 from clawlite.scan.guard import Guard
 from clawlite.scan.injection import Patterns
 from clawlite.scan.known import Known
-from clawlite.scan.leaks import find, merged, replaced
+from clawlite.scan.leaks import find, merge, redact
 from clawlite.scan.redact_stream import RedactStream
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -82,11 +82,11 @@ def test_every_kind_is_found_where_it_is():
             ):
                 data = (before + secret + after).encode()
                 start = len(before.encode())
-                found = merged(find(data))
+                found = merge(find(data))
                 ends = [end for first, end, what in found if first == start and what == kind]
                 # a key takes a space after it along
                 assert ends and ends[0] - start - len(secret) in (0, 1), (kind, data, found)
-                assert secret.encode() not in replaced(data, found)
+                assert secret.encode() not in redact(data, found)
 
 
 def test_near_misses_stay():
@@ -122,7 +122,7 @@ def test_tokens_of_services_are_found_by_how_they_begin():
         ):
             for before, after in (("", ""), ("x = '", "'"), ("\r\n", "\r\n"), ("\\n", "\\n")):
                 data = (before + secret + after).encode()
-                assert secret.encode() not in replaced(data, find(data)), secret
+                assert secret.encode() not in redact(data, find(data)), secret
     for text in (
         "cache-key-" + digits[:32],
         "task_sk_" + digits,
@@ -148,7 +148,7 @@ def test_a_value_without_quotes_is_a_secret_where_a_machine_made_it():
         "PrivateKey = %s=\n",
     ):
         data = (text % value).encode()
-        assert value.encode() not in replaced(data, find(data)), text
+        assert value.encode() not in redact(data, find(data)), text
     for text in (
         "DB_PASSWORD=${DB_PASSWORD}",
         "password=",
@@ -170,7 +170,7 @@ def test_private_keys_that_are_no_pem():
         "client-key-data: LS0tLS1C" + "RUdJTi%s",
     ):
         data = (text % body).encode()
-        assert body.encode() not in replaced(data, find(data)), text
+        assert body.encode() not in redact(data, find(data)), text
     assert (
         find(
             (
@@ -380,25 +380,25 @@ def test_a_board_feeds_its_watchdog_and_knows_its_secrets():
 
 
 def test_escapes_and_letters():
-    assert decoded("a&lt;b&#65;&#x42;\\u0043%20d") == "a<bABC d"
-    assert decoded("\\ud83d\\ude00") == "\U0001f600" and decoded("\\ude00x\\ud83dy") == "xy", (
+    assert decode("a&lt;b&#65;&#x42;\\u0043%20d") == "a<bABC d"
+    assert decode("\\ud83d\\ude00") == "\U0001f600" and decode("\\ude00x\\ud83dy") == "xy", (
         "half of a pair is no character"
     )
-    assert decoded("&#1_0;&# 65;") == "&#1_0;&# 65;"
+    assert decode("&#1_0;&# 65;") == "&#1_0;&# 65;"
     assert fold("\u212a\u0131\u0410\u0430\uff21\U0001d41a\xe9\u200b\xa0|") == "kiaaAae |"
-    assert "".join(uncommented(["a<!-- b", " c -->d<!--e-->f", "<!-- g"])) == "adf"
-    assert unwrapped("x aGVsbG8gaGVsbG8gaGVsbG8= AAAAAAAAAAAAAAAAAAAAAAAA") == "hello hello hello"
+    assert "".join(strip_comments(["a<!-- b", " c -->d<!--e-->f", "<!-- g"])) == "adf"
+    assert unwrap("x aGVsbG8gaGVsbG8gaGVsbG8= AAAAAAAAAAAAAAAAAAAAAAAA") == "hello hello hello"
     assert (
-        unwrapped("href='data:a/b;base64,aGVsbG8gaGVsbG8gaGVsbG8='>")
-        == unwrapped("68656c6c6f2068656c6c6f2068656c6c6f")
+        unwrap("href='data:a/b;base64,aGVsbG8gaGVsbG8gaGVsbG8='>")
+        == unwrap("68656c6c6f2068656c6c6f2068656c6c6f")
         == "hello hello hello"
     )
+    assert unwrap("aGVsbG8gaGVsbG8gaGVs\nbG8gaGVsbG8=\nand so on").split()[-4:] == ["hello"] * 4, (
+        "two lines are one"
+    )
     assert (
-        unwrapped("aGVsbG8gaGVsbG8gaGVs\nbG8gaGVsbG8=\nand so on").split()[-4:] == ["hello"] * 4
-    ), "two lines are one"
-    assert (
-        "".join(uncommented(["i<b>g</b>n<p>o < 1 <br/>x"])) == "ign o < 1  x"
-        and decoded("%41\\x42%zz% 1%") == "AB%zz% 1%"
+        "".join(strip_comments(["i<b>g</b>n<p>o < 1 <br/>x"])) == "ign o < 1  x"
+        and decode("%41\\x42%zz% 1%") == "AB%zz% 1%"
     )
 
 

@@ -347,5 +347,5 @@ def _answer(call, outcome):
 
 def _judge_result(call, result):
     """Ask a model whether *result* has orders of strangers in it."""
-    yield from call.setup.guard.asked(call.tool.name, result, call.event)
+    yield from call.setup.guard.ask(call.tool.name, result, call.event)
     return result

@@ -40,7 +40,7 @@ def clean(text: str, image, guard, folder: str) -> str:
     section = image.section(GUARD)
     if section[LEAKS] is not None:
         return guard.clean(text)
-    from clawlite.scan.leaks import find, merged, replaced
+    from clawlite.scan.leaks import find, merge, redact
 
     data = text.encode()
     found = find(data)
@@ -52,5 +52,5 @@ def clean(text: str, image, guard, folder: str) -> str:
         for value in secrets:
             known.learn(value)
         known.find(data, found)
-    found = merged(found)
-    return str(replaced(data, found), "utf-8") if found else text
+    found = merge(found)
+    return str(redact(data, found), "utf-8") if found else text

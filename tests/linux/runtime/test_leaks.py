@@ -16,7 +16,7 @@ from secret_samples import CAPITALS, samples
 from clawlite.host.policy.scan_config import KINDS
 from clawlite.scan import leaks, services
 from clawlite.scan.known import Known
-from clawlite.scan.leaks import find, merged, replaced
+from clawlite.scan.leaks import find, merge, redact
 
 AROUND = (
     "%s",
@@ -105,7 +105,7 @@ BENIGN = (
 
 def redact(text: str) -> str:
     data = text.encode()
-    return replaced(data, find(data)).decode()
+    return redact(data, find(data)).decode()
 
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - {"known"}))
@@ -184,11 +184,11 @@ def test_lengths_one_below_at_and_one_above():
 
 
 def test_what_touches_is_one():
-    assert merged([(5, 9, "b"), (0, 6, "a")]) == [(0, 9, "a")] and merged(
+    assert merge([(5, 9, "b"), (0, 6, "a")]) == [(0, 9, "a")] and merge(
         [(0, 9, "a"), (2, 3, "b")]
     ) == [(0, 9, "a")]
-    assert merged([(0, 2, "a"), (2, 4, "b")]) == [(0, 2, "a"), (2, 4, "b")]
-    assert replaced(b"abcd", [(1, 3, "jwt")]) == b"a[REDACTED: jwt]d"
+    assert merge([(0, 2, "a"), (2, 4, "b")]) == [(0, 2, "a"), (2, 4, "b")]
+    assert redact(b"abcd", [(1, 3, "jwt")]) == b"a[REDACTED: jwt]d"
 
 
 SECRET = "s3cr" + "et/Va+lue=" + "\u00fc?"
@@ -220,8 +220,8 @@ def test_a_known_secret_goes_in_every_form():
             found = []
             known.find(text.encode(), found)
             assert (
-                len(merged(found)) == 1
-                and replaced(text.encode(), merged(found)) == b"a [REDACTED: known] b"
+                len(merge(found)) == 1
+                and redact(text.encode(), merge(found)) == b"a [REDACTED: known] b"
             ), text
 
 
@@ -235,7 +235,7 @@ def test_a_known_secret_goes_in_base64_at_each_alignment(coded):
             found = []
             known.find(b"a " + text + b" b", found)
             assert found, (before, after)
-            left = replaced(b"a " + text + b" b", merged(found)).replace(b"[REDACTED: known]", b"")
+            left = redact(b"a " + text + b" b", merge(found)).replace(b"[REDACTED: known]", b"")
             assert len(left) <= 4 + len(text) - len(data) // 3 * 4 + 4, (
                 "a few letters at the borders may stay, not more"
             )
