@@ -45,13 +45,13 @@ EXCEPTIONS = {
         "clawlite/host/proxy/amounts.py": "_check_names _whole",
         "firmware-host/micropython/stores/storelog.py": "entry_of",
         "clawlite/protocols/mcp/mcp_server.py": (
-            "MCPServer._call MCPServer._initialize MCPServer._request MCPServer._retried "
-            "MCPServer.ended"
+            "MCPServer._call MCPServer._initialize MCPServer._request MCPServer._resume "
+            "MCPServer.finish"
         ),
         "clawlite/core/memory/memory_methods.py": "_entries*2 _query*2 _task _vector",
         "clawlite/core/protocol/handshake.py": "negotiate",
         "clawlite/protocols/swarm/swarm_methods.py": (
-            "SwarmMethods._report SwarmMethods.ask SwarmMethods.notified"
+            "SwarmMethods._report SwarmMethods.ask SwarmMethods.notify"
         ),
         "clawlite/host/board_console/board_offer.py": "_Server._take",
         "clawlite/host/gateway/gateway.py": "loads",
@@ -72,8 +72,8 @@ EXCEPTIONS = {
         "firmware-host/micropython/line/swarmmember.py": "SwarmMember._call SwarmMember._end",
     },
     MODEL: {
-        "clawlite/protocols/net/netrules.py": "_encoded parse_authority*3 parse_host*3 parse_url*2",
-        "clawlite/protocols/services/service_call.py": "_filled*3 request_of",
+        "clawlite/protocols/net/netrules.py": "_encode parse_authority*3 parse_host*3 parse_url*2",
+        "clawlite/protocols/services/service_call.py": "_fill*3 request_of",
         "clawlite/core/turns/handlers.py": "Handlers._failure",
         "clawlite/core/turns/gates.py": "check_arguments",
         "clawlite/core/turns/turn.py": "_answered*2",
@@ -146,15 +146,15 @@ EXCEPTIONS = {
         "clawlite/linux/rules/lessons.py": "_run_alone",
         "clawlite/core/line/line.py": "Line.send",
         "clawlite/protocols/mcp/mcp_client.py": (
-            "MCPClient._count MCPClient._decoded*2 MCPClient._page*2 MCPClient._prepare*2 "
-            "MCPClient._taken MCPClient.feed unanswered"
+            "MCPClient._count MCPClient._decode*2 MCPClient._page*2 MCPClient._prepare*2 "
+            "MCPClient._take MCPClient.feed make_input_error"
         ),
         "clawlite/protocols/mcp/mcp_http.py": (
             "HTTPClient._begin*2 HTTPClient._cut*2 HTTPClient._fail HTTPClient._follow*2 "
             "HTTPClient._read HTTPClient._text HTTPClient._whole HTTPClient.event "
             "HTTPClient.take"
         ),
-        "clawlite/protocols/net/device_flow.py": "renewed",
+        "clawlite/protocols/net/device_flow.py": "renew",
         "clawlite/host/gateway/mcp_servers.py": (
             "_PersonTokens._renewed _PersonTokens._renewed_alone*2 _PersonTokens._signed_in "
             "_Program._flush _Remote._connection"

@@ -7,7 +7,7 @@ from test_provider import Image, World, meter_of, ok, row
 
 from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ProviderError
-from clawlite.core.net.oauth2 import encoded, token_of
+from clawlite.core.net.oauth2 import percent_encode, token_of
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
 
@@ -69,7 +69,8 @@ def test_a_token_is_used_until_shortly_before_its_end():
 
 def test_what_a_form_may_not_hold_is_encoded():
     assert (
-        encoded("aZ09-._~") == "aZ09-._~" and encoded("a b:c/é&=%") == "a%20b%3Ac%2F%C3%A9%26%3D%25"
+        percent_encode("aZ09-._~") == "aZ09-._~"
+        and percent_encode("a b:c/é&=%") == "a%20b%3Ac%2F%C3%A9%26%3D%25"
     )
 
 

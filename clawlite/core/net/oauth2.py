@@ -53,9 +53,9 @@ def token(row: list, secret: str, codec, meter, resource: str = ""):
     """
     tls, host, port, target, client, scope = row
     body = "grant_type=client_credentials" + ("&scope=" + scope if scope else "")
-    body += "&resource=" + encoded(resource) if resource else ""
+    body += "&resource=" + percent_encode(resource) if resource else ""
     try:
-        status, headers, body = yield from posted(
+        status, headers, body = yield from post(
             (tls, host, port, target), body, basic(client, secret)
         )
         if status != 200:
@@ -75,11 +75,11 @@ def basic(client: str, secret: str) -> list:
 
     client  percent-encoded
     """
-    pair = b2a_base64((client + ":" + encoded(secret)).encode()).decode().strip()
+    pair = b2a_base64((client + ":" + percent_encode(secret)).encode()).decode().strip()
     return [("Authorization", "Basic " + pair)]
 
 
-def posted(where: tuple, body: str, more: list):
+def post(where: tuple, body: str, more: list):
     """A generator of effects that returns (status, headers, body) of the answer to a form.
 
     where  as for ``exchange``;  more: headers in addition to those of a form
@@ -118,6 +118,6 @@ def token_of(answer: dict, host: str, meter):
     )
 
 
-def encoded(text: str) -> str:
+def percent_encode(text: str) -> str:
     """Return *text* percent-encoded: all but the unreserved characters of RFC 3986, 2.3."""
     return "".join([chr(c) if c in _PLAIN else "%%%02X" % c for c in text.encode()])

@@ -166,7 +166,7 @@ class Session:
             raise InvalidParams("params: expected an object, got an array")
         if not self._asked:
             raise InvalidRequest("expected claw.initialize first, got %s" % method[:60])
-        _, taken, needs = self._served(method)[:3]
+        _, taken, needs = self._find_row(method)[:3]
         if taken == NEVER:
             raise InvalidRequest("%s is a notification" % method, "send it without an id")
         if taken == START:
@@ -205,7 +205,7 @@ class Session:
             "send claw.initialize first" if state == STOPPED else "",
         )
 
-    def _served(self, method: str) -> list:
+    def _find_row(self, method: str) -> list:
         """Return the row of *method*.  Raises ``MethodNotFound`` when there is none, or the image
         lacks what the method needs.
         """

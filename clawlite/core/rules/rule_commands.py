@@ -135,14 +135,14 @@ class RuleCommands:
 
     # -- methods
 
-    def opened(self, is_peer: bool):
+    def open(self, is_peer: bool):
         """A session begins: there is nothing to do."""
 
     def has(self, number: int) -> bool:
         """Return False: no form of a rule's run is an operator's to fill in."""
         return False
 
-    def notified(self, message: dict):
+    def notify(self, message: dict):
         """No method here is a notification."""
 
     def begin(self, method: str, params: dict) -> dict:

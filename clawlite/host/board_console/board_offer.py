@@ -35,7 +35,7 @@ from clawlite.host.board_console.text import RECORD as BOARD_RECORD
 from clawlite.host.serial import ports
 from clawlite.host.serial.serial_line import SerialLine
 from clawlite.protocols.mcp.mcp_client import OUTCOME_UNKNOWN
-from clawlite.protocols.mcp.mcp_server import MCPServer, refused, result_of, without_secrets
+from clawlite.protocols.mcp.mcp_server import MCPServer, error_result, result_of, without_secrets
 from clawlite.protocols.mcp.tool_definitions import definitions, prompts
 from clawlite.scan.guard import Guard
 
@@ -136,7 +136,7 @@ class _Server(SerialConsole):
         )
         self._queue.append(one)
         if one.asks:
-            self._mcp.asked(call, one.asks)
+            self._mcp.ask(call, one.asks)
         self._go_out()
 
     def answer(self, call, approved: bool, reason: str):
@@ -206,9 +206,9 @@ class _Server(SerialConsole):
                 result = refusal(self._setup, error)
             else:
                 e = ClawError("the board gave no result", OUTCOME_UNKNOWN)
-                result = refused(e.to_json())
+                result = error_result(e.to_json())
             one.call.number = None
-            one.call.server.ended(one.call, result, None)
+            one.call.server.finish(one.call, result, None)
         elif what == "answer" and one.call.number is one:
             told = message.get("result")
             # Also after an error: a board that loads a file for the answer may run out of stack
@@ -237,7 +237,7 @@ class _Server(SerialConsole):
                     f"the board {how} during the call",
                     OUTCOME_UNKNOWN,
                 )
-                one.call.server.ended(one.call, refused(error.to_json()), None)
+                one.call.server.finish(one.call, error_result(error.to_json()), None)
 
     # -- to the board
 
@@ -306,7 +306,7 @@ def refusal(setup, error: dict) -> dict:
     """Return the result of a call that ended with the JSON-RPC *error*, without secrets where the
     policies of *setup* look for them.
     """
-    return refused(without_secrets(setup.guard, error))
+    return error_result(without_secrets(setup.guard, error))
 
 
 def approval_question(setup, name: str, arguments: dict):

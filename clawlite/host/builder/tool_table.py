@@ -27,9 +27,9 @@ from clawlite.core.policy.policy_preview import preview
 from clawlite.host.base.kinds import LIMITS
 from clawlite.host.documents import registry
 from clawlite.host.image import inspection
-from clawlite.protocols.mcp.tool_definitions import sent
+from clawlite.protocols.mcp.tool_definitions import find_sent
 from clawlite.protocols.sandbox import profile as P
-from clawlite.protocols.sandbox.defaults import sentence, undeclared
+from clawlite.protocols.sandbox.defaults import find_defaults, sentence
 
 _DECISIONS = ("deny", "ask", "allow", "allow")  # by action; audit-only lets it run
 _HINTS = (
@@ -195,7 +195,9 @@ def _limits(image, profile) -> dict:
     local = image.section(layout.LOCAL)
     if local is not None:
         header.shaped(local[:1] if isinstance(local, list) else local, ([str],), "what is local")
-    default = undeclared(profile, local[0] if local else ()) if profile.level == P.PROCESS else {}
+    default = (
+        find_defaults(profile, local[0] if local else ()) if profile.level == P.PROCESS else {}
+    )
     return {
         "limits": {name: default.get(name, getattr(profile, name)) for name in LIMITS},
         "default_limits": sorted(default),
@@ -218,7 +220,7 @@ def _sent(image) -> dict:
     Raises ``ImageError`` when the image was not written by our compiler.
     """
     try:
-        found = sent(image, json.JSONDecoder().raw_decode)
+        found = find_sent(image, json.JSONDecoder().raw_decode)
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
         raise ImageError(
             "image: what it sends to a provider has another shape than this runtime knows",

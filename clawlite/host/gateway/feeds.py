@@ -7,7 +7,7 @@ import time
 
 from clawlite.core.image.image import GUARD, SERVICES
 from clawlite.host.gateway.service_calls import called
-from clawlite.protocols.services.feed import feeds_of, told
+from clawlite.protocols.services.feed import feeds_of, render
 from clawlite.protocols.services.service_call import MEDIATED, Service
 from clawlite.scan.guard import Guard
 
@@ -34,7 +34,7 @@ class Feeds:
         async with self._lock:
             now = _now_s()
             await asyncio.gather(*(self._fetch(feed) for feed in self._feeds if feed.is_due(now)))
-        return told(self._feeds, _now_s())
+        return render(self._feeds, _now_s())
 
     async def _fetch(self, feed) -> None:
         result = await called(

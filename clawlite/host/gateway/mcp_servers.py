@@ -45,13 +45,13 @@ from clawlite.protocols.mcp.mcp_client import (
     READY,
     Broken,
     MCPClient,
+    make_input_error,
     often_ended,
     spoke_oddly,
-    unanswered,
 )
 from clawlite.protocols.mcp.mcp_http import HTTPClient, SessionEnded
-from clawlite.protocols.mcp.mcp_pin import changed, pin_of
-from clawlite.protocols.net.device_flow import Ended, renewed
+from clawlite.protocols.mcp.mcp_pin import name_changes, pin_of
+from clawlite.protocols.net.device_flow import Ended, renew
 from clawlite.protocols.net.netrules import authority, parse_url
 from clawlite.protocols.services.service_call import (
     MEDIATED,
@@ -59,9 +59,9 @@ from clawlite.protocols.services.service_call import (
     Service,
     ServiceResult,
     failure,
+    make_timeout,
     refusal,
     result_of,
-    timed_out,
 )
 
 START_S = 20  # from the start of a server to its list of tools
@@ -170,7 +170,7 @@ class Servers:
                     return refusal("no_credential", e.message, most)
                 done, value = await server.call(_Call(tool, arguments, caller, limit), credentials)
         except TimeoutError:
-            return timed_out(ms, most)
+            return make_timeout(ms, most)
         except _NotMade as e:
             return refusal(e.result_code, e.message, most)
         if not done:
@@ -373,7 +373,7 @@ class _PersonTokens(_Tokens):
         name, written = await self._signed_in()
         used = self._unkept.get((name, written), written)
         own = await self._find(self._client) if self._client else ""
-        work = renewed(self._row, used, self._codec, self._loads, self, self._resource, own)
+        work = renew(self._row, used, self._codec, self._loads, self, self._resource, own)
         try:
             found, refresh = await self._await_answer(work)
         except Ended as e:
@@ -564,7 +564,7 @@ class _Server(abc.ABC):
         if definition is None:
             why = f"has no tool {tool} any more"
         elif pin := self.pins[tool]:  # none: trust = "start"
-            parts = changed(pin, pin_of(definition))
+            parts = name_changes(pin, pin_of(definition))
             why = f"has changed the {parts} of its tool {tool}" if parts else ""
         return why and f"the MCP server {self.name} {why} since the agent was built"
 
@@ -617,7 +617,7 @@ class _Server(abc.ABC):
                 if call.future.done():
                     return
                 if answers[name] is None and number is None:
-                    error = unanswered({name: {"method": ELICIT, "params": params}})
+                    error = make_input_error({name: {"method": ELICIT, "params": params}})
                     call.future.set_result((False, error))
                     return
         if client is not self._client or call.future.done():

@@ -34,10 +34,10 @@ from clawlite.protocols.services.service_call import (
     BadArgument,
     Service,
     failure,
+    make_timeout,
     refusal,
     request_of,
     result_of,
-    timed_out,
 )
 
 CONNECT_MS = 10000
@@ -268,7 +268,7 @@ async def sent(service: Service, request, loads, timeout_ms: int, max_bytes: int
         async with asyncio.timeout(timeout_ms / 1000):
             status, kept, size = await _answer(connection, timeout_ms)
     except TimeoutError:
-        return timed_out(timeout_ms, max_bytes)
+        return make_timeout(timeout_ms, max_bytes)
     except ProviderError as e:  # of the codec: here nobody is a provider
         return failure("unreachable", f"{service.name}: {e.message}", max_bytes)
     finally:

@@ -21,7 +21,7 @@ from clawlite.host.policy import folding
 from clawlite.host.providers import local_model, provider_order
 from clawlite.host.tools import sandbox_warnings, sandboxes, skills, world_models
 from clawlite.protocols.net.netaddress import address_of, is_public
-from clawlite.protocols.net.netrules import allowed, parse_url
+from clawlite.protocols.net.netrules import is_listed, parse_url
 from clawlite.protocols.sandbox import profile
 
 _WORD = re.compile(r"[A-Za-z]{2,}(?![A-Za-z]*[|?*{])[^|]*\Z")
@@ -327,7 +327,7 @@ def _far_servers(manifest) -> list[dict]:
         if tool.served is not None and tool.served.server.is_mediated:
             continue  # a gateway asks it
         _, host, *_ = parse_url(source.uri.partition("#")[0])
-        if not allowed(rules, host):
+        if not is_listed(rules, host):
             found.append(
                 _warning(
                     tool.where("mcp_source"),

@@ -24,7 +24,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.net.oauth2 import encoded
+from clawlite.core.net.oauth2 import percent_encode
 from clawlite.host.base.problems import LinesError, one_of, quoted
 from clawlite.host.documents import lock
 from clawlite.host.documents.sources import Refused, Sources
@@ -278,8 +278,8 @@ def image_row(oauth2, place, url: str) -> list:
     place = place or {"token_endpoint": oauth2.endpoint, "resource": url}
     return [
         *place_of(place["token_endpoint"]),
-        encoded(oauth2.client_id),
-        encoded(oauth2.scope or ""),
+        percent_encode(oauth2.client_id),
+        percent_encode(oauth2.scope or ""),
         oauth2.credential,
         place["resource"],
         [*place_of(place["device_authorization_endpoint"]), oauth2.client_credential or ""]

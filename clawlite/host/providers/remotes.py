@@ -12,7 +12,7 @@ import urllib.parse
 
 from msgspec import structs
 
-from clawlite.core.net.oauth2 import encoded
+from clawlite.core.net.oauth2 import percent_encode
 from clawlite.core.providers.provider import (
     BEARER,
     CONSTANT,
@@ -102,7 +102,11 @@ def _where(endpoint: str, path: str) -> list:
 
 def token_row(server) -> list:
     """Return the record that ``core/net/oauth2.py`` reads, of a ``settings.OAuth2``."""
-    return [*place_of(server.endpoint), encoded(server.client_id), encoded(server.scope or "")]
+    return [
+        *place_of(server.endpoint),
+        percent_encode(server.client_id),
+        percent_encode(server.scope or ""),
+    ]
 
 
 def wire(provider, system: str, tools: list) -> tuple:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.proxy.dialect import MAX_CALLS, Refused, json_text, summed
-from clawlite.protocols.services.service_call import failure, timed_out
+from clawlite.protocols.services.service_call import failure, make_timeout
 
 MAX_ROUNDS = 8  # the budgets of ADR-020
 TOOL_MS = 30000
@@ -199,7 +199,7 @@ class Mediation:
             async with asyncio.timeout(self._budget.tool_ms / 1000):
                 result = await self._call(tool, call.arguments)
         except TimeoutError:
-            return timed_out(self._budget.tool_ms, self._budget.result_bytes)
+            return make_timeout(self._budget.tool_ms, self._budget.result_bytes)
         return bounded(result, self._budget.result_bytes)
 
     def _traced(self, call, result: dict, seconds: float) -> dict:

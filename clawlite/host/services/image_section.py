@@ -11,7 +11,7 @@ from clawlite.host.services.descriptor import SERVER_WANTED, is_server
 from clawlite.host.services.grants import NAME
 from clawlite.host.tools import sandboxes, skills
 from clawlite.protocols.net.netaddress import address_of, is_loopback
-from clawlite.protocols.net.netrules import allowed
+from clawlite.protocols.net.netrules import is_listed
 from clawlite.protocols.services.service_call import BEARER, HEADER, MEDIATED, NATIVE, SERVED
 
 MAX_ALIAS = 64  # characters of a name before a provider
@@ -131,7 +131,7 @@ def _reach(manifest, service, scheme: str, host: str) -> None:
         return
     can = manifest.sandbox.spec.capabilities if manifest.sandbox else None
     mode, hosts, _ = sandboxes.network_of(can and can.network)
-    if not allowed(_Rules(mode, hosts), host):
+    if not is_listed(_Rules(mode, hosts), host):
         _problem(
             manifest,
             service,

@@ -11,7 +11,7 @@ import sys
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.regular_file import open_regular
-from clawlite.protocols.mcp.tool_provider import listed
+from clawlite.protocols.mcp.tool_provider import list_tools
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
         sys.path.append(os.path.join(folder, "drivers"))
         space = {"__name__": "tools", "__file__": path}
         exec(compile(source, path, "exec"), space)
-        found: dict = {"listed": listed(space)}
+        found: dict = {"listed": list_tools(space)}
         text = json.dumps(found, ensure_ascii=False).encode()
     except ClawError as e:
         text = json.dumps({"error": [e.message, e.hint]}).encode()

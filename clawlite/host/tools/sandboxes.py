@@ -13,7 +13,7 @@ from clawlite.host.base.problems import quoted
 from clawlite.host.documents import registry
 from clawlite.host.schema.automata import PatternError
 from clawlite.host.tools import credentials
-from clawlite.protocols.net.netrules import allowed, parse_authority
+from clawlite.protocols.net.netrules import is_listed, parse_authority
 from clawlite.protocols.sandbox import profile
 
 NETWORK = {
@@ -135,7 +135,7 @@ def refuse_rules(manifest) -> None:
                 hint = "add it to the allowed_hosts of the Sandbox, or remove it here"
             except SandboxDenied as e:
                 parsed, why, hint = "", e.message, "name hosts as in allowed_hosts"
-            is_allowed = host.lower() in rules.hosts or parsed and allowed(rules, parsed)
+            is_allowed = host.lower() in rules.hosts or parsed and is_listed(rules, parsed)
             if not is_allowed and not (parsed and is_alone):
                 place = ("mcp", name, "hosts", index)
                 manifest.problems.add(manifest.settings.place, place, why, hint=hint)

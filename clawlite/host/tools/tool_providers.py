@@ -169,7 +169,7 @@ def _write(sources: Sources, entries: dict) -> None:
 
 def _listed(path: str, settings) -> list:
     """Run the tools.py at *path* in an empty folder, with the variables that its tools will have;
-    return the result of ``protocols.mcp.tool_provider.listed`` for it.
+    return the result of ``protocols.mcp.tool_provider.list_tools`` for it.
     """
     names = settings.sandbox.environment if settings.sandbox else None
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:

@@ -25,7 +25,7 @@ from clawlite.linux.mcp.offer import Offer, Session, random
 from clawlite.linux.net.http_request import Refused, Request
 from clawlite.linux.net.http_server import Server
 from clawlite.protocols.mcp.mcp_client import HANDSHAKE
-from clawlite.protocols.mcp.mcp_headers import decoded, of_arguments
+from clawlite.protocols.mcp.mcp_headers import decode, of_arguments
 from clawlite.protocols.mcp.mcp_server import MCPServer
 from clawlite.protocols.net.netaddress import address_of, is_loopback
 
@@ -131,7 +131,7 @@ class HTTPSession(Session):
             if request is not None:
                 self._request(number, request)
             elif number in self._clients and self._clients.pop(number).is_stateless:
-                self._shared.gone(number)
+                self._shared.drop(number)
 
     def _request(self, number: int, request: Request):
         try:
@@ -324,9 +324,9 @@ def _compare(message: dict, version: str, headers: dict, offer: Offer):
                     found = of_arguments(tool["inputSchema"], params["arguments"])
                 except ClawError:  # no client can make headers of it either
                     found = []
-                expected.update((name.lower(), decoded(value)) for name, value in found)
+                expected.update((name.lower(), decode(value)) for name, value in found)
     for name in sorted({name for name in headers if name.startswith("mcp-param-")} | set(expected)):
-        given = decoded(headers[name]) if name in headers else None
+        given = decode(headers[name]) if name in headers else None
         if given != expected.get(name):
             text = "the header %s differs from the body: send the body's value" % name
             raise _Answered(400, _Mismatch(text))

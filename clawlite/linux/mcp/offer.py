@@ -18,7 +18,7 @@ from clawlite.core.base.errors import ClawError, InvalidRequest, ParseError
 from clawlite.core.policy.approval import question
 from clawlite.core.turns.tools import call as run
 from clawlite.linux.io.stdio import Part, now_ms
-from clawlite.protocols.mcp.mcp_server import MCPServer, refused, result_of, without_secrets
+from clawlite.protocols.mcp.mcp_server import MCPServer, error_result, result_of, without_secrets
 from clawlite.protocols.mcp.tool_definitions import definitions, prompts
 
 CALLER = "mcp"
@@ -71,14 +71,14 @@ class Offer:
             call.is_over = True
             self._under_way.pop(call.number, None)
             if error is not None and not is_known:
-                call.server.ended(call, None, error)
+                call.server.finish(call, None, error)
             elif call.number is not _CANCELLED:
                 result = (
-                    refused(self._without_secrets(error.to_json()))
+                    error_result(self._without_secrets(error.to_json()))
                     if error
                     else self._result(call, value)
                 )
-                call.server.ended(call, result, None)
+                call.server.finish(call, result, None)
 
         self._beginning = call
         number = agent.begin(work, handle_end, now_ms())
@@ -151,7 +151,7 @@ class Offer:
                 call.shown = approval
                 form = approval.form.to_json()["requestedSchema"] if approval.form else None
                 asked = self._without_secrets(question(approval, now_ms(), None))
-                call.server.asked(call, asked, form and self._without_secrets(form))
+                call.server.ask(call, asked, form and self._without_secrets(form))
 
     def _without_secrets(self, value):
         return without_secrets(self._agent.setup.guard, value)

@@ -20,7 +20,7 @@ from clawlite.core.base.errors import ClawError, ProviderError
 from clawlite.core.net.oauth2 import Token, token
 from clawlite.core.providers.wire import Codec
 from clawlite.linux.io.jsontext import dumps, loads
-from clawlite.protocols.net.device_flow import Ended, renewed
+from clawlite.protocols.net.device_flow import Ended, renew
 
 KEY = "token"  # of its connection
 ANSWER_MS = 30000  # that an answer may take
@@ -122,7 +122,7 @@ class Tokens:
             except ClawError:
                 self._secret.renewal.release()
                 raise
-            work = renewed(self._row, self._used, codec, loads, self, self._resource, own)
+            work = renew(self._row, self._used, codec, loads, self, self._resource, own)
         self._work, self._ends_ms = work, self._now_ms + ANSWER_MS
         self._go_on(work, None)
 

@@ -29,11 +29,11 @@ from clawlite.protocols.mcp.mcp_client import (
     READY,
     Broken,
     MCPClient,
+    make_input_error,
     often_ended,
     spoke_oddly,
-    unanswered,
 )
-from clawlite.protocols.mcp.mcp_pin import changed, pin_of
+from clawlite.protocols.mcp.mcp_pin import name_changes, pin_of
 
 CALL_MS = 60000  # of a call that nothing else limits
 MAX_QUESTIONS = 8  # to a person, of one call
@@ -379,7 +379,7 @@ class Servers:
                 name: {"method": "elicitation/create", "params": requests[name]}
                 for name in requests
             }
-            self._end_call(server, task, (False, unanswered(asked)))
+            self._end_call(server, task, (False, make_input_error(asked)))
         else:
             call.wanted.append(wanted)
             if call.asking_ms is None:
@@ -681,7 +681,7 @@ def _pin_mismatch(server: _Server, tool: str):
         what = "the MCP server %s has no tool %s any more" % (server.name, tool)
     else:
         pin = server.pins[tool]
-        parts = changed(pin, pin_of(definition)) if pin else ""  # none: trust = "start"
+        parts = name_changes(pin, pin_of(definition)) if pin else ""  # none: trust = "start"
         if not parts:
             return None
         what = "the MCP server %s has changed the %s of its tool %s since this agent was built" % (

@@ -83,7 +83,7 @@ class RecordGroup(Part):
         """No turn begins here."""
         return False
 
-    def notified(self, message: dict):
+    def notify(self, message: dict):
         """None of these methods is a notification."""
 
     def read(self, work, finish=None) -> Later:
@@ -172,7 +172,7 @@ class Records:
         """No turn begins here."""
         return False
 
-    def notified(self, message: dict):
+    def notify(self, message: dict):
         """None of these methods is a notification."""
 
     def close(self):

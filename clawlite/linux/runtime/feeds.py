@@ -6,7 +6,7 @@ for images with services.
 from clawlite.core.base.effect import IS_OK, LOG, RUN, VALUE
 from clawlite.core.turns.turn import Message
 from clawlite.linux.tools.service_tools import services_of
-from clawlite.protocols.services.feed import feeds_of, told
+from clawlite.protocols.services.feed import feeds_of, render
 from clawlite.protocols.services.service_call import MEDIATED, NATIVE, failure
 
 
@@ -44,7 +44,7 @@ class Feeds:
             work.close()
             raise
         kept = [message for message in history.preface if type(message) is not _Told]
-        text = told(self._feeds, self._now_s())
+        text = render(self._feeds, self._now_s())
         history.preface = kept + [_Told("user", text), _Told("assistant", "I have read it.")]
         return (yield from work)
 

@@ -125,7 +125,7 @@ class BoardMember(Member):
             self._say(dict(told, swarm=id))
 
         if not id:
-            self.methods.notified({"method": method, "params": params})
+            self.methods.notify({"method": method, "params": params})
             return
         try:
             if method == _LIST:

@@ -31,7 +31,7 @@ from clawlite.linux.swarm.stop_file import StopFile
 from clawlite.linux.swarm.stop_gate import StopGate
 from clawlite.linux.swarm.task_meter import meter_task
 from clawlite.protocols.session.group_session import Later
-from clawlite.protocols.swarm.aggregation import aggregate, picked, question
+from clawlite.protocols.swarm.aggregation import aggregate, pick, question
 from clawlite.protocols.swarm.swarm import (
     BEST_OF_N,
     COMPLETED,
@@ -358,7 +358,7 @@ class Member(Part):
 
         def handle_decision(status: str, result: dict, meter, duration_ms: int):
             if status != FAILED and swarm.strategy == BEST_OF_N:
-                status, result = picked(parts, result["text"])
+                status, result = pick(parts, result["text"])
             self._end(division, status, result, meter)
 
         self._work(taken, question(swarm.strategy, taken.description), data, handle_decision)

@@ -134,12 +134,12 @@ class _Shared:
         """Return False: forms are filled in on stdin."""
         return False
 
-    def opened(self, is_peer: bool):
+    def open(self, is_peer: bool):
         """The operator on stdin alone is a peer of a swarm."""
 
-    def notified(self, message: dict):
+    def notify(self, message: dict):
         if "method" in message:  # a report is acknowledged by whom it was sent to
-            self._group.notified(message)
+            self._group.notify(message)
 
 
 class OperatorLine(Part):

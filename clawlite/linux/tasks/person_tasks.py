@@ -40,7 +40,7 @@ class PersonTasks:
         """Return whether the agent's task *number* is the turn of a task of an agent's operator."""
         return self._person.role == ADMIN and self._tasks.has(number)
 
-    def notified(self, message: dict):
+    def notify(self, message: dict):
         """No method of tasks is a notification."""
 
     def close(self):

@@ -56,7 +56,7 @@ class TaskGroup(Part):
         """Return whether the agent's task *number* is the turn of one of the tasks here."""
         return self._methods is not None and self._methods.runner.has(number)
 
-    def notified(self, message: dict):
+    def notify(self, message: dict):
         """No method of tasks is a notification."""
 
     def begin(self, method: str, params: dict, *whose) -> dict:

@@ -52,7 +52,7 @@ class WatchGroup(Part):
         """No turn begins here."""
         return False
 
-    def notified(self, message: dict):
+    def notify(self, message: dict):
         """None of these methods is a notification."""
 
     def update(self):
@@ -165,7 +165,7 @@ class Watcher:
         """No turn begins here."""
         return False
 
-    def notified(self, message: dict):
+    def notify(self, message: dict):
         """None of these methods is a notification."""
 
     def close(self):

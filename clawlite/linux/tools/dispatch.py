@@ -33,7 +33,7 @@ from clawlite.core.policy.policy import paths_of
 from clawlite.linux.confinement.kernel import IS_LINUX, check_kernel
 from clawlite.linux.files.workspace import make_folder, paths_to_hide, store_behind
 from clawlite.linux.secrets.credentials import Credentials
-from clawlite.protocols.sandbox.defaults import undeclared
+from clawlite.protocols.sandbox.defaults import find_defaults
 from clawlite.protocols.sandbox.profile import (
     ALLOWLIST,
     DENY,
@@ -534,7 +534,7 @@ def limit(profile, relaxed: list) -> tuple:
     Return (the names of limits that may be enforced in part, the ms that a call has which nothing
     else limits, or None).
     """
-    given = undeclared(profile, relaxed)
+    given = find_defaults(profile, relaxed)
     default_ms = given.pop("timeout_ms", None)  # a tool's own time may be longer
     if "memory_mb" in given:
         half_mb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 21

@@ -22,9 +22,9 @@ from clawlite.protocols.services.service_call import (
     BadArgument,
     Service,
     failure,
+    make_timeout,
     request_of,
     result_of,
-    timed_out,
 )
 
 _MANY = 1 << 32
@@ -110,7 +110,7 @@ class ServiceTools:
         if error.data and error.data.get("ran") is False:
             return outcome
         if isinstance(error, ToolTimeout):
-            return True, timed_out(ms, most)
+            return True, make_timeout(ms, most)
         if isinstance(error, InvalidParams):
             return True, failure("bad_argument", error.message, most)
         if type(error) is not ClawError:

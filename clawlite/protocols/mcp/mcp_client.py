@@ -238,14 +238,14 @@ class MCPClient:
 
     def _message(self, line: bytes, done: list) -> None:
         try:
-            message = self._decoded(line)
+            message = self._decode(line)
         except Broken:
             self.odd_line = self.odd_line or _start(line)
             self._count()
             return
-        self._taken(message, done)
+        self._take(message, done)
 
-    def _decoded(self, line: bytes) -> dict:
+    def _decode(self, line: bytes) -> dict:
         try:
             message = self._loads(line)
         except ClawError:
@@ -267,14 +267,14 @@ class MCPClient:
         except ClawError:
             return None
 
-    def _taken(self, message: dict, done: list) -> None:
+    def _take(self, message: dict, done: list) -> None:
         if "method" in message:
             self._take_request(message, done)
             return
         number = message.get("id")
         # it could not read a request, or its id: of those that wait the oldest is meant
         if number is None and "error" in message and self._waiting:
-            number = min(self._unanswered() or self._waiting)
+            number = min(self._list_waiting() or self._waiting)
         if type(number) is not int or not 0 <= number < self._next:
             raise Broken("it answered a request that was never sent, id %s" % show(number))
         if number not in self._waiting:  # of a call that was cancelled
@@ -339,11 +339,11 @@ class MCPClient:
         """Return the call in which a message came: on one stream for all, the oldest."""
         number = self._during
         if number is None:
-            calls = [one for one in self._unanswered() if self._waiting[one] is not None]
+            calls = [one for one in self._list_waiting() if self._waiting[one] is not None]
             number = min(calls) if calls else None
         return self._waiting.get(number)
 
-    def _unanswered(self) -> list:
+    def _list_waiting(self) -> list:
         """Return the numbers of the requests that wait; a subscription does not."""
         return [one for one in self._waiting if self._waiting[one] != LISTEN]
 
@@ -429,12 +429,12 @@ class MCPClient:
             "initialize",
             {
                 "protocolVersion": HANDSHAKE[0],
-                "capabilities": self._offered(),
+                "capabilities": self._list_capabilities(),
                 "clientInfo": self._info,
             },
         )
 
-    def _offered(self) -> dict:
+    def _list_capabilities(self) -> dict:
         return {"elicitation": {"form": {}}} if self.asks else {}
 
     def _subscribe(self) -> None:
@@ -456,7 +456,7 @@ class MCPClient:
         meta = params["_meta"] = dict(params.get("_meta") or {})
         meta["io.modelcontextprotocol/protocolVersion"] = STATELESS
         meta["io.modelcontextprotocol/clientInfo"] = self._info
-        meta["io.modelcontextprotocol/clientCapabilities"] = self._offered()
+        meta["io.modelcontextprotocol/clientCapabilities"] = self._list_capabilities()
         return params
 
     def _send(self, message: dict) -> None:
@@ -502,7 +502,7 @@ def _outcome(message: dict, wanted: str, asks: bool, keep=None) -> tuple:
             InvalidParams if isinstance(error, dict) and error.get("code") == -32602 else ClawError
         )
         return False, _failure(
-            cls, "the MCP server says: %s" % _error_message(error), wanted or _required(error)
+            cls, "the MCP server says: %s" % _error_message(error), wanted or _list_required(error)
         )
     result = message.get("result")
     if not isinstance(result, dict):
@@ -515,7 +515,7 @@ def _outcome(message: dict, wanted: str, asks: bool, keep=None) -> tuple:
                 state,
                 {name: requests[name]["params"] for name in requests},
             )
-        return False, unanswered(requests)
+        return False, make_input_error(requests)
     content = result.get("content", [])
     keep = keep and _first_of(keep)
     text = (
@@ -533,14 +533,14 @@ def _first_of(keep):
     """
     count = 0
 
-    def kept(kind: str, data: str) -> str:
+    def keep_one(kind: str, data: str) -> str:
         nonlocal count
         count += 1
         if count > MAX_KEPT:
             return "not kept: a result has at most %d files" % MAX_KEPT
         return keep(kind, data)
 
-    return kept
+    return keep_one
 
 
 def _failure(cls, message: str, wanted: str) -> ClawError:
@@ -549,7 +549,7 @@ def _failure(cls, message: str, wanted: str) -> ClawError:
     return cls("%s - during the call it asked for %s; %s" % (message, wanted, _UNANSWERED))
 
 
-def unanswered(requests: object) -> ClawError:
+def make_input_error(requests: object) -> ClawError:
     """Return the error of a call for which the server wants more input, and gets none."""
     asked = _inputs(requests)
     what = "the MCP server wants more input for this call%s; %s"
@@ -587,7 +587,7 @@ def _are_forms(requests: object, state: object) -> bool:
     )
 
 
-def _required(error: object) -> str:
+def _list_required(error: object) -> str:
     """Return the abilities of a client without which the server does not make the call."""
     data = error.get("data") if isinstance(error, dict) else None
     required = data.get("requiredCapabilities") if isinstance(data, dict) else None

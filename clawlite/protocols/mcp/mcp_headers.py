@@ -22,7 +22,7 @@ def plain(data: bytes) -> bool:
     return len(data) > 0 and min(data) > 32 and max(data) < 127
 
 
-def decoded(value: str) -> str:
+def decode(value: str) -> str:
     """Return the decoded *value* of such a header; invalid base64 stays as it is."""
     if value.startswith("=?base64?") and value.endswith("?="):
         try:

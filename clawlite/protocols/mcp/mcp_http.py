@@ -404,7 +404,7 @@ class HTTPClient(MCPClient):
             raise Broken(e.message)
 
     def _text(self, one: _Exchange, text: bytes, done: list) -> None:
-        message = self._decoded(text)
+        message = self._decode(text)
         if "method" not in message:
             if one.message is not None and one.number is None:
                 self._count()
@@ -418,7 +418,7 @@ class HTTPClient(MCPClient):
                     % show(number)
                 )
         self._during = one.number
-        self._taken(message, done)
+        self._take(message, done)
 
     def _whole(self, key: object, one: _Exchange, now_ms: int, done: list) -> None:
         """Take a complete answer that is no stream of events."""

@@ -11,7 +11,7 @@ def pin_of(definition: dict) -> bytes:
     return _half(definition.get("description")) + _half(definition.get("inputSchema"))
 
 
-def changed(old: bytes, new: bytes) -> str:
+def name_changes(old: bytes, new: bytes) -> str:
     """Return the names of the parts that differ between two pins, for a person; "" for none."""
     parts = []
     for name, start in (("description", 0), ("input schema", 16)):

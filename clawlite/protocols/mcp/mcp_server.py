@@ -4,10 +4,10 @@
    stateless era (2026-07-28); any other needs ``initialize`` first.
 2. Calls are answered by the *offer*, an object with:
        tools(), prompts()   definitions, as ``tools/list`` and ``prompts/list`` return them
-       begin(call)          start ``call.name``; later it calls ``ended``, and ``asked`` before that
+       begin(call)          start ``call.name``; later it calls ``finish``, and ``ask`` before that
                             when a person has to approve
        answer(call, approved, reason), cancel(call)
-       fill_form(call, said)  a person has answered the form of ``asked``: {"action", "content"},
+       fill_form(call, said)  a person has answered the form of ``ask``: {"action", "content"},
                             as the client sent it, unchecked
 3. In the handshake era a person is asked by ``elicitation/create``.  In the stateless era the
    result asks for input, and the call waits until the client sends the request again, which runs
@@ -137,7 +137,7 @@ class MCPServer:
             if self._closed is not None:
                 self._closed(call.origin)
 
-    def gone(self, origin: object) -> None:
+    def drop(self, origin: object) -> None:
         """End all calls of *origin*: nobody waits for them any more."""
         for key, call in list(self._calls.items()):
             if call.origin == origin:
@@ -151,7 +151,7 @@ class MCPServer:
 
     # -- from the offer
 
-    def asked(self, call: Call, question: str, form=None) -> None:
+    def ask(self, call: Call, question: str, form=None) -> None:
         """Ask a person to approve *call* before it continues, or to fill in a form.
 
         form  its schema, or None
@@ -183,7 +183,7 @@ class MCPServer:
             call.origin,
         )
 
-    def ended(self, call: Call, result, error) -> None:
+    def finish(self, call: Call, result, error) -> None:
         """Answer *call* with the result of ``tools/call``, or with the ``ClawError`` *error*, and
         take back what it asks a person.
         """
@@ -217,7 +217,7 @@ class MCPServer:
             raise InvalidRequest("%s: expected initialize first" % method[:60])
         if method == "server/discover" and is_stateless:
             versions = [STATELESS] + list(HANDSHAKE)
-            found: dict = {"supportedVersions": versions, "capabilities": self._offered()}
+            found: dict = {"supportedVersions": versions, "capabilities": self._list_capabilities()}
         elif method == "tools/list":
             found = self._page("tools", self._offer.tools(), params)
         elif method == "prompts/list":
@@ -260,11 +260,11 @@ class MCPServer:
         self._capabilities = capabilities
         return {
             "protocolVersion": version if version in HANDSHAKE else HANDSHAKE[0],
-            "capabilities": self._offered(),
+            "capabilities": self._list_capabilities(),
             "serverInfo": self._info,
         }
 
-    def _offered(self) -> dict:
+    def _list_capabilities(self) -> dict:
         offered: dict[str, dict] = {"tools": {}}
         if self._offer.prompts():
             offered["prompts"] = {}
@@ -296,7 +296,7 @@ class MCPServer:
         state = params.get("requestState")
         call = None
         if is_stateless and state is not None:
-            call = self._retried(state, name, arguments, is_prompt)
+            call = self._resume(state, name, arguments, is_prompt)
         if call is None:
             kinds = [one["name"] for one in self._offer.prompts()] if is_prompt else [name]
             if name not in kinds:
@@ -317,7 +317,7 @@ class MCPServer:
             del self._calls[self._key(id, origin)]
             raise
 
-    def _retried(self, state, name: str, arguments: dict, is_prompt: bool) -> Call:
+    def _resume(self, state, name: str, arguments: dict, is_prompt: bool) -> Call:
         call = self._paused.get(state) if isinstance(state, str) else None
         if call is None:
             raise InvalidParams(
@@ -442,7 +442,7 @@ def without_secrets(guard, value):
     return [without_secrets(guard, one) for one in value] if isinstance(value, list) else value
 
 
-def refused(error: dict) -> dict:
+def error_result(error: dict) -> dict:
     """Return the result of a call that a gate refused, or that was ended, made from its JSON-RPC
     *error*.
     """

@@ -60,7 +60,7 @@ def definitions(image, raw_decode) -> list:
 
     raw_decode  function(text, offset) -> (value, end), of JSON
     """
-    written, outputs = sent(image, raw_decode), {}
+    written, outputs = find_sent(image, raw_decode), {}
     for name, given, gives in shaped(image.section(SCHEMAS) or [], _ROWS, "schemas"):
         if given:
             written[name] = raw_decode(given, 0)[0]
@@ -108,7 +108,7 @@ def prompts(image, tools: list) -> list:
     return found
 
 
-def sent(image, raw_decode) -> dict:
+def find_sent(image, raw_decode) -> dict:
     """Return {tool: input schema}, as the image's remote providers are sent them."""
     found = {}
     for number in image.agent.providers:

@@ -16,7 +16,7 @@
 from binascii import unhexlify
 
 from clawlite.core.base.errors import ClawError, InvalidRequest
-from clawlite.protocols.mcp.mcp_pin import changed, pin_of
+from clawlite.protocols.mcp.mcp_pin import name_changes, pin_of
 
 LIST = "TOOL_PROVIDERS"  # its name in tools.py
 
@@ -26,7 +26,7 @@ def is_provided(name: str) -> bool:
     return "/" in name
 
 
-def listed(space: dict) -> list:
+def list_tools(space: dict) -> list:
     """Return [[namespace, definitions], ...] of the providers in *space*, the global names
     of a tools.py that has run.  The caller checks the definitions.
 
@@ -48,7 +48,7 @@ def function_of(space: dict, name: str):
             if provider.namespace == namespace:
                 _compare(provider, tool, unhexlify(pin))
                 return provider.call_tool(tool, arguments)
-        raise _refused("tools.py has no tool provider %s any more" % namespace)
+        raise _make_refusal("tools.py has no tool provider %s any more" % namespace)
 
     return call
 
@@ -70,15 +70,15 @@ def _providers(space: dict) -> list | tuple:
 def _compare(provider, tool: str, pin: bytes) -> None:
     for definition in provider.list_tools():
         if definition["name"] == tool:
-            parts = changed(pin, pin_of(definition))
+            parts = name_changes(pin, pin_of(definition))
             if parts:
-                raise _refused(
+                raise _make_refusal(
                     "the tool provider %s has changed the %s of its tool %s since this agent was "
                     "built" % (provider.namespace, parts, tool)
                 )
             return
-    raise _refused("the tool provider %s has no tool %s any more" % (provider.namespace, tool))
+    raise _make_refusal("the tool provider %s has no tool %s any more" % (provider.namespace, tool))
 
 
-def _refused(message: str) -> ClawError:
+def _make_refusal(message: str) -> ClawError:
     return InvalidRequest(message, "clawlite build --refresh shows the difference", {"ran": False})

@@ -13,7 +13,7 @@ from clawlite.core.base.effect import SLEEP
 from clawlite.core.base.errors import ClawError, ProviderError, TransientError
 from clawlite.core.base.printable import escape_name, join_lines
 from clawlite.core.net.exchange import refused, without
-from clawlite.core.net.oauth2 import MAX_TOKEN, basic, encoded, posted, token_of
+from clawlite.core.net.oauth2 import MAX_TOKEN, basic, percent_encode, post, token_of
 
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 LONGEST_S = 1800  # how long to wait for a person
@@ -43,9 +43,9 @@ def sign_in(row: list, device: tuple, codec, loads, meter, resource: str, tell, 
     tls, host, port, target, client, scope = row
     where, own = (tls, host, port, target), "client_id=" + client
     shown = basic(client, secret) if secret else []
-    target = "&resource=" + encoded(resource) if resource else ""
+    target = "&resource=" + percent_encode(resource) if resource else ""
     body = own + ("&scope=" + scope if scope else "") + target
-    status, headers, body = yield from _posted(device, body, shown)
+    status, headers, body = yield from _post(device, body, shown)
     answer = _answer(device, status, headers, body, codec, meter, [secret])
     code, uri = answer.get("device_code"), answer.get("verification_uri", "")
     entered, whole = answer.get("user_code"), answer.get("verification_uri_complete", "")
@@ -66,11 +66,19 @@ def sign_in(row: list, device: tuple, codec, loads, meter, resource: str, tell, 
     if not _is_page(whole) or _host_and_path(whole)[0] != _host_and_path(uri)[0]:
         whole = ""
     tell(uri, entered, whole, left)
-    body = "grant_type=" + encoded(GRANT) + "&device_code=" + encoded(code) + "&" + own + target
+    body = (
+        "grant_type="
+        + percent_encode(GRANT)
+        + "&device_code="
+        + percent_encode(code)
+        + "&"
+        + own
+        + target
+    )
     while meter.now_ms() + pause * 1000 < ends_ms:
         yield (SLEEP, pause * 1000)
         try:
-            status, headers, said = yield from _posted(where, body, shown)
+            status, headers, said = yield from _post(where, body, shown)
         except TransientError:  # the server may be back before the code expires
             pause = min(2 * pause, _LONGEST_INTERVAL_S)
             continue
@@ -107,7 +115,7 @@ def sign_in_text(uri: str, code: str, whole: str, seconds: int) -> str:
     return join_lines(lines)
 
 
-def renewed(row: list, refresh: str, codec, loads, meter, resource: str, secret: str = ""):
+def renew(row: list, refresh: str, codec, loads, meter, resource: str, secret: str = ""):
     """A generator of effects that returns (``Token``, the refresh token to use from now on).
 
     secret  of the client, "" for a public one
@@ -115,19 +123,21 @@ def renewed(row: list, refresh: str, codec, loads, meter, resource: str, secret:
     """
     tls, host, port, target, client, _ = row
     where = (tls, host, port, target)
-    body = "grant_type=refresh_token&refresh_token=" + encoded(refresh) + "&client_id=" + client
-    body += "&resource=" + encoded(resource) if resource else ""
+    body = (
+        "grant_type=refresh_token&refresh_token=" + percent_encode(refresh) + "&client_id=" + client
+    )
+    body += "&resource=" + percent_encode(resource) if resource else ""
     shown = basic(client, secret) if secret else []
-    status, headers, said = yield from _posted(where, body, shown)
+    status, headers, said = yield from _post(where, body, shown)
     if status != 200 and _error(said, loads) == "invalid_grant":
         raise Ended("the sign-in at %s has ended" % host)
     answer = _answer(where, status, headers, said, codec, meter, [refresh, secret])
     return token_of(answer, host, meter), _refresh(answer) or refresh
 
 
-def _posted(where: tuple, body: str, shown: list):
+def _post(where: tuple, body: str, shown: list):
     try:
-        return (yield from posted(where, body, shown))
+        return (yield from post(where, body, shown))
     except ProviderError as e:
         _, host, _, _ = where
         e.message = "no token from %s: %s" % (host, e.message)

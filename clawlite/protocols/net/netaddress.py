@@ -62,7 +62,7 @@ def is_public(address: bytes) -> bool:
     contains an IPv4 address is judged by that one.
     """
     if len(address) == 4:
-        return not _listed(address, _IPV4)
+        return not _is_in(address, _IPV4)
     if len(address) != 16:
         return False
     if address[:12] == MAPPED or address[:12] == _NAT64:
@@ -74,7 +74,7 @@ def is_public(address: bytes) -> bool:
     # Teredo: its server, and the client with all bits inverted
     if address[:4] == b"\x20\x01\x00\x00":
         return is_public(address[4:8]) and is_public(bytes([byte ^ 255 for byte in address[12:]]))
-    return not _listed(address, _IPV6)
+    return not _is_in(address, _IPV6)
 
 
 def is_loopback(address: bytes | None) -> bool:
@@ -86,7 +86,7 @@ def is_loopback(address: bytes | None) -> bool:
     )
 
 
-def _listed(address: bytes, ranges: tuple) -> bool:
+def _is_in(address: bytes, ranges: tuple) -> bool:
     for prefix, bits in ranges:
         whole = bits >> 3
         if address[:whole] == prefix[:whole] and (

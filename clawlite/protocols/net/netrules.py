@@ -46,7 +46,7 @@ def parse_url(text: str) -> tuple:
             end = at
     host, port = parse_authority(rest[:end], PORTS[scheme])
     target = rest[end:].partition("#")[0]
-    return scheme, host, port, _encoded(target if target.startswith("/") else "/" + target)
+    return scheme, host, port, _encode(target if target.startswith("/") else "/" + target)
 
 
 def parse_authority(text: str, port: int | None) -> tuple:
@@ -120,7 +120,7 @@ def authority(scheme: str, host: str, port: int) -> str:
     return host if PORTS[scheme] == port else "%s:%d" % (host, port)
 
 
-def allowed(profile, host: str) -> bool:
+def is_listed(profile, host: str) -> bool:
     """Return whether the sandbox *profile* lists *host*, of ``parse_url``.
 
     ``*.example.com`` covers every name below example.com, and never an address.
@@ -150,7 +150,7 @@ def decide_host(profile, host: str) -> None:
 
     Raises ``SandboxDenied``.
     """
-    if not allowed(profile, host):
+    if not is_listed(profile, host):
         if profile.network == ALLOWLIST:
             raise refusal(
                 profile,
@@ -204,7 +204,7 @@ def _refuse(sentence: str, hint: str = "") -> None:
     raise SandboxDenied("network refused: " + sentence, hint, {"reason": "url"})
 
 
-def _encoded(target: str) -> str:
+def _encode(target: str) -> str:
     if max(target) <= "~":
         return target
     try:

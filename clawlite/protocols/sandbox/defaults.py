@@ -23,7 +23,7 @@ _UNITS = {
 }
 
 
-def undeclared(profile: Profile, relaxed: tuple | list = ()) -> dict:
+def find_defaults(profile: Profile, relaxed: tuple | list = ()) -> dict:
     """Return {limit: its default} for the limits that *profile* (``profile.Profile``, level
     process) leaves out.
 
@@ -37,5 +37,5 @@ def undeclared(profile: Profile, relaxed: tuple | list = ()) -> dict:
 
 
 def sentence(limits: dict) -> str:
-    """Return *limits*, of ``undeclared``, for a person."""
+    """Return *limits*, of ``find_defaults``, for a person."""
     return ", ".join([_UNITS[name] % limits[name] for name in DEFAULTS if name in limits])

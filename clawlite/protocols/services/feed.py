@@ -4,7 +4,7 @@ into the context (docs/services.md; Clawdapus ADR-020, ``feeds[]``).
     feeds = feeds_of(services, mode, device)
     for feed in feeds:
         if feed.is_due(now_s): fetch feed.row of feed.service; feed.took(result, now_s, guard)
-    text = told(feeds, now_s)
+    text = render(feeds, now_s)
 
 1. A feed is fetched when it is needed and older than its ttl.  After a failure it is not fetched
    again before AGAIN_S, so that a service that is down does not delay each turn.
@@ -76,7 +76,7 @@ class Feed:
                 return
         self._text, self._at_s, self._why = text, now_s, None
 
-    def told(self, now_s: int) -> str:
+    def render(self, now_s: int) -> str:
         """Return the text of this feed for a model."""
         if self._text is None:
             return "## %s (not available: %s)" % (self.title, self._why)
@@ -102,6 +102,6 @@ def feeds_of(services, mode: int, device) -> list:
     ]
 
 
-def told(feeds: list, now_s: int) -> str:
+def render(feeds: list, now_s: int) -> str:
     """Return the text of *feeds* for a model, "" when there are none."""
-    return "\n\n".join([INTRODUCTION] + [feed.told(now_s) for feed in feeds]) if feeds else ""
+    return "\n\n".join([INTRODUCTION] + [feed.render(now_s) for feed in feeds]) if feeds else ""

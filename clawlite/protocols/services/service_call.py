@@ -20,7 +20,7 @@ Source: Clawdapus ADR-020, "Path placeholders", "Tool execution errors", ``max_t
 from clawlite.core.base.errors import ClawError, ParseError
 from clawlite.core.base.render import canonical
 from clawlite.core.base.text import decode_utf8
-from clawlite.core.net.oauth2 import encoded
+from clawlite.core.net.oauth2 import percent_encode
 
 MAX_RESULT = 16384  # bytes of a result as JSON (ADR-020)
 TIMEOUT_MS = 30000  # of one call (ADR-020)
@@ -108,7 +108,7 @@ def request_of(
     _, method, path, where, says_id = tool
     given = dict(arguments)
     given[CLAW_ID] = claw_id
-    target, used = _filled(path, given)
+    target, used = _fill(path, given)
     if not says_id:
         used.append(CLAW_ID)
     rest = [(name, given[name]) for name in sorted(given) if name not in used]
@@ -147,7 +147,7 @@ def placeholders(path: str) -> list:
     return found
 
 
-def _filled(path: str, given: dict) -> tuple:
+def _fill(path: str, given: dict) -> tuple:
     """Return (*path* with its placeholders filled, their names)."""
     names = placeholders(path)
     for name in names:
@@ -156,7 +156,7 @@ def _filled(path: str, given: dict) -> tuple:
         value = _text(given[name])
         if value is None:
             raise BadArgument("%s: the path takes a text, a number or a boolean" % name)
-        path = path.replace("{%s}" % name, encoded(value))
+        path = path.replace("{%s}" % name, percent_encode(value))
     for part in path.partition("?")[0].split("/")[1:] if names else ():
         if part in ("", ".", "..") or "%00" in part:
             raise BadArgument("a part of the path would be empty, a dot or two, or hold a NUL")
@@ -170,7 +170,11 @@ def _pairs(rest: list) -> str:
             if one is not None:
                 text = _text(one)
                 pairs.append(
-                    "%s=%s" % (encoded(name), encoded(canonical(one) if text is None else text))
+                    "%s=%s"
+                    % (
+                        percent_encode(name),
+                        percent_encode(canonical(one) if text is None else text),
+                    )
                 )
     return "&".join(pairs)
 
@@ -191,7 +195,7 @@ def result_of(status: int, body: bytes, loads, max_bytes: int = MAX_RESULT, size
     """
     body = bytes(body)
     if not 200 <= status < 300:
-        said = _decoded(body[:_EXCERPT]).strip()
+        said = _decode(body[:_EXCERPT]).strip()
         why = ", which is not followed" if 300 <= status < 400 else ""
         return failure(
             "http_%d" % status,
@@ -204,7 +208,7 @@ def result_of(status: int, body: bytes, loads, max_bytes: int = MAX_RESULT, size
         try:
             value = loads(body)
         except ParseError:
-            value = _decoded(body)
+            value = _decode(body)
         found = ServiceResult(ok=True, data=value)
         if len(canonical(found).encode()) <= max_bytes:
             return found
@@ -213,10 +217,10 @@ def result_of(status: int, body: bytes, loads, max_bytes: int = MAX_RESULT, size
     found = ServiceResult(ok=True, data="", truncated=True, original_bytes=size)
     room = max_bytes - len(canonical(found).encode())
     data = body[: max(room, 0)]
-    found["data"] = _decoded(data)
+    found["data"] = _decode(data)
     over = len(canonical(found).encode()) - max_bytes  # escapes make the JSON longer
     if over > 0:
-        found["data"] = _decoded(data[: max(len(data) - over, 0)])
+        found["data"] = _decode(data[: max(len(data) - over, 0)])
     return found
 
 
@@ -226,7 +230,7 @@ def failure(code: str, message: str, max_bytes: int = MAX_RESULT) -> ServiceResu
     over = len(canonical(found).encode()) - max_bytes
     if over > 0:
         data = message.encode()
-        found["error"]["message"] = _decoded(data[: max(len(data) - over, 0)])
+        found["error"]["message"] = _decode(data[: max(len(data) - over, 0)])
     return found
 
 
@@ -237,13 +241,13 @@ def refusal(code: str, message: str, max_bytes: int = MAX_RESULT) -> ServiceResu
     return found
 
 
-def timed_out(ms: int, max_bytes: int = MAX_RESULT) -> ServiceResult:
+def make_timeout(ms: int, max_bytes: int = MAX_RESULT) -> ServiceResult:
     """Return the ``ServiceResult`` of a service that did not answer within *ms*."""
     seconds = "%ds" % (ms // 1000) if ms >= 1000 else "%dms" % ms
     return failure("timeout", "Service did not respond within " + seconds, max_bytes)
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     """Return *data* as text, without a character that is cut at its end.  When *data* is no UTF-8,
     each byte that is neither printable ASCII nor white space becomes a question mark.
     """

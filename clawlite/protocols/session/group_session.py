@@ -53,8 +53,8 @@ class GroupSession(Session):
     rows                   its methods, as in method_table.py; a session has the group only when the
                            image needs one of them
     begin(method, params)  returns the result, or a ``Later``; raises ``ClawError``
-    notified(message)      handles a notification, or a response; never raises
-    opened(is_peer)        a session begins, whose operator declares the capability itself or does
+    notify(message)        handles a notification, or a response; never raises
+    open(is_peer)          a session begins, whose operator declares the capability itself or does
                            not; asked of a group with a capability
     has(task)              whether it is a turn for which the operator answers forms, too; asked of
                            a group without a capability
@@ -143,7 +143,7 @@ class GroupSession(Session):
     def notify_groups(self, message: dict) -> None:
         """Let each group take a notification, or a response."""
         for group in self._groups:
-            group.notified(message)
+            group.notify(message)
 
     def _other(self, id: object, method: str, params, reply, now_ms: int):
         if self._is_heard and isinstance(params, dict):
@@ -157,12 +157,12 @@ class GroupSession(Session):
                     return None
         return super()._other(id, method, params, reply, now_ms)
 
-    def _served(self, method: str) -> list:
+    def _find_row(self, method: str) -> list:
         for group in self._groups:
             row = find(method, group.rows)
             if row:
                 return row
-        return super()._served(method)
+        return super()._find_row(method)
 
     @property
     def _is_heard(self) -> bool:
@@ -180,7 +180,7 @@ class GroupSession(Session):
             for group in self._groups:
                 if not group.capability:
                     continue
-                group.opened(group.capability in asked)
+                group.open(group.capability in asked)
                 if not asked or group.capability in asked:
                     value["capabilities"][group.capability] = {}
         return value

@@ -69,10 +69,10 @@ def aggregate(strategy: int, parts: list) -> tuple | None:
         return _vote(parts, answers)
     if strategy == BEST_OF_N:
         return _best(answers)
-    return _status(parts), _merged(parts, answers)
+    return _status(parts), _merge(parts, answers)
 
 
-def picked(parts: list, text: str) -> tuple:
+def pick(parts: list, text: str) -> tuple:
     """Return (status, result) of best-of-n after a turn has said *text*, which holds the number of
     the best answer, from 1 on.  A text without such a number leaves the first answer, as partial.
     """
@@ -149,7 +149,7 @@ def _best(answers: list) -> tuple | None:
     return (answers[0].status, answers[0].result) if len(answers) == 1 else None
 
 
-def _merged(parts: list, answers: list) -> dict:
+def _merge(parts: list, answers: list) -> dict:
     texts = [text_of(part.result) for part in answers]
     merged: dict[str, object] = {"parts": _all(parts)}
     if None not in texts:

@@ -3,7 +3,7 @@ parameters, and a bus performs them.
 
 1. A ``task_id`` is the key of its task: delegated again, it is acknowledged and nothing runs twice;
    with other content it is refused.
-2. A report of a task that nobody delegated here is not recorded: ``acknowledged`` is false.
+2. A report of a task that nobody delegated here is not recorded: ``acknowledge`` is false.
 3. A broadcast is a notification: nothing answers it, right or wrong.
 4. An operator that declares ``swarm`` among its capabilities is a peer as well: it is sent the
    report of each task that it delegates, as a request that it acknowledges, and each broadcast of
@@ -60,7 +60,7 @@ class SwarmMethods:
         self._sent = set()  # ids of tasks whose report went to this session, not yet acknowledged
         self._unanswered = set()  # those of ``_sent`` to which no answer of any kind has come
 
-    def opened(self, is_peer: bool) -> None:
+    def open(self, is_peer: bool) -> None:
         """Begin a session; *is_peer*: its operator declares the capability ``swarm``."""
         self._is_peer = is_peer
         if is_peer and self._kept:
@@ -78,7 +78,7 @@ class SwarmMethods:
             return self._report(params)
         return {"peers": self._discover(params)}
 
-    def notified(self, message: dict) -> None:
+    def notify(self, message: dict) -> None:
         """Take a notification, or the answer to a report; one that is wrong is only logged."""
         if "method" not in message:
             self._acknowledge(message)
@@ -202,7 +202,7 @@ class SwarmMethods:
         own = self.swarm.own.identity
         recipient = "" if self.swarm.leads and self.swarm.hands_on else own
 
-        def acknowledged(known: bool) -> dict:
+        def acknowledge(known: bool) -> dict:
             if not known:
                 raise InvalidParams(
                     "task_id: %s is the id of another task" % task_id,
@@ -214,7 +214,7 @@ class SwarmMethods:
             return {"acknowledged": True}
 
         given = Task(task_id, description, task.get("input"), own, recipient)
-        return _with(self._bus.put(given), acknowledged)
+        return _with(self._bus.put(given), acknowledge)
 
     def _owe(self, task_id: str, written: str) -> None:
         """Note that the operator wants the report of a task whose id it wrote as *written*."""
@@ -238,12 +238,12 @@ class SwarmMethods:
             raise InvalidParams("result: there is none")
         numbers = [_amount(params, name) for name in ("token_usage", "duration_ms")]
 
-        def acknowledged(known: bool) -> dict:
+        def acknowledge(known: bool) -> dict:
             self._log("report", task_id=task_id, status=status, known=known)
             return {"acknowledged": known}
 
         known = self._bus.report(task_id, status, params["result"], *numbers, "operator")
-        return _with(known, acknowledged)
+        return _with(known, acknowledge)
 
     def _discover(self, params: dict) -> list:
         name = field(params, "swarm", str, "", False)
@@ -276,13 +276,13 @@ def _with(value, function):
         return function(value)
     made = Later()
 
-    def done(value: Later) -> None:
+    def finish(value: Later) -> None:
         try:
             made.give(function(value.value()))
         except ClawError as e:
             made.fail(e)
 
-    value.then(done)
+    value.then(finish)
     return made
 
 

@@ -47,12 +47,12 @@ class SwarmSession(Session):
             self._up("", _BROADCAST, message.get("params"))
         return False
 
-    def _served(self, method: str) -> list:
+    def _find_row(self, method: str) -> list:
         if method in _REQUESTS:
             return [method, READY, "swarm"]
         if method == _BROADCAST:
             return [method, NEVER, "swarm"]
-        return super()._served(method)
+        return super()._find_row(method)
 
     def _other(self, id, method: str, params, reply, now_ms: int):
         if (

@@ -12,8 +12,8 @@ class RuleSession(Session):
         super().__init__(agent, loads)
         self._rules = rules
 
-    def _served(self, method: str) -> list:
-        return self._row(method) or super()._served(method)
+    def _find_row(self, method: str) -> list:
+        return self._row(method) or super()._find_row(method)
 
     def _other(self, id, method: str, params, reply, now_ms: int):
         if (

@@ -103,7 +103,7 @@ BENIGN = (
 )
 
 
-def redact(text: str) -> str:
+def redact_text(text: str) -> str:
     data = text.encode()
     return redact(data, find(data)).decode()
 
@@ -114,7 +114,7 @@ def test_every_kind_goes_in_every_surrounding(kind):
         for text, secret in samples(seed)[kind]:
             for around in AROUND:
                 whole = around % text
-                clean = redact(whole)
+                clean = redact_text(whole)
                 assert secret not in clean and "[REDACTED: " in clean, (kind, whole)
                 assert clean.startswith(around.split("%s")[0]), "what stands before it stays"
             assert kind in {one for _, _, one in find(text.encode())}, (kind, text)
@@ -122,8 +122,8 @@ def test_every_kind_goes_in_every_surrounding(kind):
 
 @pytest.mark.parametrize("text", BENIGN)
 def test_what_only_looks_like_a_secret_stays(text):
-    assert redact(text) == text
-    assert redact("a\r\n" + text + "\r\nb") == "a\r\n" + text + "\r\nb"
+    assert redact_text(text) == text
+    assert redact_text("a\r\n" + text + "\r\nb") == "a\r\n" + text + "\r\nb"
 
 
 def test_all_kinds_that_are_declared_are_found():
@@ -132,11 +132,11 @@ def test_all_kinds_that_are_declared_are_found():
 
 def test_a_key_that_is_cut_goes_as_far_as_it_is_there():
     pem = samples(3)["pem"][0][0]
-    assert redact("x\n" + pem[:200]) == "x\n[REDACTED: pem]"
-    assert redact("y:\n" + pem[60:]) == "y:\n[REDACTED: pem]"
-    assert redact('{"k":"%s"}' % pem.replace("\n", "\\n")) == '{"k":"[REDACTED: pem]"}'
+    assert redact_text("x\n" + pem[:200]) == "x\n[REDACTED: pem]"
+    assert redact_text("y:\n" + pem[60:]) == "y:\n[REDACTED: pem]"
+    assert redact_text('{"k":"%s"}' % pem.replace("\n", "\\n")) == '{"k":"[REDACTED: pem]"}'
     cut = '{"k": "{\\"k\\": \\"%s\\"}"}' % pem[:200].replace("\n", "\\n")
-    assert redact(cut).endswith('[REDACTED: pem]\\"}"}'), "an escape keeps what it escapes"
+    assert redact_text(cut).endswith('[REDACTED: pem]\\"}"}'), "an escape keeps what it escapes"
 
 
 @settings(max_examples=400, deadline=None)
@@ -169,7 +169,7 @@ def test_a_uuid_is_no_word_to_search():
 def test_an_aws_secret_beside_its_id_needs_no_name():
     secret = samples(4)["aws-secret"][0][1]
     line = "AK" + "IA" + "ABCDEFGHIJ234567" + "," + secret
-    assert redact(line) == "[REDACTED: aws-id],[REDACTED: aws-secret]"
+    assert redact_text(line) == "[REDACTED: aws-id],[REDACTED: aws-secret]"
 
 
 def test_lengths_one_below_at_and_one_above():
@@ -178,9 +178,11 @@ def test_lengths_one_below_at_and_one_above():
         ("AI" + "za%s", lambda n: ("aB3" * 20)[:0] + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eFxY9u2"[:n]),
     ):
         exact = 16 if "KIA" in pattern else 35
-        assert redact(pattern % made(exact - 1)) == pattern % made(exact - 1)
-        assert redact(pattern % made(exact)).startswith("[REDACTED")
-    assert redact("AK" + "IA" + (CAPITALS * 2)[:17]).startswith("AK"), "one more, and it is no id"
+        assert redact_text(pattern % made(exact - 1)) == pattern % made(exact - 1)
+        assert redact_text(pattern % made(exact)).startswith("[REDACTED")
+    assert redact_text("AK" + "IA" + (CAPITALS * 2)[:17]).startswith("AK"), (
+        "one more, and it is no id"
+    )
 
 
 def test_what_touches_is_one():
@@ -264,8 +266,8 @@ def test_any_bytes_do(data):
 @settings(max_examples=150, deadline=None)
 def test_what_is_redacted_once_stays_as_it_is(before, after, seed):
     texts = [text for texts in samples(seed).values() for text, _ in texts]
-    clean = redact(before + " " + texts[seed % len(texts)] + " " + after)
-    assert redact(clean) == clean or "REDACTED" in clean
+    clean = redact_text(before + " " + texts[seed % len(texts)] + " " + after)
+    assert redact_text(clean) == clean or "REDACTED" in clean
 
 
 HOSTILE = (

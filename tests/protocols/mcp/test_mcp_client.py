@@ -22,7 +22,7 @@ from clawlite.protocols.mcp.mcp_client import (
     Broken,
     MCPClient,
 )
-from clawlite.protocols.mcp.mcp_pin import changed, pin_of
+from clawlite.protocols.mcp.mcp_pin import name_changes, pin_of
 
 ECHO = {"name": "echo", "description": "Give it back.", "inputSchema": {"type": "object"}}
 
@@ -622,7 +622,7 @@ def test_pins_say_what_has_changed():
     about["description"] = "x"
     schema["inputSchema"] = {"type": "object", "required": ["a"]}
     pin = pin_of(ECHO)
-    assert len(pin) == 32 and changed(pin, pin_of(dict(ECHO))) == ""
-    assert changed(pin, pin_of(about)) == "description"
-    assert changed(pin, pin_of(schema)) == "input schema"
-    assert changed(pin, pin_of({})) == "description and input schema"
+    assert len(pin) == 32 and name_changes(pin, pin_of(dict(ECHO))) == ""
+    assert name_changes(pin, pin_of(about)) == "description"
+    assert name_changes(pin, pin_of(schema)) == "input schema"
+    assert name_changes(pin, pin_of({})) == "description and input schema"

@@ -61,9 +61,9 @@ def test_clients_of_a_stateless_transport_may_use_the_same_ids():
     one.take(call(1), "b")
     one.take(call(1), "b")
     assert len(offer.begun) == 2 and sent[-1][0]["error"]["code"] == -32600
-    one.gone("a")
+    one.drop("a")
     assert offer.cancelled == [offer.begun[0]]
-    one.ended(offer.begun[1], {"content": []}, None)
+    one.finish(offer.begun[1], {"content": []}, None)
     assert sent[-1] == (
         {"jsonrpc": "2.0", "id": 1, "result": {"content": [], "resultType": "complete"}},
         "b",
@@ -84,11 +84,11 @@ def test_calls_that_wait_for_a_retry_are_bounded():
     one, offer, sent = server()
     for number in range(MAX_PAUSED + 1):
         one.take(call(number))
-        one.asked(offer.begun[-1], "May it?")
+        one.ask(offer.begun[-1], "May it?")
     assert offer.answers == [(offer.begun[-1], False)]
-    one.ended(offer.begun[0], {"content": []}, None)  # its time was over: room for another
+    one.finish(offer.begun[0], {"content": []}, None)  # its time was over: room for another
     one.take(call(900))
-    one.asked(offer.begun[-1], "May it?")
+    one.ask(offer.begun[-1], "May it?")
     assert sent[-1][0]["result"]["resultType"] == "input_required"
     one.close()
     assert len(offer.cancelled) == MAX_PAUSED + 1
@@ -99,13 +99,13 @@ def test_an_answer_belongs_to_one_question():
     hello = {"protocolVersion": "2025-06-18", "capabilities": {"elicitation": {"url": {}}}}
     one.take(request(0, "initialize", **hello))
     one.take(request(1, "tools/call", name="t", arguments={}))
-    one.asked(offer.begun[0], "May it?")
+    one.ask(offer.begun[0], "May it?")
     assert offer.answers == [(offer.begun[0], False)], "it shows addresses alone, no forms"
     one, offer, sent = server()
     one.take(request(0, "initialize", protocolVersion="1", capabilities={"elicitation": {}}))
     assert sent[-1][0]["result"]["protocolVersion"] == "2025-11-25"
     one.take(request(1, "tools/call", name="t", arguments={}))
-    one.asked(offer.begun[0], "May it?")
+    one.ask(offer.begun[0], "May it?")
     question = sent[-1][0]
     yes = {"action": "accept", "content": {"approve": True}}
     for id in (question["id"] + 1, question["id"], question["id"]):
@@ -123,7 +123,7 @@ def test_only_a_plain_yes_is_one():
     ):
         one, offer, sent = server()
         one.take(call(1))
-        one.asked(offer.begun[0], "May it?")
+        one.ask(offer.begun[0], "May it?")
         state = sent[-1][0]["result"]["requestState"]
         one.take(call(2, requestState=state, inputResponses={"approval": said}))
         assert offer.answers == [(offer.begun[0], False)], said

@@ -7,7 +7,7 @@ import transcripts
 from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ProviderError, TransientError
 from clawlite.core.providers.wire import Codec
-from clawlite.protocols.net.device_flow import Ended, renewed, sign_in, sign_in_text
+from clawlite.protocols.net.device_flow import Ended, renew, sign_in, sign_in_text
 
 ROW = [True, "login.example.com", 443, "/token", "me", "read"]
 DEVICE = (True, "login.example.com", 443, "/device")
@@ -130,7 +130,7 @@ def test_what_a_person_is_told():
 
 def renewal(answer):
     meter, (loads, dumps) = Meter(), transcripts.decoder()
-    work = renewed(ROW, "r-1", Codec(loads, dumps), loads, meter, "")
+    work = renew(ROW, "r-1", Codec(loads, dumps), loads, meter, "")
     return run(work, [answer], meter)
 
 

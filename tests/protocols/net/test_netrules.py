@@ -7,10 +7,10 @@ from clawlite.protocols.net.netaddress import address_of, is_loopback, is_public
 from clawlite.protocols.net.netrules import (
     MAX_HOST,
     MAX_URL,
-    allowed,
     authority,
     decide_addresses,
     decide_host,
+    is_listed,
     parse_authority,
     parse_host,
     parse_url,
@@ -252,10 +252,10 @@ def test_header_host():
 
 
 def test_modes():
-    assert not allowed(Rules(0, ["example.com"]), "example.com")
-    assert allowed(Rules(2), "example.com") and allowed(Rules(2), "10.0.0.1")
-    assert not allowed(Rules(1), "example.com")
-    assert allowed(Rules(1, ["example.com"]), "example.com")
+    assert not is_listed(Rules(0, ["example.com"]), "example.com")
+    assert is_listed(Rules(2), "example.com") and is_listed(Rules(2), "10.0.0.1")
+    assert not is_listed(Rules(1), "example.com")
+    assert is_listed(Rules(1, ["example.com"]), "example.com")
 
 
 def test_look_alikes():
@@ -270,7 +270,7 @@ def test_look_alikes():
         "2606:2800::1",
         "2606:2800:0::0:1",
     ):
-        assert allowed(rules, host), host
+        assert is_listed(rules, host), host
     for host in (
         "example.com",
         "x.api.example.com",
@@ -288,7 +288,7 @@ def test_look_alikes():
         "api.example.co",
         "pi.example.com",
     ):
-        assert not allowed(rules, host), host
+        assert not is_listed(rules, host), host
 
 
 def test_upper_case_of_a_url_is_the_same_host():

@@ -16,10 +16,10 @@ from clawlite.protocols.services.service_call import (
     BadArgument,
     Service,
     failure,
+    make_timeout,
     placeholders,
     request_of,
     result_of,
-    timed_out,
 )
 
 MARKET = ["get_market_context", "GET", "/api/v1/market_context/{claw_id}", QUERY, False]
@@ -141,7 +141,7 @@ def test_a_result_as_long_as_allowed_is_whole():
 
 
 def test_adr_020_tool_execution_errors():
-    assert timed_out(30000) == {
+    assert make_timeout(30000) == {
         "ok": False,
         "error": {"code": "timeout", "message": "Service did not respond within 30s"},
     }
@@ -155,4 +155,4 @@ def test_adr_020_tool_execution_errors():
 
 def test_an_answer_that_is_no_text():
     assert result_of(200, b"\xff\xfe\x00", loads)["data"] == "???"
-    assert service_call._decoded("aé".encode()[:2]) == "a"
+    assert service_call._decode("aé".encode()[:2]) == "a"

@@ -1,6 +1,6 @@
 """protocols/swarm: who does the parts of a task, and how reports become one (CKP 0.2.0, 5.9)."""
 
-from clawlite.protocols.swarm.aggregation import MISSING, Part, aggregate, picked
+from clawlite.protocols.swarm.aggregation import MISSING, Part, aggregate, pick
 from clawlite.protocols.swarm.swarm import (
     BEST_OF_N,
     BROADCAST,
@@ -120,9 +120,9 @@ def test_best_of_n_takes_the_highest_score_and_asks_where_there_is_none():
 
 def test_best_of_n_picks_what_a_turn_names():
     some = parts("x", "!no", "y")
-    assert picked(some, "The best is 2.") == (COMPLETED, {"text": "y"})
+    assert pick(some, "The best is 2.") == (COMPLETED, {"text": "y"})
     for text in ("0", "3", "none of them", "123456789"):
-        assert picked(some, text) == (PARTIAL, {"text": "x"})
+        assert pick(some, text) == (PARTIAL, {"text": "x"})
 
 
 def test_a_chain_ends_with_its_first_part_without_an_answer():

@@ -215,11 +215,11 @@ def test_a_task_is_for_another_member_that_does_tasks():
 def test_9_3_3_a_broadcast_is_sent_and_a_wrong_one_is_only_logged():
     one, bus = methods()
     params = {"swarm": "team", "message": {"type": "news"}}
-    one.notified({"method": "claw.swarm.broadcast", "params": params})
+    one.notify({"method": "claw.swarm.broadcast", "params": params})
     assert bus.sent == [("lead", {"type": "news"})]
     for wrong in (None, [], {}, {"swarm": "other", "message": {}}, {"swarm": "team"}):
-        one.notified({"method": "claw.swarm.broadcast", "params": wrong})
-    one.notified({"method": "claw.initialized"})
+        one.notify({"method": "claw.swarm.broadcast", "params": wrong})
+    one.notify({"method": "claw.initialized"})
     assert len(bus.sent) == 1
     assert one._agent.events() == ["swarm.broadcast"] + ["swarm.refused"] * 5
 
@@ -240,7 +240,7 @@ def send_reports(one, outcome=DRY, ended=(ID.lower(),)):
 
 def test_9_3_3_an_operator_that_declares_swarm_is_sent_the_reports_of_its_tasks():
     one, _ = methods()
-    one.opened(True)
+    one.open(True)
     assert one.begin("claw.swarm.delegate", delegation()) == {"acknowledged": True}
     assert send_reports(one, None) == []
     report = {"jsonrpc": "2.0", "id": ID.lower(), "method": "claw.swarm.report"}
@@ -251,15 +251,15 @@ def test_9_3_3_an_operator_that_declares_swarm_is_sent_the_reports_of_its_tasks(
         "token_usage": 12,
     }
     assert send_reports(one) == [report] and send_reports(one) == []
-    one.notified({"jsonrpc": "2.0", "id": ID.lower(), "result": {"acknowledged": True}})
+    one.notify({"jsonrpc": "2.0", "id": ID.lower(), "result": {"acknowledged": True}})
     assert not one.owes
-    one.opened(True)
+    one.open(True)
     assert send_reports(one) == []
 
 
 def test_a_report_that_is_not_acknowledged_is_sent_to_the_next_session_and_when_asked_for():
     one, bus = methods()
-    one.opened(True)
+    one.open(True)
     one.begin("claw.swarm.delegate", delegation())
     assert len(send_reports(one)) == 1
     for answer in (
@@ -270,14 +270,14 @@ def test_a_report_that_is_not_acknowledged_is_sent_to_the_next_session_and_when_
         {"id": [], "result": {"acknowledged": True}},
         {"id": "x", "result": {"acknowledged": True}},
     ):
-        one.notified(answer)
+        one.notify(answer)
     assert one._agent.events() == ["swarm.refused"] * 4
     assert one.owes and send_reports(one, ended=()) == []
-    one.opened(True)
+    one.open(True)
     assert bus.looks == 1 and len(send_reports(one, ended=())) == 1
     one.begin("claw.swarm.delegate", delegation())
     assert len(send_reports(one, ended=())) == 1
-    one.opened(False)
+    one.open(False)
     assert not one.owes
 
 
@@ -290,25 +290,25 @@ def delegated(one, bus, numbers):
 
 def test_no_more_reports_are_under_way_than_may_be_and_none_is_lost():
     one, bus = methods()
-    one.opened(True)
+    one.open(True)
     delegated(one, bus, range(MOST_SENT + 2))
     first = send_reports(one, ended=())
     assert len(first) == MOST_SENT and send_reports(one, ended=()) == [] and bus.looks == 0
-    one.notified({"id": first[0]["id"], "result": {"acknowledged": True}})
+    one.notify({"id": first[0]["id"], "result": {"acknowledged": True}})
     assert bus.looks == 1 and len(send_reports(one, ended=())) == 1
-    one.notified({"id": first[1]["id"], "result": {"acknowledged": False}})
+    one.notify({"id": first[1]["id"], "result": {"acknowledged": False}})
     last = send_reports(one, ended=())
     assert len(last) == 1 and len(one._owed) == MOST_SENT + 1
     for message in first[2:] + last:  # one of an earlier call counts as well
-        one.notified({"id": message["id"], "result": {"acknowledged": True}})
+        one.notify({"id": message["id"], "result": {"acknowledged": True}})
     assert bus.looks == 2
-    one.opened(True)
+    one.open(True)
     assert len(send_reports(one, ended=())) == 2, "the one refused, and the one not answered"
 
 
 def test_a_report_that_is_asked_for_again_leaves_room_for_others():
     one, bus = methods()
-    one.opened(True)
+    one.open(True)
     for _ in range(2):
         delegated(one, bus, range(MOST_SENT))
         assert len(send_reports(one, ended=())) == MOST_SENT
@@ -317,7 +317,7 @@ def test_a_report_that_is_asked_for_again_leaves_room_for_others():
 def test_reports_that_nobody_acknowledges_are_not_kept_without_end():
     """With 20 in the place of 10,000: a board's heap has no room for those."""
     one, bus = methods()
-    one.opened(True)
+    one.open(True)
     most, swarm_methods.MOST_OWED = swarm_methods.MOST_OWED, 20
     try:
         delegated(one, bus, range(19))
@@ -333,7 +333,7 @@ def test_9_3_3_broadcasts_of_peers_reach_an_operator_that_declares_swarm():
     one, _ = methods()
     one.hear({"type": "news"})
     assert sent(one) == []
-    one.opened(True)
+    one.open(True)
     one.hear("rain")
     params = {"swarm": "team", "message": "rain"}
     assert sent(one) == [{"jsonrpc": "2.0", "method": "claw.swarm.broadcast", "params": params}]
@@ -341,7 +341,7 @@ def test_9_3_3_broadcasts_of_peers_reach_an_operator_that_declares_swarm():
 
 def test_who_declares_no_swarm_is_sent_nothing():
     one, _ = methods()
-    one.opened(False)
+    one.open(False)
     one.begin("claw.swarm.delegate", delegation())
     assert not one.owes and send_reports(one) == []
 
@@ -350,7 +350,7 @@ def test_9_3_3_a_message_has_any_structure():
     one, bus = methods()
     for message in ({"a": 1}, [1], "rain", 7, None, False):
         params = {"swarm": "team", "message": message}
-        one.notified({"method": "claw.swarm.broadcast", "params": params})
+        one.notify({"method": "claw.swarm.broadcast", "params": params})
     assert [message for _, message in bus.sent] == [{"a": 1}, [1], "rain", 7, None, False]
-    one.notified({"method": "claw.swarm.broadcast", "params": {"swarm": "team"}})
+    one.notify({"method": "claw.swarm.broadcast", "params": {"swarm": "team"}})
     assert len(bus.sent) == 6 and one._agent.events()[-1] == "swarm.refused"
