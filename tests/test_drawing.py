@@ -83,7 +83,6 @@ OWN = {
     "clawlite/linux/channels/channel.py:tell_admins": "handed on: its callers are looked at",
     "clawlite/linux/channels/relay.py:end": "a board's words, which made them harmless",
     "clawlite/linux/channels/relay.py:say": "a board's words, which made them harmless",
-    "clawlite/linux/channels/relay.py:take_up": "handed on: to a board's run, not to a person",
     "clawlite/linux/channels/webhook.py:poll": "handed on: its callers are looked at",
     "clawlite/linux/sandbox/bubblewrap.py:tell": "a plan, for the process that asked",
     "clawlite/linux/monitor/logs.py:show": "lines of event_line.py, escaped, or JSON",

@@ -24,6 +24,7 @@ import select
 import sys
 from binascii import crc32
 from collections import deque
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -353,7 +354,7 @@ class BoardChannels(Channels):
         if run:
             run.channel.end(run, text, why)
         else:
-            self._keep_early(id, lambda: self.reply(id, text, why))
+            self._keep_early(id, partial(self.reply, id, text, why))
         self._answer_board("heard", id)
         self._send_next()
 
@@ -364,7 +365,7 @@ class BoardChannels(Channels):
         elif "-v" in id:
             self._answer_board("acted", id, "nobody waits for this message any more")
         else:
-            self._keep_early(id, lambda: self.acts(id, tool))
+            self._keep_early(id, partial(self.acts, id, tool))
 
     def _keep_early(self, id: str, work):
         """Keep *work* for a message that may not have been read from the disk yet."""

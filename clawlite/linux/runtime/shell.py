@@ -49,7 +49,7 @@ class Shell(Parts):
     answers   as of ``Console``, for ``clawlite ask``, which does one turn; or None
     memory    ``SharedMemory`` when the agents of a swarm share one process, or None
     leave     function() that ends everything when a maker's code hangs; None: ``leave``
-    package   ``replaced.Watch``, where the package may be replaced meanwhile, or None
+    package   ``package_check.Watch``, where the package may be replaced meanwhile, or None
     adopts    function(manifest, is_free), as ``Setup.adopt``; None: the image's agent stays
     outlasts_input  True: clients come by another way than stdin
     Raises ``ImageError`` when this machine lacks an ability that the image needs, or when its
