@@ -228,6 +228,96 @@ def test_a_clock_that_jumps_runs_nothing_twice(make_rule_board, by_s):
     assert len(at) == len(set(at)) and len(at) <= 4 + max(0, min(by_s // 600, 100))
 
 
+def ask_operator(board, seconds: int, asked: list) -> list:
+    """Return the answers to [(seconds after the start, method, params), ...]."""
+    begin = {"jsonrpc": "2.0", "id": 1, "method": "claw.initialize", "params": INITIALIZE}
+    lines = [(1, json.dumps(begin))]
+    for number, (at, method, params) in enumerate(asked):
+        request = {"jsonrpc": "2.0", "id": number + 10, "method": method, "params": params}
+        lines.append((at, json.dumps(request)))
+    said = board.run(seconds, lines, line=["--stdio"])
+    found = {one["id"]: one for one in map(json.loads, said.splitlines()) if "id" in one}
+    return [found[number + 10] for number in range(len(asked))]
+
+
+def test_samples_on_record_are_thinned_for_an_operator(make_rule_board):
+    """Of files of whole days, of hours, and of what waits in memory; also without a clock."""
+    board = make_rule_board(READING + 'keep = "1d"\nkeep_hourly = "30d"\n', heap="240k")
+    board.write("soil", "now // 60 % 50 + 0.5")
+    board.run(3 * 86400)
+    known, _, _ = read_samples(str(board.flash / "readings"))
+    begun_s = board.wall_s
+    history = "claw.reading.history"
+    asked = [
+        (300, history, {"name": "soil"}),
+        (310, history, {"name": "soil", "seconds": 7200, "points": 20}),
+        (320, history, {"name": "soil", "seconds": 86400 * 30, "points": 1000}),
+        (330, history, {"name": "soil", "seconds": 200}),
+        (340, history, {"name": "air"}),
+        (350, history, {"name": "soil", "points": 1}),
+    ]
+    day, hours, month, last, *wrong = ask_operator(board, 400, asked)
+    day, hours, month, last = (one["result"] for one in (day, hours, month, last))
+    assert [one["error"]["code"] for one in wrong] == [-32602] * 2
+    assert "readings here: soil" in json.dumps(wrong[0]["error"])
+    for found, at, seconds, most in (
+        (day, 300, 86400, 60),
+        (hours, 310, 7200, 20),
+        (month, 320, 86400 * 30, 60),
+        (last, 330, 200, 60),
+    ):
+        times = [at_s for at_s, _ in found["samples"]]
+        from_s, to_s = (from_iso8601(found[key]) // 1000 for key in ("from", "to"))
+        assert found["name"] == "soil" and to_s - from_s == seconds
+        assert abs(to_s - begun_s - at) <= 1 and times == sorted(times)
+        assert from_s <= times[0] and times[-1] <= to_s and len(times) <= most
+    # they are samples, with the least and the most; of old days means of hours
+    kept = {(at_s, value) for at_s, _, value in known}
+    assert {tuple(one) for one in day["samples"] if one[0] < begun_s} <= kept
+    values = [value for _, value in day["samples"]]
+    assert len(values) > 50 and (min(values), max(values)) == (0.5, 49.5)
+    assert month["samples"][0][0] < begun_s - 2 * 86400
+    waits = [one for one in last["samples"] if one[0] > begun_s]
+    assert len(waits) >= 2
+    board.wall_s = 0
+    (unset,) = ask_operator(board, 100, [(50, history, {"name": "soil"})])
+    assert len(unset["result"]["samples"]) > 10
+
+
+def test_a_history_of_damaged_files_is_what_can_be_read(make_rule_board):
+    board = make_rule_board(READING, heap="240k")
+    board.run(3600)
+    (path,) = (board.flash / "readings").iterdir()
+    whole = path.read_bytes()
+    damage = b'["soil",1,[0,\n["soil"]\n["soil","x",[1]]\n' + b"\x00" * 5000 + b"\n"
+    path.write_bytes(damage + whole)
+    path.with_name(path.name + ".h").write_bytes(b'["soil",20833,[[1]]]\n')
+    path.with_name(f"{int(path.name) - 1}.h").write_bytes(b'["soil",20832,[[23,1],3]]\n')
+    asked = [(5, "claw.reading.history", {"name": "soil"}), (10, "claw.reading.list", {})]
+    found, listed = ask_operator(board, 60, asked)
+    assert len(found["result"]["samples"]) > 1 and "result" in listed
+    assert {value for _, value in found["result"]["samples"]} == {20}
+    path.write_bytes(b"\xff\xfe\xc3" * 2000)
+    (found,) = ask_operator(board, 60, [(5, "claw.reading.history", {"name": "soil"})])
+    assert len(found["result"]["samples"]) <= 1
+
+
+def test_an_operator_sees_the_pins_of_a_board(make_rule_board):
+    pins = '[[pins]]\nname = "pump"\npin = 15\nkind = "output"\n'
+    board = make_rule_board(READING, settings=pins, heap="240k")
+    (board.world / "pin-15").write_text("1")
+    (found,) = ask_operator(board, 20, [(5, "claw.pin.list", {})])
+    assert found["result"] == {
+        "pins": [
+            {"name": "pump", "kind": "output", "value": 1, "of": 1},
+            {"name": "door", "kind": "input", "value": 0, "of": 1},
+        ]
+    }
+    (board.world / "pin-15").unlink()
+    (found,) = ask_operator(board, 20, [(5, "claw.pin.list", {})])
+    assert [one["value"] for one in found["result"]["pins"]] == [None, 0]
+
+
 def test_methods_of_an_operator(make_rule_board):
     board = make_rule_board(READING + RULE + 'every = "5m"\n', ASK, heap="240k")
     asked = [
@@ -237,20 +327,14 @@ def test_methods_of_an_operator(make_rule_board):
         ("claw.rule.why", {"name": "r"}),
         ("claw.rule.switch", {"name": "nobody", "is_on": False}),
     ]
-    begin = {"jsonrpc": "2.0", "id": 1, "method": "claw.initialize", "params": INITIALIZE}
-    lines = [(1, json.dumps(begin))]
-    for number, (method, params) in enumerate(asked):
-        request = {"jsonrpc": "2.0", "id": number + 10, "method": method, "params": params}
-        lines.append((310 + 5 * number, json.dumps(request)))
-    said = board.run(340, lines, line=["--stdio"])
-    found = {one["id"]: one for one in map(json.loads, said.splitlines()) if "id" in one}
-    assert "result" in found[10], found
-    assert found[10]["result"]["rules"][0]["waits"] is True
-    assert found[11]["result"] == {"name": "r", "is_approved": True}
-    assert found[12]["result"]["readings"][0]["value"] == 20
-    assert "r begins every 5m" in found[13]["result"]["text"]
-    assert found[14]["error"]["code"] == -32602
-    assert [what for _, what in board.acted] == ["begin", "end"], said
+    found = ask_operator(board, 340, [(310 + 5 * number, *one) for number, one in enumerate(asked)])
+    assert "result" in found[0], found
+    assert found[0]["result"]["rules"][0]["waits"] is True
+    assert found[1]["result"] == {"name": "r", "is_approved": True}
+    assert found[2]["result"]["readings"][0]["value"] == 20
+    assert "r begins every 5m" in found[3]["result"]["text"]
+    assert found[4]["error"]["code"] == -32602
+    assert [what for _, what in board.acted] == ["begin", "end"]
 
 
 def test_samples_are_kept_in_days_and_become_hours(make_rule_board):

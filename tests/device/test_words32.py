@@ -374,6 +374,30 @@ def test_a_rehearsal_has_the_room_that_it_asks_for(micropython, mpy_cross, tmp_p
     assert room - 8192 < min(held) <= room - 2048, held
 
 
+def test_what_an_answer_with_samples_on_record_holds(micropython, mpy_cross, tmp_path):
+    """A day of the freezer's, a sample a minute: between its steps at most 12 KiB more than before,
+    and afterwards nothing.
+    """
+    if words32.missing():
+        pytest.skip(words32.missing())
+    new.new(str(tmp_path / "agent"), "freezer", offline=True)
+    image, now_s = Path(build_beside(str(tmp_path / "agent"))), int(time.time())
+    for day in (now_s // 86400 - 1, now_s // 86400):
+        values = ",".join("%d,%.1f" % (60 * at, at % 7 - 20.5) for at in range(10))
+        lines = [
+            '["freezer",%d,[%s]]\n' % (day * 86400 + at, values) for at in range(0, 86400, 600)
+        ]
+        image.with_name("%d.readings" % day).write_text("".join(lines))
+    asked = agent.line("claw.reading.history", {"name": "freezer"}, 3)
+    image.with_name("lines").write_bytes(agent.opening() + asked)
+    board = words32.tree(tmp_path / "board", runs="words32_history.py")
+    held = []
+    while not held or min(held) > 12288 and len(held) < 8:  # numbers that pass for pointers
+        found = words32.measure_beside(board, image.parent, 16 * len(held))
+        held.append(found["held"] - found["ready"])
+    assert 4096 < min(held) <= 12288 and found["after"] <= found["ready"], (held, found)
+
+
 def recorded(folder: Path) -> tuple:
     """Return (image, what runs on a board) of an operator's calls, of which half go on record."""
     (folder / "agent").mkdir()

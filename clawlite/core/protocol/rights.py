@@ -8,7 +8,7 @@ from clawlite.core.policy.access import ADMIN, ROLE_NAMES, USER, VIEWER
 FRESH_MS = 300000  # after a login: what takes a fresh one is refused later
 # the methods that a viewer and a user may use, and those of any admin, without "claw."
 _VIEWERS = (
-    " initialize status memory.query reading.history reading.list rule.list rule.why "
+    " initialize status memory.query pin.list reading.history reading.list rule.list rule.why "
     "swarm.discover usage.get "
 )
 _USERS = (

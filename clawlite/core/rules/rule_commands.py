@@ -1,5 +1,5 @@
 """What people and operators ask of rules and readings: the commands /rules and /readings, and
-clawlite's own methods ``claw.rule.*`` and ``claw.reading.list``.
+clawlite's own methods ``claw.rule.*`` and ``claw.reading.*``.
 """
 
 from clawlite.core.base.clock import iso8601
@@ -18,6 +18,7 @@ rule.why      ready  rules  -  -  name
 rule.switch   ready  rules  -  -  name is_on actor?
 rule.answer   ready  rules  -  -  name is_approved reason? actor? number?
 reading.list  ready  rules  -  -
+reading.history ready  rules  -  -  name seconds? points?
 """
 _MAX_REASON = 1000
 

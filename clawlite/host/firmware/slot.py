@@ -59,7 +59,7 @@ PARTS = {
     "tls": Part("secure", "https"),
     "reflex": Part("reflex"),
     "replay": Part("replay"),
-    "rules": Part("acting rules", "rules"),
+    "rules": Part("acting rules boardrecord", "rules"),
     "cron": Part("boardcron", "cron"),
     "confirm": Part("confirm", "rules"),
     "teach": Part("boardteach teachrows", "rules"),

@@ -48,7 +48,6 @@ _MOST_NUMBER = 1 << 62
 # ``audit.export`` and ``memory.forget`` take an admin who has just logged in
 _LEAST = {
     "claw.memory.list": VIEWER,
-    "claw.pin.list": VIEWER,
     "claw.swarm.list": VIEWER,
     "claw.call.list": USER,
     "claw.call.preview": USER,

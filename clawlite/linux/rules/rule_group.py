@@ -9,8 +9,7 @@ from clawlite.core.rules import table
 from clawlite.core.rules.rule_commands import ROWS, RuleCommands
 
 MORE_ROWS = """
-reading.history ready  rules  -  -  name seconds? points?
-rule.rehearse   ready  rules  -  -  name
+rule.rehearse ready  rules  -  -  name
 """
 _DAY = 86400
 _LONGEST = 366 * _DAY

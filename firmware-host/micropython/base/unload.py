@@ -16,7 +16,7 @@ _OCCASIONAL = (
     "oldturns conversation memories memory_methods instant storelog storewrite storequery words "
     "idempotency_record recorded_request commands trace violation jsonvalue cborfault "
     "jsonfault failure lead mended loader oom_recover parts assemble startup settime lookup "
-    "secretvalues stopfile rule_commands rulestate samplehours kept_state "
+    "secretvalues stopfile rule_commands rulestate samplehours kept_state boardrecord "
 )
 _STAGES = ""
 # the modules that reach providers, which stay until the next turn; host/firmware/firmware.py adds

@@ -14,10 +14,10 @@ from clawlite.core.base.effect import EVENT, KIND, LOG
 from clawlite.core.base.errors import ClawError, InvalidRequest, unexpected
 from clawlite.core.agent.lifecycle import STOPPED
 from clawlite.core.policy.access import ADMIN, ROLE_NAMES, USER
-from clawlite.core.protocol.session import Session
 from clawlite.core.protocol.rpc import error, notification, result
 from clawlite.core.protocol.watched import UPDATED, answer, describe, describe_end, list_waiting
 from jsontext import dumps, loads
+from rulesession import RuleSession
 from unload import drop
 
 _RARE = "rights"  # loaded for a request, and dropped
@@ -28,14 +28,8 @@ _ROOM = 16  # messages that come in one round of the loop, or events of the log 
 _LOOK_MS = 20  # between checks whether the line has room
 
 
-class _Session(Session):
-    """The session that all people share.  *rules*: ``boardrules.BoardRules``, or None."""
-
-    _caller = ""  # who asks just now
-
-    def __init__(self, agent, rules):
-        super().__init__(agent, loads)
-        self._rules = rules
+class _Session(RuleSession):
+    """The session that all people share."""
 
     def ask(self, message: dict, caller: str, reply, now_ms: int):
         """Answer *message* of *caller* by *reply*."""
@@ -56,12 +50,6 @@ class _Session(Session):
         finally:
             self._open = self._open or was_open
 
-    def _other(self, id, method: str, params, reply, now_ms: int):
-        is_known = isinstance(params, dict) and self._rules and self._rules.find_row(method)
-        if not is_known or not self._open or not self.agent.is_ready:
-            return super()._other(id, method, params, reply, now_ms)
-        return self._rules.load_commands().begin(method, dict(params, caller=self._caller))
-
 
 class Operators:
     """The people of one gateway, a part beside the loop of *device*.
@@ -73,7 +61,7 @@ class Operators:
         self._device, self._agent, self._uplink = device, device.agent, uplink
         said = device.image.section(_APPROVALS)
         self._may_admin = bool(said and len(said) > _MAY_ADMIN and said[_MAY_ADMIN])
-        self._session = _Session(self._agent, device.rules)
+        self._session = _Session(self._agent, loads, device.rules)
         self._come, self._out = [], []
         self._taken = None  # id of the request that is being handled
         self._turns = {}  # id of a request -> number of its task

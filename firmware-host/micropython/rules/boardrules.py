@@ -35,6 +35,7 @@ _NO_ROOM = (
     "it on a computer."
 )
 _STATE = "what must be kept of the rules"
+_PIN_ROW = "pin.list ready -\n"
 
 
 class BoardRules(Runs):
@@ -255,13 +256,13 @@ class BoardRules(Runs):
         return ["It plays what is on record; the answer comes below."]
 
     def find_row(self, method: str) -> list:
-        """Return the columns of *method*, [] when it is none of rules."""
-        if not method.startswith("claw.r"):
+        """Return the columns of *method*, [] when it is none of rules or pins."""
+        if method[5:6] not in "rp":
             return []
         from clawlite.core.protocol.method_table import find
         from clawlite.core.rules.rule_commands import ROWS
 
-        return find(method, ROWS)
+        return find(method, ROWS + _PIN_ROW)
 
     def new_session(self):
         """Return the operator's session."""

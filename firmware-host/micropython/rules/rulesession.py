@@ -1,12 +1,17 @@
-"""The operator's session of a board with readings and rules: it answers ``claw.rule.*`` and
-``claw.reading.list``, too (docs/rules.md).  Loaded with the first session.
+"""The operator's session of a board with readings and rules: it answers ``claw.rule.*``,
+``claw.reading.*`` and ``claw.pin.list``, too (docs/rules.md).  Loaded with the first session.
 """
 
 from clawlite.core.protocol.session import Session
+from unload import drop
+
+_RECORDED = "claw.reading.history claw.pin.list"
 
 
 class RuleSession(Session):
-    """As ``session.Session``; *rules*: ``boardrules.BoardRules``."""
+    """As ``session.Session``; *rules*: ``boardrules.BoardRules``, or None."""
+
+    _caller = None  # who asks just now, where that is known
 
     def __init__(self, agent, loads, rules):
         super().__init__(agent, loads)
@@ -23,7 +28,14 @@ class RuleSession(Session):
             or not self._row(method)
         ):
             return super()._other(id, method, params, reply, now_ms)
+        if method in _RECORDED:
+            drop()  # what looking up the method has loaded
+            from boardrecord import begin
+
+            return begin(self._rules, id, method, params, reply, now_ms)
+        if self._caller:
+            params = dict(params, caller=self._caller)
         return self._rules.load_commands().begin(method, params)
 
     def _row(self, method: str) -> list:
-        return self._rules.find_row(method)
+        return self._rules.find_row(method) if self._rules else []

@@ -33,10 +33,11 @@ class Waiting:
 
     path     of the folder
     section  of the image (core/rules/table.py)
+    texts    {(name, day): [first time, text of the line's samples]}
     """
 
     def __init__(self, path: str, section: list):
-        self.path, self._texts = path, {}  # (name, day) -> [first time, text]
+        self.path, self.texts = path, {}
         self.count, self._write_s = 0, None
         readings = section[table.READINGS]
         self.keep_s = max([row[table.KEEP_S] for row in readings] or [_EDGES_S])
@@ -46,9 +47,9 @@ class Waiting:
     def add(self, name: str, at_s: int, value):
         """Take a sample."""
         key = name, at_s // _DAY
-        known = self._texts.get(key)
+        known = self.texts.get(key)
         if known is None:
-            known = self._texts[key] = [at_s, ""]
+            known = self.texts[key] = [at_s, ""]
         text = "%d,%s," % (at_s - known[0], dumps(value))
         known[1] += text
         self.count += len(text)
@@ -62,15 +63,15 @@ class Waiting:
         self._write_s = now_s + _WRITE_S
         try:
             self._make_room(rules, now_s // _DAY)
-            for day in sorted({key[1] for key in self._texts}):
+            for day in sorted({key[1] for key in self.texts}):
                 with open("%s/%d" % (self.path, day), "a") as file:
-                    for key in sorted(self._texts):
+                    for key in sorted(self.texts):
                         if key[1] == day:
-                            at_s, text = self._texts[key]
+                            at_s, text = self.texts[key]
                             file.write("[%s,%d,[%s]]\n" % (dumps(key[0]), at_s, text[:-1]))
         except OSError as e:
             rules.report("the samples of readings", str(e))
-        self._texts, self.count = {}, 0
+        self.texts, self.count = {}, 0
 
     def _make_room(self, rules, day: int):
         """Make the folder, end what is old, and keep _FREE bytes free."""

@@ -78,6 +78,7 @@ DOORS = {
     ("acting", "boardcron"): "requires cron",
     ("boardcron", "skillturn"): "section SKILLS",
     ("confirm", "reflex"): "the same",
+    ("rulesession", "boardrecord"): "boardrules.find_row knows the method",
     ("rules", "reflex"): "parts.py adds it",
     ("acting", "boardteach"): "the section of [teach], and requires rules",
     ("teachrows", "reflex"): "what is taught requires rules",

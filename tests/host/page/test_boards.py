@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import time
 
 import browsers
 import pytest
@@ -282,6 +283,32 @@ def test_a_rule_of_a_board_asks_and_a_tap_on_a_phone_lets_it_water(worlds, bot, 
     told = clawlite("audit", "--dir", world.flash, "--json", cwd=tmp_path)
     calls = [one for one in json.loads(told.stdout) if one.get("tool") == "water"]
     assert [one["by"] for one in calls if one.get("by")][:2] == ["ada", f"bot/{ADMIN}"], calls
+
+
+MEASURED = """
+[[reading]]
+name = "running"
+pin = "pump"
+every = "1s"
+"""
+
+
+def test_the_card_of_a_board_has_a_curve_and_pins(worlds, tmp_path):
+    world = worlds(rules=MEASURED)
+    vic = world.join("vic")
+    pins = vic.ask("claw.pin.list")
+    assert pins["result"] == {"pins": [{"name": "pump", "kind": "output", "value": 0, "of": 1}]}
+    wait(lambda: list(world.flash.glob("state/readings/*")), world.gateway.errors)
+    for at_s, value in ((int(time.time()) - 7200, 1), (int(time.time()) - 3700, 0)):
+        with open(world.flash / f"state/readings/{at_s // 86400}", "a") as file:
+            file.write(f'["running",{at_s},[0,{value}]]\n')
+    with browsers.open_browser(world.page.url, tmp_path) as browser:
+        browser.show(browsers.PHONE)
+        browser.log_in(world.tokens["vic"])
+        browser.until(lambda: browser.all("main .card figure svg polyline"))
+        (card,) = browser.texts("main .card")
+        assert "running, last day, 0 to 1" in card and "pump, output" in card
+        assert browser.find_barriers() == []
 
 
 def test_a_board_that_has_gone_says_since_when(worlds):

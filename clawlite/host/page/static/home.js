@@ -5,6 +5,7 @@ import { age_of, fill, h, sparkline, tag, when, with_unit } from "./dom.js";
 import { T } from "./text.js";
 
 const AGAIN_MS = 10000;
+const CURVE_MS = 60000; // a board reads its flash for a curve
 const KNOWN = new WeakMap(); // agent -> what was learned of it
 
 export function open(app) {
@@ -18,13 +19,16 @@ export function open(app) {
         (one) => agent.try_ask(one),
       ),
     );
-    const curves = {};
-    for (const one of (readings && readings.readings) || []) {
-      const said =
-        typeof one.value === "number"
-          ? await agent.try_ask("claw.reading.history", { name: one.name })
-          : null;
-      if (said) curves[one.name] = said.samples.filter(([, value]) => typeof value === "number");
+    const before = (KNOWN.get(agent) || { curves: {} }).curves,
+      curves = {};
+    for (const { name, value } of (readings && readings.readings) || []) {
+      if (typeof value !== "number") continue;
+      curves[name] = before[name];
+      if (before[name] && Date.now() - before[name].at < CURVE_MS) continue;
+      const said = await agent.try_ask("claw.reading.history", { name });
+      if (!said) continue;
+      const samples = said.samples.filter((one) => typeof one[1] === "number");
+      curves[name] = { samples, at: Date.now() };
     }
     KNOWN.set(agent, {
       status,
@@ -133,7 +137,7 @@ function values(known) {
       ),
     );
   const curves = (known.readings || [])
-    .filter((one) => (known.curves[one.name] || []).length > 1)
+    .filter(({ name }) => known.curves[name] && known.curves[name].samples.length > 1)
     .map((one) => curve(one, known));
   const row = [...readings, ...pins];
   return [
@@ -154,7 +158,7 @@ function pin_text(one) {
 }
 
 function curve(one, known) {
-  const samples = known.curves[one.name],
+  const samples = known.curves[one.name].samples,
     all = samples.map(([, value]) => value);
   const mark = threshold(one.name, known.rules || []);
   const [low, high] = [Math.min(...all), Math.max(...all)].map((value) =>
