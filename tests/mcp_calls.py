@@ -51,7 +51,7 @@ class Calls:
     async def __call__(self, tool="echo", device="shed", ms=MS, find=nothing, **arguments):
         arguments = arguments or {"text": "hello"}
         rest = arguments, device, find, ms, MOST, self.caller
-        return await self.servers.called(self.image, "t", tool, *rest)
+        return await self.servers.call(self.image, "t", tool, *rest)
 
     async def until_ok(self) -> dict:
         """Call until a server answers: it is begun again after a pause."""

@@ -50,7 +50,7 @@ def header(section: str, url: str) -> tuple:
     """Return the header of requests: its token comes from what is found at the servers."""
     (given,) = tomllib.loads(section)["mcp"].values()
     oauth2 = msgspec.convert(given["oauth2"], MCPOAuth2)
-    place = authorization.discovered(url, oauth2, [], [])
+    place = authorization.discover(url, oauth2, [], [])
     return remote_token.header(oauth2, pinned.image_row(oauth2, place, url), url, [])
 
 

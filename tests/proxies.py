@@ -69,7 +69,7 @@ class Proxied:
         )
         if self.desk:
             budget = self._budget or Budget()
-            self.gateway.managed = lambda runner: Managed(self.desk.tools, self.desk.call, budget)
+            self.gateway.manage = lambda runner: Managed(self.desk.tools, self.desk.call, budget)
         try:
             where = await self.gateway.mediate("127.0.0.1:0", **self._tls)
         except ClawError:

@@ -122,7 +122,7 @@ EXCEPTIONS = {
             "Codec.parse*2 Stream.at_end*3 Stream.call*2 Stream.feed Stream.text field*2"
         ),
         "clawlite/host/gateway/http.py": "Connection.receive",
-        "clawlite/host/mcp/remote_token.py": "_carried_out",
+        "clawlite/host/mcp/remote_token.py": "_carry_out",
         "clawlite/host/proxy/dialect.py": "answer_error",
         "clawlite/host/proxy/proxy.py": "Proxy._asked.take Proxy._passed Runner.order _parsed*5",
         "clawlite/host/proxy/upstream.py": "Upstream._check*2 Upstream._post*6 first_piece read*2",
@@ -156,7 +156,7 @@ EXCEPTIONS = {
         ),
         "clawlite/protocols/net/device_flow.py": "renew",
         "clawlite/host/gateway/mcp_servers.py": (
-            "_PersonTokens._renewed _PersonTokens._renewed_alone*2 _PersonTokens._signed_in "
+            "_PersonTokens._renew _PersonTokens._renew_alone*2 _PersonTokens._find_sign_in "
             "_Program._flush _Remote._connection"
         ),
         "clawlite/host/mcp/listing.py": "_list_tools read_json",

@@ -126,7 +126,7 @@ class Device:
             if isinstance(job, ToolJob) and not job.is_done:
                 why = f"the call was cancelled, because {self.name} was away for {AWAY_S} s"
                 job.give_up(ClawError(why, OUTCOME_UNKNOWN))
-                self._called(job)
+                self._end_call(job)
 
     def close(self) -> None:
         """End all that is under way."""
@@ -157,7 +157,7 @@ class Device:
         if message.get("id") == "hello" and "method" not in message:
             if not self._is_greeted:
                 self._is_greeted = True
-                self._greeted(message.get("result"))
+                self._take_greeting(message.get("result"))
             return True
         method, params = message.get("method"), message.get("params")
         if method == "claw.clock":
@@ -180,7 +180,7 @@ class Device:
         elif method == _PREFIX + "answer" and _is_id(params.get("id")):
             job = self._jobs.get(params["id"])
             if isinstance(job, ToolJob):
-                job.answered(params)
+                job.take_answer(params)
         elif method.removeprefix(_PREFIX) in METHODS:
             self._gateway.relays.take(self.name, method.removeprefix(_PREFIX), params)
         elif method in _OF_MEMBERS:
@@ -203,7 +203,7 @@ class Device:
             )
         return True
 
-    def _greeted(self, told) -> None:
+    def _take_greeting(self, told) -> None:
         """Take the device's answer to the hello; one without a gateway in its image has none."""
         boot, digest = (
             (told.get("boot"), told.get("image")) if isinstance(told, dict) else (None, None)
@@ -223,12 +223,12 @@ class Device:
         self._record = _between(told.get("record"), _RECORD)
         if boot != self._boot:
             self._anew()
-            self._gateway.members.gone(self.name)
+            self._gateway.members.forget(self.name)
         self._boot, self._digest, self._calls_itself = boot, digest[:64], str(told.get("agent"))
         self._identify()
         if self._image and self._image.size_of(SWARM) and self._stop_of and not told.get("joins"):
             self._expect_member(self._stop_of)
-        self._gateway.greeted(self, self._digest, None if self._image else self._refusal())
+        self._gateway.note_greeting(self, self._digest, None if self._image else self._refusal())
         if self._image and is_carried(self._image):
             self._gateway.relays.here(self.name, self._digest)
         if self._image and told.get("operators") is True:
@@ -377,17 +377,19 @@ class Device:
             )
         provider = self._provider(str(params.get("provider")))
         most = params.get("max_tokens")
-        job = Job(id, provider, self._services(), self._moved, self._record, self._opaque.keep)
+        job = Job(id, provider, self._services(), self.pump, self._record, self._opaque.keep)
         self._jobs[id], self._sent[id] = job, 0
-        self._gateway.began(self, job, messages)
+        self._gateway.note_begin(self, job, messages)
         self._opaque.restore(messages)
         most = most if type(most) is int and most > 0 else None
         history = _history(messages)
         history.speaker = _read_speaker(params.get("speaker"))
-        fed = self._fed() if isinstance(provider, Provider) else ()  # another one reads no texts
-        job.start(history, most, self._ended, fed)
+        fed = (
+            self._get_feeds() if isinstance(provider, Provider) else ()
+        )  # another one reads no texts
+        job.start(history, most, self._end_request, fed)
 
-    def _fed(self) -> Feeds:
+    def _get_feeds(self) -> Feeds:
         if self._feeds is None:
             agent = self._image.agent.name
             secret = lambda name: self._gateway.secret(agent, name)
@@ -396,7 +398,7 @@ class Device:
 
     def _call(self, id: str, params: dict, messages: list, size: int) -> None:
         """Call the tool of a service: its arguments came as a message."""
-        job = ToolJob(id, params, self._moved, lambda record: self._tell(id, record), self._record)
+        job = ToolJob(id, params, self.pump, lambda record: self._tell(id, record), self._record)
         self._jobs[id], self._sent[id] = job, 0
         self._gateway.store.event(self.name, "tool.began", request=id, tool=job.provider)
         agent = self._image.agent.name
@@ -407,7 +409,7 @@ class Device:
             self._gateway.codecs,
             self._gateway.servers,
             lambda name: self._gateway.secret(agent, name),
-            self._called,
+            self._end_call,
         )
 
     def _tell(self, id: str, record: dict) -> None:
@@ -419,8 +421,8 @@ class Device:
             if self._link.waiting < AHEAD:
                 self._link.send(data)
 
-    def _called(self, job) -> None:
-        self._gateway.called(self, job)
+    def _end_call(self, job) -> None:
+        self._gateway.note_call(self, job)
         self._end(job)
 
     def _provider(self, name):
@@ -459,7 +461,7 @@ class Device:
     def _services(self) -> Services:
         info = self._image.agent
         if self._meter is None:
-            self._spent = self._gateway.store.spent(self.name, info.name)
+            self._spent = self._gateway.store.meters(self.name, info.name)
             self._meter = Meter(
                 _clock, lambda: self._spent, info.tokens_per_hour, info.cost_per_day, info.rates
             )
@@ -477,11 +479,8 @@ class Device:
         await self._gateway.store.spend(self.name, self._image.agent.name, self._spent)
         return True
 
-    def _moved(self) -> None:
-        self.pump()
-
-    def _ended(self, job) -> None:
-        self._gateway.ended(self, job)
+    def _end_request(self, job) -> None:
+        self._gateway.note_end(self, job)
         self._end(job)
 
     def _end(self, job) -> None:
@@ -491,7 +490,9 @@ class Device:
     def _tidy(self) -> None:
         """Forget answers that nobody asks for any more."""
         now = asyncio.get_running_loop().time()
-        done = sorted((job for job in self._jobs.values() if job.is_done), key=_ended_s)
+        done = sorted(
+            (job for job in self._jobs.values() if job.is_done), key=lambda job: job.ended_s
+        )
         for old in done[:-KEPT] + [job for job in done[-KEPT:] if now - job.ended_s >= KEPT_S]:
             self._jobs.pop(old.id)
             self._sent.pop(old.id, None)
@@ -504,11 +505,9 @@ class Device:
         if job and not job.is_done:
             job.cancel()
             job.outcome = "cancelled: nobody waits for it"
-            (self._gateway.called if isinstance(job, ToolJob) else self._gateway.ended)(self, job)
-
-
-def _ended_s(job) -> float:
-    return job.ended_s
+            (self._gateway.note_call if isinstance(job, ToolJob) else self._gateway.note_end)(
+                self, job
+            )
 
 
 def _history(messages: list) -> History:

@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from clawlite.core.image.image import GUARD, SERVICES
-from clawlite.host.gateway.service_calls import called
+from clawlite.host.gateway.service_calls import call_tool
 from clawlite.protocols.services.feed import feeds_of, render
 from clawlite.protocols.services.service_call import MEDIATED, Service
 from clawlite.scan.guard import Guard
@@ -37,7 +37,7 @@ class Feeds:
         return render(self._feeds, _now_s())
 
     async def _fetch(self, feed) -> None:
-        result = await called(
+        result = await call_tool(
             self._image, feed.name, self._device, "{}", self._codecs, None, self._secret
         )
         feed.took(result, _now_s(), self._guard)

@@ -158,7 +158,7 @@ class Gateway:
         self._listener = self._proxy = self._a2a = self._page = None
         self._strangers = Strangers()  # of all doors
         self.stops = Stops(images, self._tell_stop, note)
-        self.members = Members(images, self._deliver, self._logged, note)
+        self.members = Members(images, self._deliver, self._note_member, note)
         self.relays = Relays(images, self._hand_over, self._note_event, note)
         self.people = People(folder(), self.codecs, self._hand_over, note, self.members.list_swarm)
 
@@ -194,14 +194,14 @@ class Gateway:
             self.secret,
             self.note,
             self.codecs,
-            self.managed,
+            self.manage,
             self._strangers,
         )
         where = await proxy.open(address, certificate, key)
         self._proxy = proxy
         return where
 
-    def managed(self, runner) -> Managed:
+    def manage(self, runner) -> Managed:
         """Return what the proxy runs and fetches for *runner*."""
         agent = runner.image.agent.name
         secret = lambda name: self.secret(agent, name)
@@ -255,7 +255,7 @@ class Gateway:
         """Keep an *event* of the channels of the device *name*."""
         self.store.event(name, **event)
 
-    def _logged(self, name: str, event: dict) -> None:
+    def _note_member(self, name: str, event: dict) -> None:
         """Keep an *event* of the member that the device *name* is."""
         self.store.event(name, **event)
         if "reason" in event:
@@ -286,7 +286,7 @@ class Gateway:
 
     # -- what devices tell
 
-    def greeted(self, device: Device, digest: str, refusal) -> None:
+    def note_greeting(self, device: Device, digest: str, refusal) -> None:
         """*device* runs the image with this *digest*; *refusal*: what it is told, when nobody
         knows that.
         """
@@ -307,13 +307,13 @@ class Gateway:
         """The link to *device* is over."""
         self.store.note_device(device.name, device.agent, digest)
 
-    def began(self, device: Device, job, messages: list) -> None:
+    def note_begin(self, device: Device, job, messages: list) -> None:
         job.asked = next(
             (message.text for message in reversed(messages) if message.role == "user"), ""
         )[:MAX_SAID]
         self.store.event(device.name, "request.began", request=job.id, provider=job.provider)
 
-    def ended(self, device: Device, job) -> None:
+    def note_end(self, device: Device, job) -> None:
         self.store.event(
             device.name, "request.ended", request=job.id, provider=job.provider, outcome=job.outcome
         )
@@ -329,7 +329,7 @@ class Gateway:
         if job.outcome != "ok":
             self.note(f"{device.name}: {job.provider}: {job.outcome}")
 
-    def called(self, device: Device, job) -> None:
+    def note_call(self, device: Device, job) -> None:
         """The call of a service's tool has ended: ADR-020's trace of it, without what it said."""
         self.store.event(
             device.name,

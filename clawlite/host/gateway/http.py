@@ -70,7 +70,7 @@ class Connection:
             self._writer.transport.abort()
 
 
-async def carried_out(work):
+async def carry_out(work):
     """Carry out the effects of *work*, a generator that connects (core/net/exchange.py); return its
     result.
     """

@@ -66,7 +66,7 @@ class Images:
         if digest not in self._found and self._seen and _DIGEST.fullmatch(digest):
             path = os.path.join(self._seen, digest)
             if os.path.exists(path):
-                self._try(path, self._remembered)
+                self._try(path, self._read_seen)
         return self._found.get(digest)
 
     def path(self, digest: str) -> str:
@@ -164,22 +164,22 @@ class Images:
         with open(path, "rb", opener=open_regular) as file:
             self._add(file.read(MAX_IMAGE), folder or path)
 
-    def _remembered(self, path: str) -> None:
+    def _read_seen(self, path: str) -> None:
         with open(path, "rb", opener=open_regular) as file:
-            digest, image, data = _opened(file.read(MAX_IMAGE))
+            digest, image, data = _open_image(file.read(MAX_IMAGE))
         if digest == os.path.basename(path) and image.agent.name in [
             name for name, _ in self._now.values()
         ]:
             self._found[digest], self._data[digest] = image, data
 
     def _add(self, data: bytes, path: str) -> None:
-        digest, image, data = _opened(data)
+        digest, image, data = _open_image(data)
         self._found.setdefault(digest, image)
         self._data.setdefault(digest, data)
         self._now[path] = image.agent.name, digest
 
 
-def _opened(data: bytes) -> tuple:
+def _open_image(data: bytes) -> tuple:
     """Return (digest, ``image.Image``, data).  Raises ``ClawError``: also when the digest is not
     that of the rest.
     """

@@ -62,9 +62,9 @@ class Job(Answer):
             self._flush()
             self._result(reply)
         except ClawError as e:
-            self._failed(e)
+            self._fail(e)
         except Exception as e:  # a bug: the device is told, the gateway goes on
-            self._failed(unexpected(e))
+            self._fail(unexpected(e))
 
     async def _drive(self, asked):
         """Carry out the effects of *asked* until it returns."""
@@ -170,7 +170,7 @@ class Job(Answer):
         self._keep_opaque(reply)
         self._keep(message)
 
-    def _failed(self, e: ClawError) -> None:
+    def _fail(self, e: ClawError) -> None:
         self._flush()
         self._error(e)
 

@@ -35,7 +35,7 @@ from clawlite.core.net.oauth2 import Token, token
 from clawlite.core.policy.approval import APPROVAL_S
 from clawlite.core.providers.wire import Codec
 from clawlite.host.base.problems import error_sentence
-from clawlite.host.gateway.http import Connection, carried_out
+from clawlite.host.gateway.http import Connection, carry_out
 from clawlite.host.gateway.program import Programs, quiet
 from clawlite.host.gateway.service_calls import NOBODY, Caller, own_name
 from clawlite.protocols.mcp.mcp_client import (
@@ -141,7 +141,7 @@ class Servers:
         self._ending: set = set()  # tasks that end a server or renew a token
         self._is_closing = False
 
-    async def called(
+    async def call(
         self,
         image,
         name: str,
@@ -274,7 +274,7 @@ class _Tokens:
         self._lock = asyncio.Lock()
 
     async def header(self, find) -> tuple:
-        """Return the header Authorization; *find* as of ``Servers.called``.  Raises
+        """Return the header Authorization; *find* as of ``Servers.call``.  Raises
         ``ClawError``.
         """
         self._find = find
@@ -291,7 +291,7 @@ class _Tokens:
     async def _await_answer(self, work):
         """Carry out *work*, whose answer may come a byte at a time, for ever."""
         try:
-            return await asyncio.wait_for(carried_out(work), ANSWER_S)
+            return await asyncio.wait_for(carry_out(work), ANSWER_S)
         except TimeoutError:
             _, host, *_ = self._row
             raise ClawError(
@@ -340,26 +340,26 @@ class _PersonTokens(_Tokens):
 
     async def _another(self) -> Token:
         if self._renewing is None or self._renewing.done():
-            self._renewing = self._later(self._renewed_alone())
+            self._renewing = self._later(self._renew_alone())
             self._renewing.add_done_callback(lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(self._renewing)
 
-    async def _renewed_alone(self) -> Token:
-        name, _ = await self._signed_in()
+    async def _renew_alone(self) -> Token:
+        name, _ = await self._find_sign_in()
         renewal = self._secret.renewal(self._agent, name)
         try:
             while not await _in_thread(renewal.take):
                 if self._is_closing():
                     raise ClawError(f"{name} was not renewed: the gateway ends")
                 await asyncio.sleep(AGAIN_S)
-            self._token = await self._renewed()  # kept, even if the call has been given up
+            self._token = await self._renew()  # kept, even if the call has been given up
             return self._token
         except OSError as e:
             raise ClawError(f"{name} cannot be renewed: {e.strerror}") from None
         finally:
             renewal.release()
 
-    async def _signed_in(self) -> tuple:
+    async def _find_sign_in(self) -> tuple:
         """Return (name of the secret, refresh token).  Raises ``ClawError``."""
         for name in self._names:
             try:
@@ -369,8 +369,8 @@ class _PersonTokens(_Tokens):
                     raise
         raise ClawError(f"a person has to sign in first, {self._how()}")
 
-    async def _renewed(self) -> Token:
-        name, written = await self._signed_in()
+    async def _renew(self) -> Token:
+        name, written = await self._find_sign_in()
         used = self._unkept.get((name, written), written)
         own = await self._find(self._client) if self._client else ""
         work = renew(self._row, used, self._codec, self._loads, self, self._resource, own)
@@ -446,7 +446,7 @@ class _Server(abc.ABC):
                 value.message += " - during the call " + call.note
             return done, value
         except asyncio.CancelledError:  # nobody waits for it, or its time is over
-            self._gave_up(number, call)
+            self._give_up(number, call)
             raise
         finally:
             for task in call.asking:
@@ -462,11 +462,11 @@ class _Server(abc.ABC):
             return
         self._after("idle", self._idle_s, lambda: self.end("nobody needs it"))
 
-    def _grew_old(self) -> None:
+    def _end_old(self) -> None:
         if not self._calls:
             self.end("its lifetime is over")
 
-    def _gave_up(self, number: int, call: _Call) -> None:
+    def _give_up(self, number: int, call: _Call) -> None:
         self._calls.pop(number, None)
         if self._client is None or not call.is_sent:
             return
@@ -492,7 +492,7 @@ class _Server(abc.ABC):
     def _close(self) -> None:
         """End the program or the connections."""
 
-    def _said(self) -> str:
+    def _errors(self) -> str:
         return ""
 
     # -- one conversation
@@ -503,7 +503,7 @@ class _Server(abc.ABC):
         self._old_s = None
         if self._life_s:
             self._old_s = time.monotonic() + self._life_s
-            self._after("life", self._life_s, self._grew_old)
+            self._after("life", self._life_s, self._end_old)
         self._after("ready", START_S, lambda: self._fail("it did not list its tools in time"))
 
     def _after(self, what: str, seconds: float, work) -> None:
@@ -538,7 +538,7 @@ class _Server(abc.ABC):
             self._flush()
             self._wait(client)
         except ClawError as e:
-            self._broken(e)
+            self._handle_error(e)
 
     def _wait(self, client: MCPClient) -> None:
         """Set a timer for the time at which *client* has something to do."""
@@ -568,25 +568,25 @@ class _Server(abc.ABC):
             why = f"has changed the {parts} of its tool {tool}" if parts else ""
         return why and f"the MCP server {self.name} {why} since the agent was built"
 
-    def _took(self, done: list, is_blank: bool = False) -> None:
+    def _take(self, done: list, is_blank: bool = False) -> None:
         """Take what a client makes of what has come; blank lines are no sign that it works."""
         if not is_blank:
             self._late = 0
         if self._client is not None:
             told, self._client.progress = self._client.progress, {}
             for number in told.keys() & self._calls.keys():
-                self._calls[number].caller.told(told[number])
+                self._calls[number].caller.report(told[number])
         for number, outcome in done:
             call = self._calls.get(number)
             if call is not None and not call.future.done():
                 self._failures, self._is_anew = 0, False
                 if outcome[IS_OK] is ASKED:
-                    self._asked(number, call, *outcome[VALUE])
+                    self._take_questions(number, call, *outcome[VALUE])
                 else:
                     call.future.set_result(outcome)
         self._go_on()
 
-    def _asked(self, key: int, call: _Call, number, state, requests: dict) -> None:
+    def _take_questions(self, key: int, call: _Call, number, state, requests: dict) -> None:
         """Take what the server wants to know during *call* (``MCPClient.feed``).  Questions beyond
         the limit are refused at once, so that no server fills the memory with them.
         """
@@ -649,7 +649,7 @@ class _Server(abc.ABC):
             why = "a person was asked, and did not answer"
         return answer, why
 
-    def _broken(self, e: ClawError) -> None:
+    def _handle_error(self, e: ClawError) -> None:
         call = None
         if isinstance(e, SessionEnded):
             if not self._is_anew:
@@ -681,7 +681,7 @@ class _Server(abc.ABC):
                 call.future.set_result((False, error))
 
     def _fail(self, why: str) -> None:
-        said = self._said().strip()
+        said = self._errors().strip()
         self._why = why + (f", and said: {said}" if said else "")
         pause_s = min(FIRST_PAUSE_S << min(self._failures, 16), LONGEST_PAUSE_S)
         self._failures, self._resume_s = self._failures + 1, time.monotonic() + pause_s
@@ -728,10 +728,10 @@ class _Program(_Server):
             self._program = program
             self._go_on()
             while client is self._client and (data := await program.read()):
-                self._took(client.feed(data), data.isspace())
+                self._take(client.feed(data), data.isspace())
             if client is self._client:
                 self._has_gone = True
-                await program.settled()
+                await program.settle()
                 if client is self._client:
                     self._fail("it ended")
         except ClawError as e:
@@ -745,8 +745,8 @@ class _Program(_Server):
             if program is not None:
                 self._later(program.end())
 
-    def _said(self) -> str:
-        return self._program.said() if self._program is not None else ""
+    def _errors(self) -> str:
+        return self._program.errors() if self._program is not None else ""
 
     def _flush(self) -> None:
         if self._program is None:
@@ -815,12 +815,12 @@ class _Remote(_Server):
                 done, data = await connection.receive(SILENT_MS)
                 kind = ("data" if data else "end") if done else "error"
                 took = client.take(key, kind, data if done else data.message, _now_ms())
-                self._took(took)
+                self._take(took)
                 if kind != "data":
                     break
         except ClawError as e:
             if client is self._client:
-                self._broken(e)
+                self._handle_error(e)
         finally:
             connection.close()
 

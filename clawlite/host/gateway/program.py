@@ -73,11 +73,11 @@ class Program(abc.ABC):
         """Send it *data*; return how many bytes it has not read yet."""
 
     @abc.abstractmethod
-    async def settled(self) -> None:
+    async def settle(self) -> None:
         """Wait a short time for the last stderr of the program, and for what ended it."""
 
     @abc.abstractmethod
-    def said(self) -> str:
+    def errors(self) -> str:
         """Return the end of what it wrote to stderr, and what ended it."""
 
     @abc.abstractmethod
@@ -119,11 +119,11 @@ class _Contained(Program):
         self._writer.write(data)
         return self._writer.transport.get_write_buffer_size()
 
-    async def settled(self) -> None:
+    async def settle(self) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._over.wait(), LAST_S)
 
-    def said(self) -> str:
+    def errors(self) -> str:
         return self._server.errors()
 
     async def end(self) -> None:
@@ -177,10 +177,10 @@ class _Uncontained(Program):
         self._process.stdin.write(data)
         return self._process.stdin.transport.get_write_buffer_size()
 
-    async def settled(self) -> None:
+    async def settle(self) -> None:
         await asyncio.wait([self._listens], timeout=GRACE_S)
 
-    def said(self) -> str:
+    def errors(self) -> str:
         return self._errors.decode("utf-8", "replace")[-_SAID:]
 
     async def end(self) -> None:
@@ -250,11 +250,11 @@ class _Bridged(Program):
         self._writer.write(data)
         return self._writer.transport.get_write_buffer_size()
 
-    async def settled(self) -> None:
+    async def settle(self) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             await asyncio.to_thread(self._process.wait, GRACE_S)
 
-    def said(self) -> str:
+    def errors(self) -> str:
         self._errors.seek(max(self._errors.seek(0, os.SEEK_END) - _SAID, 0))
         return self._errors.read().decode("utf-8", "replace")
 

@@ -14,7 +14,7 @@ from clawlite.core.image.image import GUARD, HANDLER_KIND, HANDLER_NAME, SERVICE
 from clawlite.core.policy.ledger import CALLS, add
 from clawlite.core.turns import tools as pipeline
 from clawlite.host.base.problems import error_sentence
-from clawlite.host.gateway.service_calls import called
+from clawlite.host.gateway.service_calls import call_tool
 from clawlite.host.proxy.dialect import Tool
 from clawlite.host.proxy.mediation import Budget
 from clawlite.protocols.services.service_call import MEDIATED, Service, failure
@@ -37,12 +37,12 @@ class RunnerTools:
         guard = Guard(image) if image.size_of(GUARD) else None
         self._setup = Setup(image, guard)
         # a model that looks for orders cannot be asked here, and what nobody can judge is denied
-        self.tools = [] if guard is not None and guard.asks else self._offered()
+        self.tools = [] if guard is not None and guard.asks else self._list_tools()
         info = image.agent
         # a call has a time of its own, and its result a size, from the tool: `called` keeps both
         self.budget = Budget(info.max_rounds, info.turn_ms, info.turn_ms, 1 << 20)
 
-    def _offered(self) -> list:
+    def _list_tools(self) -> list:
         image, found = self._runner.image, {}
         declared = map(Service, image.section(SERVICES) or ())
         services = {service.name: service for service in declared}
@@ -80,9 +80,9 @@ class RunnerTools:
                 return failure(code, error_sentence(e))
             value, error = None, None
             if effect[E.KIND] == E.RUN:
-                value = True, await self._called(tool, arguments)
+                value = True, await self._run(tool, arguments)
             elif effect[E.KIND] == E.STORE:
-                value = await self._counted(effect[1])
+                value = await self._count(effect[1])
             elif effect[E.KIND] == E.APPROVE:
                 error = ApprovalDenied(
                     f"{tool.name}: a person must approve it, and a proxy cannot ask one",
@@ -97,20 +97,20 @@ class RunnerTools:
             else:
                 raise AssertionError(f"a tool of a service has no effect {effect[E.KIND]}")
 
-    async def _called(self, tool: Tool, arguments: dict):
+    async def _run(self, tool: Tool, arguments: dict):
         text, who = self._codecs[1](arguments), self._runner
-        return await called(
+        return await call_tool(
             who.image, tool.name, who.name, text, self._codecs, self._servers, self._secret
         )
 
-    async def _counted(self, entries: list) -> tuple:
+    async def _count(self, entries: list) -> tuple:
         """Return what the effect STORE gives for *entries*."""
         meter, agent = self._runner.meter, self._runner.image.agent.name
         if not entries:
             return True, meter.today()
         if entries[0][0] == CALLS:
             entries = meter.call(entries[0][2])
-        spent = self._store.spent(self._runner.name, agent)
+        spent = self._store.meters(self._runner.name, agent)
         admitted = add(spent, entries)
         await self._store.spend(self._runner.name, agent, spent)
         return True, admitted

@@ -56,7 +56,7 @@ class SerialPort:
         self._said = b""  # the last of its text
         self._greeted_ms = 0
         self._timer = None
-        self._console = open_console(device.name, self._typed)
+        self._console = open_console(device.name, self._send_typed)
         self._listen()
 
     @property
@@ -120,18 +120,18 @@ class SerialPort:
         try:
             data = self._serial.read()
         except PortGone as e:
-            self._gone(e)
+            self._lose_port(e)
             return
         if data:
             self._is_silent = False
-            self._heard(self._beside.take(data))
+            self._show_text(self._beside.take(data))
             if not self._is_up and not self._greets:
                 self._hello()
             self._line.feed(data, _now_ms())
             self._events()
             self._move()
 
-    def _heard(self, text: bytes) -> None:
+    def _show_text(self, text: bytes) -> None:
         """Show text for people, and see from it who speaks: an agent, or MicroPython's prompt."""
         self._console.show(text)
         self._said = (self._said + text)[-256:]
@@ -139,7 +139,7 @@ class SerialPort:
         if repl != agent:
             self._is_repl = repl > agent
 
-    def _gone(self, e: PortGone) -> None:
+    def _lose_port(self, e: PortGone) -> None:
         self._deaf()
         self._note(f"{e.message}; waiting for it to come back")
         self._settle()
@@ -219,7 +219,7 @@ class SerialPort:
         try:
             self._serial.send(b"" if self._serial.is_full else self._output())
         except PortGone as e:
-            self._gone(e)
+            self._lose_port(e)
             return
         wants = self._serial.wants_write
         if wants != self._writes:
@@ -246,7 +246,7 @@ class SerialPort:
 
     # -- from people
 
-    def _typed(self, record: bytes, raw: bytes) -> bool:
+    def _send_typed(self, record: bytes, raw: bytes) -> bool:
         """Send what came from the console: *record*, or *raw* bytes where no line stands; return
         False when nobody hears it.
         """
@@ -258,7 +258,7 @@ class SerialPort:
         try:
             self._serial.send(raw)
         except PortGone as e:
-            self._gone(e)
+            self._lose_port(e)
             return False
         return True
 

@@ -60,7 +60,7 @@ class Caller:
     watches = False  # whether it wants to know of the call's progress
     asks = False  # whether it can ask a person during the call
 
-    def told(self, progress: tuple) -> None:
+    def report(self, progress: tuple) -> None:
         """Take the call's *progress*: (number, total or None, message)."""
 
     async def ask(self, server: str, params) -> tuple:
@@ -89,7 +89,7 @@ class ToolJob(Answer, Caller):
         self._progress: tuple | None = None  # what is to be told, not before the timer's end
         self._timer: asyncio.TimerHandle | None = None
 
-    def told(self, progress: tuple) -> None:
+    def report(self, progress: tuple) -> None:
         if not all(_is_taken(part, 0) for part in progress):
             return
         self._progress = progress
@@ -121,7 +121,7 @@ class ToolJob(Answer, Caller):
         self._keep(record)
         return await future
 
-    def answered(self, params: dict) -> None:
+    def take_answer(self, params: dict) -> None:
         """Take what the device says to a question; one that comes again changes nothing."""
         number, future = self._question or (None, None)
         if future is None or future.done() or params.get("number") != number:
@@ -152,7 +152,9 @@ class ToolJob(Answer, Caller):
 
     async def _run(self, image, device: str, text: str, codecs: tuple, servers, secret) -> None:
         try:
-            result = await called(image, self.provider, device, text, codecs, servers, secret, self)
+            result = await call_tool(
+                image, self.provider, device, text, codecs, servers, secret, self
+            )
         except Exception as e:  # a bug: the device is told, the gateway goes on
             self._error(unexpected(e))
             return
@@ -177,7 +179,7 @@ def _is_taken(value, levels: int) -> bool:
     return type(value) is not int or abs(value) < MAX_INTEGER
 
 
-async def called(
+async def call_tool(
     image, name: str, device: str, text: str, codecs: tuple, servers, secret, caller=NOBODY
 ):
     """Return the ``ServiceResult`` of a call of the tool *name*, or of a fetch of the feed, for
@@ -211,7 +213,7 @@ async def called(
     if service.scheme == SERVED:
         find = functools.partial(_secret, service, device, secret)
         ms = tool.timeout_ms or TIMEOUT_MS
-        return await servers.called(image, of, verb, arguments, device, find, ms, most, caller)
+        return await servers.call(image, of, verb, arguments, device, find, ms, most, caller)
     try:
         value = await _credential(service, device, secret)
         row = tool.row if isinstance(tool, Feed) else service.tools[verb]
@@ -220,7 +222,7 @@ async def called(
         return failure("bad_argument", e.message, most)
     except ClawError as e:
         return refusal("no_credential", e.message, most)
-    return await sent(service, request, loads, tool.timeout_ms or TIMEOUT_MS, most)
+    return await send_request(service, request, loads, tool.timeout_ms or TIMEOUT_MS, most)
 
 
 def own_name(name: str, device: str) -> str:
@@ -250,7 +252,7 @@ async def _secret(service: Service, device: str, secret, name: str):
         ) from None
 
 
-async def sent(service: Service, request, loads, timeout_ms: int, max_bytes: int):
+async def send_request(service: Service, request, loads, timeout_ms: int, max_bytes: int):
     """Send *request* (``service_call.Request``) to *service*; return the ``ServiceResult``."""
     body = request.body
     place = authority(service.scheme, service.host, service.port)

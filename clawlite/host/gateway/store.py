@@ -118,7 +118,7 @@ class Store:
             dialects,
         )
 
-    def spent(self, device: str, agent: str) -> dict:
+    def meters(self, device: str, agent: str) -> dict:
         """Return what *device* has used as *agent*, to be changed by ``core.ledger.add``."""
         return self._spent.setdefault((device, agent), {})
 
@@ -235,7 +235,7 @@ class Store:
         self._waiting.append((table, statement, tuple(map(_clean, values))))
         if not self._is_gathering:
             self._is_gathering = True
-            self._start(self._gathered())
+            self._start(self._write_gathered())
 
     def _start(self, coroutine) -> asyncio.Task:
         """Return *coroutine* as a task that ``close`` waits for."""
@@ -244,7 +244,7 @@ class Store:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _gathered(self) -> None:
+    async def _write_gathered(self) -> None:
         """Write what comes within GATHER_S in one commit: each one of its own costs a request some
         milliseconds, for which two threads have the interpreter by turns.
         """

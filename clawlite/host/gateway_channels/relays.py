@@ -47,7 +47,7 @@ class Relays:
         """*device* is connected, now or again, and runs the image of this digest."""
         path = self._images.path(digest)
         if self._paths.get(device, path) != path:
-            self.gone(device)
+            self.forget(device)
         self._stop_timer(device)
         self._paths[device] = path
         self._helper.start()
@@ -57,9 +57,9 @@ class Relays:
         """The link to *device* is over; it may come back."""
         if device in self._paths and device not in self._timers:
             loop = asyncio.get_running_loop()
-            self._timers[device] = loop.call_later(GONE_S, self.gone, device)
+            self._timers[device] = loop.call_later(GONE_S, self.forget, device)
 
-    def gone(self, device: str) -> None:
+    def forget(self, device: str) -> None:
         """*device* does not come back, or runs another image."""
         self._stop_timer(device)
         if self._paths.pop(device, None):

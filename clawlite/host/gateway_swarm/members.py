@@ -85,9 +85,9 @@ class Members:
         self._unexpect(device)
         if device in self._joined and device not in self._timers:
             loop = asyncio.get_running_loop()
-            self._timers[device] = loop.call_later(GONE_S, self.gone, device)
+            self._timers[device] = loop.call_later(GONE_S, self.forget, device)
 
-    def gone(self, device: str) -> None:
+    def forget(self, device: str) -> None:
         """*device* will not do its task: it has been away for long, or was reset."""
         timer = self._timers.pop(device, None)
         if timer:

@@ -32,7 +32,7 @@ _FIELDS = ("token_endpoint", "device_authorization_endpoint")
 _BY_FLOW = {"client_credentials": "client_credentials", "device": GRANT}
 
 
-def discovered(url: str, oauth2, headers: list, authorities: list) -> dict:
+def discover(url: str, oauth2, headers: list, authorities: list) -> dict:
     """Return what is pinned of where tokens for the MCP server at *url* come from: ``issuer``,
     ``resource`` and the endpoints.
 
@@ -41,7 +41,7 @@ def discovered(url: str, oauth2, headers: list, authorities: list) -> dict:
     authorities  as in remote_listing.py
     Raises ``ClawError``.
     """
-    resource, issuers = _protected(url, headers, authorities)
+    resource, issuers = _find_issuers(url, headers, authorities)
     issuer = oauth2.issuer
     if issuer is None:
         raise ClawError(
@@ -65,13 +65,13 @@ def discovered(url: str, oauth2, headers: list, authorities: list) -> dict:
     return kept
 
 
-def _protected(url: str, headers: list, authorities: list) -> tuple[str, list]:
+def _find_issuers(url: str, headers: list, authorities: list) -> tuple[str, list]:
     """Return (what tokens for *url* are asked for, the authorization servers that it names)."""
     parts = urlsplit(url)
     origin = f"{parts.scheme}://{parts.netloc}"
     path = parts.path.rstrip("/")
     known = "/.well-known/oauth-protected-resource"
-    named = _named(url, headers, authorities)
+    named = _metadata_url(url, headers, authorities)
     if named is not None and not named.startswith(origin + "/"):
         raise ClawError(
             f"the MCP server {url} says that its metadata are at {quoted(named)}, which is another "
@@ -99,7 +99,7 @@ def _protected(url: str, headers: list, authorities: list) -> tuple[str, list]:
     return url, []
 
 
-def _named(url: str, headers: list, authorities: list):
+def _metadata_url(url: str, headers: list, authorities: list):
     """Return where the 401 of the server says that its metadata are, or None."""
     body = json.dumps(
         {"jsonrpc": "2.0", "id": 0, "method": "server/discover", "params": {}}

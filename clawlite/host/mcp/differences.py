@@ -22,26 +22,26 @@ def difference(old: dict, new: dict) -> list[str]:
             lines += [f"    + {line}" for line in _lines(after[name])]
         elif before[name] != after[name]:
             lines.append(f"~ the tool {_visible(name)} has changed")
-            lines += _changed(before[name], after[name])
+            lines += _show_change(before[name], after[name])
     for field in sorted({*old, *new} - {"tools"}):
         if old.get(field) != new.get(field):
             lines.append(f"~ {_visible(field)} has changed")
-            lines += _compared(old.get(field), new.get(field))
+            lines += _compare(old.get(field), new.get(field))
     more = len(lines) - MAX_LINES
     return lines[:MAX_LINES] + ([f"... and {more} lines more"] if more > 0 else [])
 
 
-def _changed(before, after) -> list[str]:
+def _show_change(before, after) -> list[str]:
     """Return how one definition has changed, field by field."""
     lines = []
     for field in sorted({*before, *after}):
         if before.get(field) != after.get(field):
             lines.append(f"  {_visible(field)}:")
-            lines += _compared(before.get(field), after.get(field))
+            lines += _compare(before.get(field), after.get(field))
     return lines
 
 
-def _compared(before, after) -> list[str]:
+def _compare(before, after) -> list[str]:
     found = unified_diff(_lines(before), _lines(after), lineterm="", n=1)
     return [f"    {line[0]} {line[1:]}" for line in list(found)[2:] if not line.startswith("@@")]
 

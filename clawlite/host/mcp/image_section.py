@@ -84,7 +84,7 @@ def refuse(manifest) -> None:
                 hint="give one of them a name: stdio:///PATH#NAME, https://HOST/PATH#NAME",
             )
         elif served.server.name not in told and (
-            unused := _unused(manifest.settings.mcp.get(served.server.name), served.server)
+            unused := _find_unused(manifest.settings.mcp.get(served.server.name), served.server)
         ):
             told.add(served.server.name)
             manifest.problem(
@@ -114,7 +114,7 @@ def refuse(manifest) -> None:
             )
 
 
-def _unused(own, server) -> str:
+def _find_unused(own, server) -> str:
     """Return the field of [mcp.NAME] that a server of this kind never gets, or ""."""
     is_program = server.uri.startswith(SCHEME)
     fields = ("headers", "oauth2") if is_program else _OF_PROGRAMS

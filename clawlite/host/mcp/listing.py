@@ -33,17 +33,17 @@ def tools_of(argv: list[str], env: dict[str, str]) -> tuple[dict, bool, list[str
     env  its variables, beside PATH, LANG and HOME
     It runs in an empty folder, as this user: nothing contains it.  Raises ``ClawError``.
     """
-    found = _listed(argv, env, is_handshake=False)
+    found = _ask_server(argv, env, is_handshake=False)
     if found is None:  # it ended at the newer era's question: some servers do
-        found = _listed(argv, env, is_handshake=True)
+        found = _ask_server(argv, env, is_handshake=True)
     return found
 
 
-def _listed(argv: list[str], env: dict[str, str], is_handshake: bool):
+def _ask_server(argv: list[str], env: dict[str, str], is_handshake: bool):
     with tempfile.TemporaryFile() as errors, tempfile.TemporaryDirectory() as home:
         base = {**base_variables(), "LANG": "C.UTF-8", "HOME": home}
         try:
-            process, ends = _started(argv, errors, home, {**base, **env})
+            process, ends = _start(argv, errors, home, {**base, **env})
         except OSError as e:
             why, hint = _missing(argv[0], base["PATH"]) or (e.strerror, "install it here too")
             raise ClawError(
@@ -60,9 +60,9 @@ def _listed(argv: list[str], env: dict[str, str], is_handshake: bool):
                 return None
             process.wait()
             why, hint = _missing(argv[0], base["PATH"]) or ("it ended", _TRY)
-            raise _failed(argv, why, errors, client.odd_line, hint) from None
+            raise _make_error(argv, why, errors, client.odd_line, hint) from None
         except ClawError as e:
-            raise _failed(argv, e.message, errors, client.odd_line) from None
+            raise _make_error(argv, e.message, errors, client.odd_line) from None
         finally:
             ends.close()
             _end(process)
@@ -79,7 +79,7 @@ def _missing(script: str, path: str) -> tuple[str, str] | None:
     return no_interpreter(script, program, name) if program and not is_there else None
 
 
-def _started(argv: list[str], errors, home: str, env: dict[str, str]):
+def _start(argv: list[str], errors, home: str, env: dict[str, str]):
     """Return (process, what has its stdin and stdout as ``socket``).  Raises ``OSError``."""
     options: dict = {"stderr": errors, "cwd": home, "env": env, "start_new_session": True}
     if sys.platform != "win32":
@@ -136,13 +136,13 @@ def _list_tools(client: MCPClient, ours: socket.socket) -> None:
                 raise _Ended from None
             # a second at most: the era that is tried first has a time of its own
             if selector.select(min(left, 1, 0.05 if client.out else 1)):
-                data = _received(ours)
+                data = _receive(ours)
                 if not data:
                     raise _Ended
                 client.feed(data)
 
 
-def _received(ours: socket.socket) -> bytes:
+def _receive(ours: socket.socket) -> bytes:
     try:
         return ours.recv(65536)
     except OSError:
@@ -162,7 +162,7 @@ def notes_of(client: MCPClient) -> list[str]:
     return notes
 
 
-def _failed(argv: list[str], why: str, errors, odd_line: str, hint: str = "") -> ClawError:
+def _make_error(argv: list[str], why: str, errors, odd_line: str, hint: str = "") -> ClawError:
     size = errors.seek(0, os.SEEK_END)
     errors.seek(max(size - _SAID, 0))
     said = errors.read().decode("utf-8", "replace").strip()

@@ -57,7 +57,7 @@ class Server:
 class Served:
     """What a Tool binds: a tool of *server*, with its pinned *definition*.
 
-    authorization  where its tokens come from, as ``authorization.discovered`` found it, or None
+    authorization  where its tokens come from, as ``authorization.discover`` found it, or None
     shown  what of the definition the model sees: the Tool document does not say it itself
     """
 
@@ -186,7 +186,7 @@ def pin(manifest, allowed=(), refresh: bool = False, accepted=()) -> tuple[list,
         entry, is_accepted = old.get(uri), server.name in accepted
         asks = refresh or is_accepted or server.is_trusted
         if asks or entry is None or not is_pinned(entry, server):
-            new = _listed(server, manifest.settings, None if refresh else entry)
+            new = _ask_server(server, manifest.settings, None if refresh else entry)
             if entry and entry.sha256 != new.sha256 and not server.is_trusted:
                 said = _difference(server, entry, new)
                 if entry.url == new.url and not is_accepted:
@@ -229,7 +229,7 @@ def _is_server(uri: str) -> bool:
     return uri.startswith((SCHEME, "https://", "http://"))
 
 
-def _listed(server: Server, settings, known) -> lock.Entry:
+def _ask_server(server: Server, settings, known) -> lock.Entry:
     """Return what *server* says now.
 
     known  its entry of the lock, or None: where its tokens come from does not change by itself
@@ -265,7 +265,7 @@ def _authorization(server: Server, settings, headers: list, known):
         return json.loads(known.text)["authorization"]
     from clawlite.host.mcp import authorization
 
-    return authorization.discovered(server.argv[0], server.oauth2, headers, settings.authorities)
+    return authorization.discover(server.argv[0], server.oauth2, headers, settings.authorities)
 
 
 def image_row(oauth2, place, url: str) -> list:
@@ -273,7 +273,7 @@ def image_row(oauth2, place, url: str) -> list:
     client, scope, name of the secret, resource, and for a person where they sign in and the name
     of the client's own secret, or "".
 
-    oauth2  ``settings.MCPOAuth2``;  place: of ``authorization.discovered``, or None
+    oauth2  ``settings.MCPOAuth2``;  place: of ``authorization.discover``, or None
     """
     place = place or {"token_endpoint": oauth2.endpoint, "resource": url}
     return [

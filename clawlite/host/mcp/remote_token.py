@@ -48,12 +48,12 @@ def header(oauth2, row: list, url: str, authorities: list) -> tuple[str, str]:
                 "run clawlite build at a terminal; clawlite.lock keeps the answer",
             )
         *place, name = device
-        secret = _known(url, name) if name else ""
+        secret = _read_secret(url, name) if name else ""
         work = sign_in(row, tuple(place), codec, read_json, _Meter(), resource, _tell, secret)
     else:
-        work = token(row, _known(url, oauth2.credential), codec, _Meter(), resource)
+        work = token(row, _read_secret(url, oauth2.credential), codec, _Meter(), resource)
     try:
-        found = _carried_out(work, authorities)
+        found = _carry_out(work, authorities)
     except ClawError as e:
         raise ClawError(
             f"the MCP server {url}: {e.message}", "look at [mcp.NAME] oauth2 in clawlite.toml"
@@ -63,7 +63,7 @@ def header(oauth2, row: list, url: str, authorities: list) -> tuple[str, str]:
     return "Authorization", "Bearer " + found.value
 
 
-def _known(url: str, name: str) -> str:
+def _read_secret(url: str, name: str) -> str:
     if name not in os.environ:
         raise ClawError(
             f"the MCP server {url} gets tokens for the secret {name}, which is not known here",
@@ -77,7 +77,7 @@ def _tell(uri: str, code: str, whole: str, seconds: int) -> None:
     sys.stderr.flush()
 
 
-def _carried_out(work, authorities: list):
+def _carry_out(work, authorities: list):
     """Carry out the effects of *work*; return its result."""
     connection = None
     outcome: tuple | None = None
@@ -93,7 +93,7 @@ def _carried_out(work, authorities: list):
                 connection = None
             if kind == OPEN:
                 scheme, host, port, parts, timeout_ms = details
-                connection = _opened(scheme, host, port, parts, timeout_ms, authorities)
+                connection = _connect(scheme, host, port, parts, timeout_ms, authorities)
             elif kind == RECEIVE and connection is not None:
                 (timeout_ms,) = details
                 connection.settimeout(timeout_ms / 1000)
@@ -108,7 +108,7 @@ def _carried_out(work, authorities: list):
             connection.close()
 
 
-def _opened(scheme: str, host: str, port: int, parts: list, timeout_ms: int, authorities: list):
+def _connect(scheme: str, host: str, port: int, parts: list, timeout_ms: int, authorities: list):
     connection = None
     try:
         connection = socket.create_connection((host, port), timeout_ms / 1000)

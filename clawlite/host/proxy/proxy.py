@@ -175,7 +175,7 @@ class Proxy:
             )
         place = name, id(image)
         if place not in self._runners:
-            spent = lambda: self._store.spent(name, image.agent.name)
+            spent = lambda: self._store.meters(name, image.agent.name)
             runner = Runner(name, image, *self._codecs, spent, self._store.dialects)
             runner.managed = self._managed(runner)
             self._runners[place] = runner
@@ -518,7 +518,7 @@ class Proxy:
         provider = next(each for each in runner.providers if each.name == turn.provider)
         entries = runner.meter.spend(provider, read_tokens, written)
         if entries:
-            spent = self._store.spent(runner.name, name)
+            spent = self._store.meters(runner.name, name)
             add(spent, entries)
             self._release(turn)
             await self._store.spend(runner.name, name, spent)

@@ -239,7 +239,7 @@ async def _ended_calls(device: Device, names: list):
     """Make the device's calls *names* begin in this order; the first one ends last."""
     jobs = []
     for name in names:
-        job = ToolJob(name, {"tool": "t"}, device._moved, lambda record: None, 65536)
+        job = ToolJob(name, {"tool": "t"}, device.pump, lambda record: None, 65536)
         device._jobs[name] = job
         jobs.append(job)
     for job in jobs[1:] + jobs[:1]:

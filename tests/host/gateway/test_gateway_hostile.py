@@ -36,7 +36,7 @@ class Person(Caller):
 
     watches = asks = True
 
-    def told(self, progress: tuple) -> None:
+    def report(self, progress: tuple) -> None:
         assert len(progress) == 3
 
     async def ask(self, server: str, params) -> tuple:
@@ -47,7 +47,7 @@ class Person(Caller):
 class Deaf(Caller):
     """A caller that wants to know nothing."""
 
-    def told(self, progress: tuple) -> None:
+    def report(self, progress: tuple) -> None:
         raise AssertionError("nobody wants to know of %s" % (progress,))
 
 

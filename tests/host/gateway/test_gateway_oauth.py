@@ -42,7 +42,7 @@ def calls(tmp_path, published, find, between=lambda number: None, devices=("shed
                 between(number)
                 given = {"text": "x%d" % number}
                 found.append(
-                    await servers.called(image, "t", "echo", given, device, find, 60000, 16384)
+                    await servers.call(image, "t", "echo", given, device, find, 60000, 16384)
                 )
         finally:
             await servers.close()
@@ -120,7 +120,7 @@ class Gateway:
 
     async def call(self, image, device="shed", ms=60000) -> dict:
         given = {"text": "x"}
-        return await self.servers.called(image, "t", "echo", given, device, missing, ms, 16384)
+        return await self.servers.call(image, "t", "echo", given, device, missing, ms, 16384)
 
     def kept(self, name="SIGNED_IN") -> str:
         (file,) = self._path.rglob("secrets/" + name)
@@ -253,7 +253,7 @@ def test_a_person_signs_in_for_the_devices_of_a_gateway(tmp_path, published, mon
 
         async def call(device: str, ms=60000) -> dict:
             given = {"text": "x"}
-            return await servers.called(image, "t", "echo", given, device, missing, ms, 16384)
+            return await servers.call(image, "t", "echo", given, device, missing, ms, 16384)
 
         try:
             result = await call("shed")

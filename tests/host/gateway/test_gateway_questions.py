@@ -313,10 +313,10 @@ def test_progress_that_a_device_cannot_decode_is_not_sent():
 
     async def work():
         job = ToolJob("1", {"tool": "echo", "watches": True}, lambda: None, told.append, 65536)
-        job.told((MAX_INTEGER, None, ""))
-        job.told((1, -MAX_INTEGER, ""))
+        job.report((MAX_INTEGER, None, ""))
+        job.report((1, -MAX_INTEGER, ""))
         assert told == []
-        job.told((MAX_INTEGER - 1, 1 - MAX_INTEGER, ""))
+        job.report((MAX_INTEGER - 1, 1 - MAX_INTEGER, ""))
 
     asyncio.run(work())
     assert loads(json.dumps(told[0]).encode())["params"]["progress"] == MAX_INTEGER - 1

@@ -39,7 +39,7 @@ def test_a_fault_is_told_once_and_again_after_it_was_mended(tmp_path):
             await store.spend("kitchen", "a", {"tokens": [1, number, ROW]})
         assert len(notes) == 1 and "gateway.db cannot be written" in notes[0], notes
         assert "full" in notes[0] and "make room" in notes[0]
-        assert store.spent("kitchen", "a")["tokens"][1] == 2, "it counts all the same"
+        assert store.meters("kitchen", "a")["tokens"][1] == 2, "it counts all the same"
         await limit(store, 1000)
         await keep(store, "again")
         await store.spend("kitchen", "a", {"tokens": [1, 3, ROW]})
@@ -50,7 +50,7 @@ def test_a_fault_is_told_once_and_again_after_it_was_mended(tmp_path):
         await limit(store, 1000)
         await store.close()
         later = await Store.open(str(path), notes.append)
-        assert later.spent("kitchen", "a") == {"tokens": [1, 3, ROW]}
+        assert later.meters("kitchen", "a") == {"tokens": [1, 3, ROW]}
         await later.close()
 
     asyncio.run(play())

@@ -10,7 +10,7 @@ import trading_desk
 from trading_desk import TOKEN, Desk
 
 from clawlite.host.gateway.gateway import loads
-from clawlite.host.gateway.service_calls import MAX_ARGUMENTS, called
+from clawlite.host.gateway.service_calls import MAX_ARGUMENTS, call_tool
 from clawlite.host.image import inspection
 
 CONTEXT, TRADE = "trading-api.get_market_context", "trading-api.execute_trade"
@@ -41,7 +41,7 @@ def ask(tmp_path, desk):
         )
         text = arguments if isinstance(arguments, str) else json.dumps(arguments)
         codecs = loads, json.dumps
-        return asyncio.run(called(image, name, device, text, codecs, None, lambda _: TOKEN))
+        return asyncio.run(call_tool(image, name, device, text, codecs, None, lambda _: TOKEN))
 
     return ask
 

@@ -234,7 +234,7 @@ async def work():
     one.write(b"abc")
     print(await one.read())
     await one.end()
-    await one.settled()
+    await one.settle()
     print(one._process.returncode is not None)
 run(work())"""
     echo = "import os, sys\nos.write(1, os.read(0, 9))\nos.read(0, 9)"
