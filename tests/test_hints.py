@@ -124,7 +124,9 @@ EXCEPTIONS = {
         "clawlite/host/gateway/http.py": "Connection.receive",
         "clawlite/host/mcp/remote_token.py": "_carry_out",
         "clawlite/host/proxy/dialect.py": "answer_error",
-        "clawlite/host/proxy/proxy.py": "Proxy._asked.take Proxy._passed Runner.order _parsed*5",
+        "clawlite/host/proxy/proxy.py": (
+            "Proxy._ask_whole.take Proxy._pass_on Runner.order _parse*5"
+        ),
         "clawlite/host/proxy/upstream.py": "Upstream._check*2 Upstream._post*6 first_piece read*2",
         "clawlite/linux/mcp/remote_token.py": "Tokens.take",
         "clawlite/linux/net/waiting.py": "_receive*2",

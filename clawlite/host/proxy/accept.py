@@ -74,7 +74,7 @@ class Strangers:
         return self._places.pop(protocol, None)
 
     @contextlib.contextmanager
-    def known(self, protocol):
+    def exempt(self, protocol):
         """While this context lasts *protocol* is no stranger; then it is the newest one."""
         place = self.remove(protocol)
         try:

@@ -43,7 +43,7 @@ class Anthropic:
         blocks = [{"type": "text", "text": system}] if isinstance(system, str) else [*system]
         return {**body, "system": [*blocks, {"type": "text", "text": text}]}
 
-    def offered(self, body: dict, tools: list) -> dict:
+    def offer(self, body: dict, tools: list) -> dict:
         made = {**body, "stream": False}
         made["tools"] = [*(body.get("tools") or ())] + [
             {
@@ -60,7 +60,7 @@ class Anthropic:
             made["tool_choice"] = {**choice, "name": name}
         return made
 
-    def relaxed(self, body: dict, names: set) -> dict:
+    def relax(self, body: dict, names: set) -> dict:
         choice = body.get("tool_choice")
         if isinstance(choice, dict) and (
             choice.get("type") == "any" or choice.get("name") in names
@@ -136,7 +136,7 @@ class Anthropic:
         wrote = {"role": "assistant", "content": blocks, OWNER: answer[OWNER]}
         return [wrote, {"role": "user", "content": told}]
 
-    def said(self, answer: dict) -> str:
+    def text(self, answer: dict) -> str:
         return text_of(self._blocks(answer))
 
     def usage(self, answer: dict):
@@ -150,7 +150,7 @@ class Anthropic:
         read = sum(number(one.get(key)) for one in counted for key in _READ)
         return read, sum(number(one.get("output_tokens")) for one in counted)
 
-    def shown(self, answer: dict, body: dict, usage) -> dict:
+    def show(self, answer: dict, body: dict, usage) -> dict:
         return {**answer, "usage": usage} if usage is not None else answer
 
     def stream(self, answer: dict, body: dict):

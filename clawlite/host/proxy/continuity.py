@@ -40,7 +40,7 @@ class Continuity:
         for runner, *entry in rows:
             self._add(runner, tuple(entry))
 
-    def restored(self, runner: str, dialect, messages: list) -> list:
+    def restore(self, runner: str, dialect, messages: list) -> list:
         """Return *messages* with the hidden rounds of earlier turns where they were."""
         entries = self._entries.get(runner)
         if not entries:
@@ -117,14 +117,14 @@ class Continuity:
 
 
 def _anchor(dialect, calls: list, text: str) -> str:
-    return _hashed([dialect.name, calls] if calls else [dialect.name, text.strip()])
+    return _hash([dialect.name, calls] if calls else [dialect.name, text.strip()])
 
 
 def _conversation_anchor(dialect, messages: list) -> str:
-    return _hashed([dialect.name, "whole", messages])
+    return _hash([dialect.name, "whole", messages])
 
 
-def _hashed(value) -> str:
+def _hash(value) -> str:
     return hashlib.sha256(json_text(value).encode("utf-8", "replace")).hexdigest()
 
 

@@ -5,7 +5,7 @@ bodies of its API, as plain JSON values.  Its methods:
 
     own_names(body)              names of the runner's own tools
     in_context(body, text)          the body with *text* at the end of its system prompt
-    offered(body, tools)         the body that goes upstream, with *tools* beside the runner's
+    offer(body, tools)         the body that goes upstream, with *tools* beside the runner's
     calls(answer, loads)         its tool calls, list of ``Call``
     is_cut(answer)               it ended at its maximum length
     is_text(answer)              it is whole, and has text alone
@@ -13,10 +13,10 @@ bodies of its API, as plain JSON values.  Its methods:
     complete(answer)             calls without an id get one
     report(answer)               the part of it that reports a failure, or None
     with_round(answer, calls, results)   messages of one hidden round
-    relaxed(body, names)         after such a round nothing forces tools any more
-    shown(answer, body, usage)   what the runner gets, whole
+    relax(body, names)         after such a round nothing forces tools any more
+    show(answer, body, usage)   what the runner gets, whole
     stream(answer, body)         the same as server-sent events
-    said(answer), usage(answer), tokens(usage)   text, usage, (tokens read, written)
+    text(answer), usage(answer), tokens(usage)   text, usage, (tokens read, written)
     event(value)                 of a stream's event: (text that it adds, usage or None)
     anchors(messages)            [(index, ids of calls, text, what the person said), ...]
     problem(status, message, code)   the body of an error
@@ -135,11 +135,11 @@ def pieces(text: str) -> list[str]:
     return [text[at : at + PIECE] for at in range(0, len(text), PIECE)]
 
 
-def summed(total, more):
+def add_usage(total, more):
     """Return two usages added: numbers are added, objects member by member; else the later one."""
     if isinstance(total, dict) and isinstance(more, dict):
         return {
-            key: summed(total.get(key), more.get(key)) for key in dict.fromkeys([*total, *more])
+            key: add_usage(total.get(key), more.get(key)) for key in dict.fromkeys([*total, *more])
         }
     if type(total) is int and type(more) is int:
         return total + more

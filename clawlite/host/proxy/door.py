@@ -91,8 +91,8 @@ class Door:
             )
 
         @web.middleware
-        async def known(request, handler):
-            with self._strangers.known(request.protocol):
+        async def answer(request, handler):
+            with self._strangers.exempt(request.protocol):
                 try:
                     return await handler(request)
                 except (web.HTTPException, ConnectionError):
@@ -102,7 +102,7 @@ class Door:
                     said = {"error": "the server failed at this request; it says why"}
                     return web.json_response(said, status=500)
 
-        app = web.Application(client_max_size=MAX_BODY, middlewares=[known])
+        app = web.Application(client_max_size=MAX_BODY, middlewares=[answer])
         for method, path, handle in self._routes:
             app.router.add_route(method, path, handle)
         app.router.add_route("*", "/{rest:.*}", self._missing)

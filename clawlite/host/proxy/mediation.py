@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.proxy.dialect import MAX_CALLS, Refused, json_text, summed
+from clawlite.host.proxy.dialect import MAX_CALLS, Refused, add_usage, json_text
 from clawlite.protocols.services.service_call import failure, make_timeout
 
 MAX_ROUNDS = 8  # the budgets of ADR-020
@@ -104,7 +104,7 @@ class Mediation:
                 "give the runner's own tool another name",
             )
         self._dialect.check(body)
-        sent = self._dialect.offered(body, list(self._tools.values()))
+        sent = self._dialect.offer(body, list(self._tools.values()))
         first = sent["messages"]
         try:
             async with asyncio.timeout(self._budget.total_ms / 1000) as limit:
@@ -123,11 +123,11 @@ class Mediation:
         while True:
             body = {**sent, "messages": first + self.hidden}
             if self.hidden:
-                body = self._dialect.relaxed(body, set(self._tools))
+                body = self._dialect.relax(body, set(self._tools))
             answer = await self._ask(body)
             self.rounds += 1
             usage = self._dialect.usage(answer)
-            self.usage = summed(self.usage, usage)
+            self.usage = add_usage(self.usage, usage)
             calls = self._dialect.calls(answer, self._loads)
             mine = [call.name in self._tools or call.name not in own for call in calls]
             if not any(mine):
@@ -177,7 +177,7 @@ class Mediation:
                 except BaseException as e:  # also a bug: what has run must be known
                     over, result = e, _MAY_HAVE_RUN
             results.append(result)
-            entries.append(self._traced(call, result, time.monotonic() - begun))
+            entries.append(self._make_trace(call, result, time.monotonic() - begun))
         self.hidden += self._dialect.with_round(answer, calls, results)
         if over:
             raise over
@@ -200,20 +200,20 @@ class Mediation:
                 result = await self._call(tool, call.arguments)
         except TimeoutError:
             return make_timeout(self._budget.tool_ms, self._budget.result_bytes)
-        return bounded(result, self._budget.result_bytes)
+        return cut_result(result, self._budget.result_bytes)
 
-    def _traced(self, call, result: dict, seconds: float) -> dict:
+    def _make_trace(self, call, result: dict, seconds: float) -> dict:
         tool = self._tools.get(call.name)
         return {
             "name": tool.name if tool else call.name,
-            "arguments": bounded_arguments(call.arguments),
-            "result": bounded(result, _TRACED),
+            "arguments": cut_arguments(call.arguments),
+            "result": cut_result(result, _TRACED),
             "latency_ms": round(seconds * 1000),
             "service": tool.service if tool else None,
         }
 
 
-def bounded(result: dict, most: int) -> dict:
+def cut_result(result: dict, most: int) -> dict:
     """Return *result*, with its data cut when as JSON it has more than *most* bytes."""
     size = len(json_text(result).encode("utf-8", "replace"))
     if size <= most:
@@ -232,6 +232,6 @@ def bounded(result: dict, most: int) -> dict:
     return {**made, "data": kept}
 
 
-def bounded_arguments(arguments):
+def cut_arguments(arguments):
     said = json_text(arguments)
     return arguments if len(said) <= _TRACED else said[:_TRACED]

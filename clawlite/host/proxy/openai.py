@@ -47,7 +47,7 @@ class OpenAI:
         told = {"role": "system", "content": text}
         return {**body, "messages": [*messages[:at], told, *messages[at:]]}
 
-    def offered(self, body: dict, tools: list) -> dict:
+    def offer(self, body: dict, tools: list) -> dict:
         made = {
             key: value
             for key, value in body.items()
@@ -70,12 +70,12 @@ class OpenAI:
         ]
         if body.get("functions"):
             made["parallel_tool_calls"] = False  # its answers have room for one call
-        choice = made.get("tool_choice", _chosen(body.get("function_call")))
+        choice = made.get("tool_choice", _tool_choice(body.get("function_call")))
         if choice is not None:
-            made["tool_choice"] = _renamed(choice, {tool.name: tool.alias for tool in tools})
+            made["tool_choice"] = _rename(choice, {tool.name: tool.alias for tool in tools})
         return made
 
-    def relaxed(self, body: dict, names: set) -> dict:
+    def relax(self, body: dict, names: set) -> dict:
         choice = body.get("tool_choice")
         forced = choice == "required"
         if isinstance(choice, dict) and choice.get("type") == "function":
@@ -161,7 +161,7 @@ class OpenAI:
             for call, result in zip(calls, results)
         ]
 
-    def said(self, answer: dict) -> str:
+    def text(self, answer: dict) -> str:
         return text_of(self.message(answer).get("content"))
 
     def usage(self, answer: dict):
@@ -171,7 +171,7 @@ class OpenAI:
         usage = usage if isinstance(usage, dict) else {}
         return number(usage.get("prompt_tokens")), number(usage.get("completion_tokens"))
 
-    def shown(self, answer: dict, body: dict, usage) -> dict:
+    def show(self, answer: dict, body: dict, usage) -> dict:
         made = {**answer, "usage": usage} if usage is not None else answer
         calls = self.message(answer).get("tool_calls")
         if not body.get("functions") or not calls:
@@ -252,14 +252,14 @@ def _object(raw, loads):
     return value if isinstance(value, dict) else None
 
 
-def _chosen(function_call):
+def _tool_choice(function_call):
     """Return the ``tool_choice`` of a legacy ``function_call``."""
     if isinstance(function_call, dict):
         return {"type": "function", "function": {"name": function_call.get("name")}}
     return function_call
 
 
-def _renamed(choice, aliases: dict):
+def _rename(choice, aliases: dict):
     """Return a ``tool_choice`` whose managed names are those that the model sees."""
     if not isinstance(choice, dict):
         return choice
@@ -270,7 +270,7 @@ def _renamed(choice, aliases: dict):
         made["function"] = {**function, "name": aliases.get(name, name)}
     inner = choice.get("allowed_tools")
     if isinstance(inner, dict):
-        tools = [_renamed(tool, aliases) for tool in inner.get("tools") or ()]
+        tools = [_rename(tool, aliases) for tool in inner.get("tools") or ()]
         made["allowed_tools"] = {**inner, "tools": tools}
     return made
 

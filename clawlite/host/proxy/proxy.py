@@ -230,7 +230,7 @@ class Proxy:
         try:
             runner = self._runner(request)
             raw = await body_of(request)
-            body = _parsed(raw, self._codecs[0])
+            body = _parse(raw, self._codecs[0])
             providers = runner.order(dialect, body["model"])
             amount(body)
             check_charges(body, runner.meter.counts_money)
@@ -247,7 +247,7 @@ class Proxy:
                 turn.outcome = "cancelled: the runner went away"
             raise
         except Exception as e:
-            return await self._failed(request, dialect, turn, e)
+            return await self._answer_error(request, dialect, turn, e)
         finally:
             if turn:
                 await asyncio.shield(self._start(self._record(turn)))
@@ -259,10 +259,10 @@ class Proxy:
         if turn.runner.managed.context:
             turn.context = await turn.runner.managed.context()
         if turn.runner.managed.tools:
-            return await self._mediated(turn)
-        return await self._passed(turn)
+            return await self._mediate(turn)
+        return await self._pass_on(turn)
 
-    async def _passed(self, turn: "Turn"):
+    async def _pass_on(self, turn: "Turn"):
         """Send the request on as it is, and its answer back as it is."""
         from aiohttp import ClientConnectionResetError, ClientError, web
 
@@ -317,7 +317,7 @@ class Proxy:
 
         return take
 
-    async def _mediated(self, turn: "Turn"):
+    async def _mediate(self, turn: "Turn"):
         """Run the hidden rounds, and answer with what comes after them.  Until all of the answer
         has been written, the same request goes on from these rounds.
         """
@@ -325,7 +325,7 @@ class Proxy:
         talk = turn.runner.name, turn.dialect, turn.body["messages"]
         async with contextlib.AsyncExitStack() as alone:
             try:
-                out = await _written(turn, await self._answer(turn, alone))
+                out = await _write_answer(turn, await self._answer(turn, alone))
             except BaseException:
                 if turn.mediation:
                     self._continuity.note_pending(*talk, turn.mediation.hidden)
@@ -359,7 +359,7 @@ class Proxy:
         visible = turn.body["messages"]
         talk = runner.name, dialect, visible
         await alone.enter_async_context(self._continuity.alone(*talk))
-        restored = self._continuity.restored(*talk)
+        restored = self._continuity.restore(*talk)
 
         async def keep(messages: list, is_lasting: bool) -> None:
             self._continuity.note_pending(*talk, messages)
@@ -370,7 +370,7 @@ class Proxy:
             dialect,
             tools,
             lambda tool, arguments: call(tool, arguments, turn.id),
-            lambda body: self._asked(turn, body),
+            lambda body: self._ask_whole(turn, body),
             self._codecs[0],
             budget,
             keep,
@@ -378,13 +378,13 @@ class Proxy:
         )
         answer = await mediation.run(turn.in_context({**turn.body, "messages": restored}))
         del answer[OWNER]
-        turn.said = dialect.said(answer)[:MAX_SAID]
-        answer = dialect.shown(answer, turn.body, mediation.usage)
+        turn.said = dialect.text(answer)[:MAX_SAID]
+        answer = dialect.show(answer, turn.body, mediation.usage)
         # before it is written: a runner that has read all of it may go, or ask on, at once
         self._continuity.note_answer(*talk, dialect.final(answer), mediation.hidden)
         return answer
 
-    async def _asked(self, turn: "Turn", body: dict) -> dict:
+    async def _ask_whole(self, turn: "Turn", body: dict) -> dict:
         """Ask a provider for a whole answer, and count it."""
 
         async def take(response) -> dict:
@@ -439,7 +439,7 @@ class Proxy:
 
     # -- what it comes to
 
-    async def _failed(self, request, dialect, turn, e: Exception):
+    async def _answer_error(self, request, dialect, turn, e: Exception):
         """Answer with the error *e*."""
         from aiohttp import web
 
@@ -563,7 +563,7 @@ class Turn:
         return self.dialect.in_context(body, self.context) if self.context else body
 
 
-async def _written(turn: Turn, answer: dict):
+async def _write_answer(turn: Turn, answer: dict):
     """Return the response with *answer* when all of it has been written."""
     from aiohttp import web
 
@@ -589,7 +589,7 @@ async def _begin_stream(turn: Turn):
     return turn.out
 
 
-def _parsed(raw: bytes, loads) -> dict:
+def _parse(raw: bytes, loads) -> dict:
     """Return the body of a request.  Raises ``Refused``."""
     try:
         body = loads(raw)
@@ -627,7 +627,7 @@ def _check_form(dialect, body: dict) -> None:
     """
     try:
         names = dialect.own_names(body)
-        dialect.relaxed(dialect.offered(body, []), names)
+        dialect.relax(dialect.offer(body, []), names)
         (body.get("stream_options") or {}).get("include_usage")
         _anchors(dialect, body)
     except _WRONG_TYPES as e:

@@ -43,7 +43,7 @@ class Tally:
         if not self._is_stream:
             try:
                 answer = self._loads(self._rest)
-                self.usage, said = self._dialect.usage(answer), self._dialect.said(answer)
+                self.usage, said = self._dialect.usage(answer), self._dialect.text(answer)
                 self._add(said)
                 if not self._dialect.tokens(self.usage)[1]:  # it may have several choices
                     self.size = max(self.size, len(self._rest))

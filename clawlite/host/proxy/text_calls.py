@@ -26,7 +26,7 @@ def with_text_calls(dialect, answer: dict, provider, image, tools: list) -> dict
     if provider.codec.change("text_calls") is None or not dialect.is_text(answer):
         return answer
     lead = Lead()  # a thought before it is no part of it
-    text = lead.add(dialect.said(answer)) + lead.rest()
+    text = lead.add(dialect.text(answer)) + lead.rest()
     calls, _ = read(text, provider.codec, _Tools(image, tools))
     if not calls:
         return answer

@@ -192,7 +192,7 @@ class Upstream:
         key = await self._key(agent, provider)
         while wait := meter.pause(provider):
             await asyncio.sleep(wait / 1000)
-        allowed = self._allowed(provider, outgoing)
+        allowed = self._reserve(provider, outgoing)
         meter.sent(provider)
         response = await self._post(provider, outgoing, key, allowed)
         try:
@@ -211,7 +211,7 @@ class Upstream:
             raise
         return await self._attempt(agent, provider, outgoing, take, again)
 
-    def _allowed(self, provider, outgoing: Outgoing):
+    def _reserve(self, provider, outgoing: Outgoing):
         """Return how many tokens each answer may have, None where that is as the runner says; the
         meter holds them, and those of the request.  Raises ``QuotaExceeded``.
         """

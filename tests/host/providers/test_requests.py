@@ -43,6 +43,6 @@ def test_a_schema_always_has_properties(tmp_path, protocol):
 def test_the_proxy_offers_schemas_with_properties(api, schema):
     tool = Tool("s.read", "s__read", "Read.", schema, "s")
     body = {"messages": [{"role": "user", "content": "hi"}]}
-    (found,) = schemas(api.offered(body, [tool])).values()
+    (found,) = schemas(api.offer(body, [tool])).values()
     assert found["type"] == "object" and found["properties"] == {}
     assert {**(schema or {}), **found} == found

@@ -13,7 +13,7 @@ from llm_server import FAULTS, MODEL, Server, calls, error, say
 from proxies import Desk, Proxied, run
 
 from clawlite.host.proxy.dialect import Tool
-from clawlite.host.proxy.mediation import Budget, bounded
+from clawlite.host.proxy.mediation import Budget, cut_result
 
 anthropic, openai = Later("anthropic"), Later("openai")
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
@@ -352,7 +352,7 @@ def test_a_result_that_is_too_long_says_so(size, letter):
     """ADR-020: truncation MUST be explicit in the structured result."""
     frame = len(json.dumps({"ok": True, "data": ""}, separators=(",", ":")))
     data = letter * ((size - frame) // len(letter.encode()))
-    found = bounded({"ok": True, "data": data}, 16384)
+    found = cut_result({"ok": True, "data": data}, 16384)
     told = json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode()
     assert len(told) <= 16384
     if letter == "x":
@@ -360,7 +360,7 @@ def test_a_result_that_is_too_long_says_so(size, letter):
     if "truncated" in found:
         assert found["ok"] and found["original_bytes"] == len(data.encode())
         assert data.startswith(found["data"]) and found["data"]
-    failed = bounded({"ok": False, "error": {"code": "x", "message": data}}, 16384)
+    failed = cut_result({"ok": False, "error": {"code": "x", "message": data}}, 16384)
     assert failed["error"]["code"] == "x" and len(failed["error"]["message"]) < 16384
 
 

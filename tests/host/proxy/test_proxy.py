@@ -704,7 +704,7 @@ def quota(**limits) -> SimpleNamespace:
 
 def allowed(meter, provider, wanted) -> int:
     body = {"model": MODEL, "messages": []} | ({"max_tokens": wanted} if wanted else {})
-    return Upstream(None, None)._allowed(
+    return Upstream(None, None)._reserve(
         provider, Outgoing([provider], b"x" * 400, body, {}, "", meter)
     )
 
