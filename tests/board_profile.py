@@ -117,7 +117,7 @@ def rare() -> dict[tuple, str]:
     """
     return {
         (module, name): group
-        for group, of in firmware.outlined().items()
+        for group, of in firmware.rare_functions().items()
         for module, names in of.items()
         for name in names
     }
@@ -160,12 +160,12 @@ def _seldom(table: dict):
     try:
         firmware.RARE.pop("seldom", None)
         firmware.RARE.update({"seldom": table} if table else {})
-        firmware.outlined.cache_clear()
+        firmware.rare_functions.cache_clear()
         yield
     finally:
         firmware.RARE.clear()
         firmware.RARE.update(before)
-        firmware.outlined.cache_clear()
+        firmware.rare_functions.cache_clear()
 
 
 def as_text(tables: dict) -> str:

@@ -268,7 +268,7 @@ def open_pi_with_service(folder):
 @world("flash $ clawlite logs board.log")
 def open_board_log(folder):
     require(needs_mpy_cross)
-    number = functions.build_of(firmware.linked()[0])
+    number = functions.build_of(firmware.link()[0])
     [inner] = [
         (module, short)
         for module, found in functions.fetch(number).items()

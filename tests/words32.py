@@ -114,7 +114,7 @@ def pack(board: Path, having: list) -> Path:
     """Return ``tree`` *board* as a packed slot with the parts *having* of the firmware."""
     folder = Path(tempfile.mkdtemp(dir=board.parent))
     (folder / "made").mkdir()
-    names = slot.chosen(os.listdir(board), having) + ["words32_board.mpy"]
+    names = slot.choose(os.listdir(board), having) + ["words32_board.mpy"]
     files = [(str(board / name), f"{board_files.SLOT}/{name}") for name in names]
     for path, place in board_files.packed(files, str(folder / "made")):
         shutil.copy(path, folder / Path(place).name)

@@ -60,7 +60,7 @@ def played(built, tmp_path):
     def run(agent: Path, stdin: str, *arguments, **more) -> list:
         data, said = (agent / "claw.cbor").read_bytes(), []
         having = slot.parts(Image(lambda offset, length: data[offset : offset + length], len(data)))
-        for name, names in (("all", built[1]), ("own", slot.chosen(built[1], having + ["bank"]))):
+        for name, names in (("all", built[1]), ("own", slot.choose(built[1], having + ["bank"]))):
             tree = tmp_path / name
             there = shutil.copytree(agent, tree / "agent")
             for file in names:

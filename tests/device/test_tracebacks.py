@@ -107,7 +107,7 @@ def test_lines_that_come_in_pieces_are_decoded_once(built, micropython):
 
 
 def test_another_build_is_never_decoded(built, micropython):
-    number = functions.build_of(firmware.linked()[0])
+    number = functions.build_of(firmware.link()[0])
     said = crash(built, micropython, IN_CORE).replace(number.encode(), b"00000000")
     shown = Tracebacks().feed(said).decode()
     assert "no map for build 00000000 here" in shown and shown.count("    = ") == 1
@@ -119,10 +119,10 @@ def test_frames_without_a_build_stay_as_they_are():
 
 
 def test_every_function_of_a_board_is_known(built):
-    known = functions.fetch(functions.build_of(firmware.linked()[0]))
+    known = functions.fetch(functions.build_of(firmware.link()[0]))
     defined = {
         (unit, node.name)
-        for unit, text in firmware.linked()[0].items()
+        for unit, text in firmware.link()[0].items()
         for _, node in functions._functions(ast.parse(text))
     }
     assert defined == {(unit, name) for unit, names in known.items() for name in names}

@@ -164,7 +164,7 @@ def _firmware(run) -> dict:
     tree = os.path.join(run.folder, "mpy")
     firmware.build(tree, program("mpy-cross"), {"board": run.script("board.py")})
     parts = slot.parts(inspection.open_image(image)) + ["machine"]
-    names = slot.chosen(os.listdir(tree), parts) + ["board.mpy"]
+    names = slot.choose(os.listdir(tree), parts) + ["board.mpy"]
     found = {f"{FOLDER}/code/{name}": Path(tree, name).read_bytes() for name in names}
     beside = Path(image).parent
     return {

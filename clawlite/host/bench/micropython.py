@@ -14,7 +14,7 @@ from clawlite.host.base.programs import program
 from clawlite.host.bench import agent
 from clawlite.host.bench.run import spawn
 from clawlite.host.firmware import firmware, slot
-from clawlite.host.firmware.board_files import SLOT, packed
+from clawlite.host.firmware.board_files import SLOT, pack_slot
 
 STEP_KIB = 4
 MOST_KIB = 512
@@ -110,14 +110,14 @@ def calls(bench):
     yield from _wear(board, image)
     yield row(".mpy of core and shell", "KiB", [board.size() / 1024], "-O3")
     for what, having in SLOTS:
-        names = slot.chosen(os.listdir(board.tree), having.split() + ["machine", "wifi"])
+        names = slot.choose(os.listdir(board.tree), having.split() + ["machine", "wifi"])
         sizes = [os.path.getsize(os.path.join(board.tree, name)) for name in names]
         of_mpy = [size for name, size in zip(names, sizes) if name.endswith(".mpy")]
         note = "-O3, a Pico W"
         yield row(f".mpy in a slot, {what}", "KiB", [sum(of_mpy) / 1024], note)
         with tempfile.TemporaryDirectory() as folder:
             files = [(os.path.join(board.tree, name), f"{SLOT}/{name}") for name in names]
-            sizes = [os.path.getsize(path) for path, _ in packed(files, folder)]
+            sizes = [os.path.getsize(path) for path, _ in pack_slot(files, folder)]
         note = f"its {len(sizes)} files of {sum(sizes)} bytes, on littlefs with blocks of 4 KiB"
         yield row(f"flash of a slot, {what}", "B", [on_flash(sizes)], note)
     yield row(

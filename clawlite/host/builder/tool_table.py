@@ -59,11 +59,11 @@ def rows(name: str) -> list[dict]:
     ``inspection.skills`` says of it). Raises ``ManifestErrors``, ``ImageError``."""
     if inspection.is_image(name):
         image = inspection.open_image(name)
-        schemas = _sent(image)
+        schemas = _read_sent(image)
     else:
         from clawlite.host.tools import skills
 
-        loaded, image = _compiled(name)
+        loaded, image = _build(name)
         schemas = {
             skills.called(tool): (tool.spec.input_schema, tool.spec.output_schema)
             for tool in loaded.tools + skills.as_tools(loaded)
@@ -76,7 +76,7 @@ def rows(name: str) -> list[dict]:
     ]
 
 
-def _compiled(name: str) -> tuple:
+def _build(name: str) -> tuple:
     """Return (the manifest *name*, its image).  Raises ``ManifestErrors``."""
     from clawlite.host.compiler import compiler
     from clawlite.host.manifest import manifest
@@ -97,7 +97,7 @@ def decision_of(name: str, tool: str) -> dict:
     if inspection.is_image(name):
         image = inspection.open_image(name)
     else:
-        loaded, image = _compiled(name)
+        loaded, image = _build(name)
     found = image.tool(tool)
     is_known = found is not None
     if not is_known:
@@ -114,7 +114,7 @@ def decision_of(name: str, tool: str) -> dict:
         found = types.SimpleNamespace(
             name=tool, entry=rules.entry(tool), bound=None, flags=layout.HAS_SIDE_EFFECTS
         )
-    decision, rule = decided(image, found)
+    decision, rule = decide(image, found)
     return {
         "name": found.name,
         "known": is_known,
@@ -126,8 +126,8 @@ def decision_of(name: str, tool: str) -> dict:
 
 def _row(image, tool, profile, schemas: dict) -> dict:
     builtin = tool.handler[HANDLER_KIND] == layout.BUILTIN
-    given, returned = schemas.get(tool.name) or (_known(tool.name) if builtin else (None, None))
-    decision, rule = decided(image, tool)
+    given, returned = schemas.get(tool.name) or (_look_up(tool.name) if builtin else (None, None))
+    decision, rule = decide(image, tool)
     return {
         "name": tool.name,
         "description": image.prose(tool.about),
@@ -150,7 +150,7 @@ def _row(image, tool, profile, schemas: dict) -> dict:
     }
 
 
-def decided(image, tool) -> tuple:
+def decide(image, tool) -> tuple:
     """Return (decision, id of the rule that makes it or None): "depends" where arguments, the
     day or several rules have a say.
     """
@@ -204,7 +204,7 @@ def _limits(image, profile) -> dict:
     }
 
 
-def _known(name: str) -> tuple:
+def _look_up(name: str) -> tuple:
     """Return the schemas of the registry's tool *name*; (None, None) where the package that
     reads them is missing.
     """
@@ -214,7 +214,7 @@ def _known(name: str) -> tuple:
         return None, None
 
 
-def _sent(image) -> dict:
+def _read_sent(image) -> dict:
     """Return {tool: (input schema, None)} from the requests to an image's remote providers.
 
     Raises ``ImageError`` when the image was not written by our compiler.

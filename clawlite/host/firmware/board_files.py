@@ -56,7 +56,7 @@ def board_files(image: str, folder: str, profile=None) -> list[tuple[str, str]]:
     *found, start = runtime_files(folder, having + slot.of_board(profile))
     _check_api([os.path.basename(path) for path, _ in found], having, profile)
     if slot.is_packed(profile):
-        found = packed(found, folder)
+        found = pack_slot(found, folder)
     with open(os.path.join(folder, slot.PARTS_FILE), "w", encoding="ascii") as file:
         file.write(" ".join(having))
     found.append((file.name, f"{SLOT}/{slot.PARTS_FILE}"))
@@ -68,10 +68,10 @@ def board_files(image: str, folder: str, profile=None) -> list[tuple[str, str]]:
             stem = foreign_names.slot_name(name)
             if packages.pop(stem, None):
                 path = _as_package(path, folder, stem)
-            path, name = _compiled(path, folder, stem, arch), f"{stem}.mpy"
+            path, name = _compile(path, folder, stem, arch), f"{stem}.mpy"
         found.append((path, f"{SLOT}/{name}"))
     for stem in packages:  # without an __init__.py
-        made = _compiled(_as_package(os.devnull, folder, stem), folder, stem)
+        made = _compile(_as_package(os.devnull, folder, stem), folder, stem)
         found.append((made, f"{SLOT}/{stem}.mpy"))
     return found + [(image, f"{SLOT}.cbor"), start]
 
@@ -83,14 +83,13 @@ def _check_api(names: list, having: list, profile):
     Parts that the board has no ability for count for nothing: it refuses such an image, and says
     why."""
     able = [part for part in having if profile is None or slot.ability(part) in profile.abilities]
-    names = slot.chosen(names, able + slot.of_board(profile)) + [
+    names = slot.choose(names, able + slot.of_board(profile)) + [
         f"{name}.boot" for name in (*_CHOOSERS, PACKED)
     ]
     started = _CHOOSERS + (PACKED,) * slot.is_packed(profile)
     boot = {name: ast.parse(_boot(name).read_text(encoding="utf-8")) for name in started}
     asked = (
-        foreign_names.uses(boot | {"main": ast.parse(firmware.linked()[0]["main"])})
-        | firmware.uses()
+        foreign_names.uses(boot | {"main": ast.parse(firmware.link()[0]["main"])}) | firmware.uses()
     )
     what = f"the board {profile.name}" if profile else "any board"
     foreign_names.check(
@@ -111,16 +110,16 @@ def runtime_files(folder: str, having: list = None) -> list[tuple[str, str]]:
     """Return what ``board_files`` does without an agent, /main.py last; *having*: the parts that
     are wanted, or None: all.
     """
-    found = [(_compiled(str(_boot(name)), folder, name), f"/lib/{name}.mpy") for name in _CHOOSERS]
+    found = [(_compile(str(_boot(name)), folder, name), f"/lib/{name}.mpy") for name in _CHOOSERS]
     names = sorted(firmware.build(folder, program("mpy-cross")))
     found += [
         (os.path.join(folder, name), f"{SLOT}/{name}")
-        for name in (names if having is None else slot.chosen(names, having))
+        for name in (names if having is None else slot.choose(names, having))
     ]
     return found + [(str(_boot("main")), "/main.py")]
 
 
-def packed(files: list, folder: str) -> list[tuple[str, str]]:
+def pack_slot(files: list, folder: str) -> list[tuple[str, str]]:
     """Return *files*, [(file here, its path on the board)], with the modules of the slot in one
     file (firmware-host/micropython/boot/packed.py), which is made in *folder*.
     """
@@ -138,7 +137,7 @@ def packed(files: list, folder: str) -> list[tuple[str, str]]:
         target.write(pack(data))
     return [(path, place) for path, place in files if path not in modules.values()] + [
         (made, f"{SLOT}/{PACK}"),
-        (_compiled(str(_boot(PACKED)), folder, PACKED), f"{SLOT}/main.mpy"),
+        (_compile(str(_boot(PACKED)), folder, PACKED), f"{SLOT}/main.mpy"),
     ]
 
 
@@ -192,7 +191,7 @@ def _processor(profile) -> str:
     return _PROCESSORS.get(profile.chip or "", "")
 
 
-def _compiled(source: str, folder: str, name: str, arch: str = "") -> str:
+def _compile(source: str, folder: str, name: str, arch: str = "") -> str:
     made = os.path.join(folder, f"{name}.boot")
     os.makedirs(folder, exist_ok=True)
     firmware.compile_module(source, made, name, program("mpy-cross"), arch)

@@ -16,7 +16,7 @@ from clawlite.host.firmware.outline import RareError, split
 from clawlite.host.firmware.outlined import with_classes, with_companions
 from clawlite.host.firmware.overlays import part
 from clawlite.host.firmware.rename import rename
-from clawlite.host.firmware.trees import Transformer, uncollected, walk
+from clawlite.host.firmware.trees import Transformer, suspend_gc, walk
 from clawlite.protocols.image.features import APIS
 
 GROUPS = pathlib.Path(__file__).parent / "groups.json"
@@ -69,13 +69,13 @@ def sources() -> dict[str, pathlib.Path]:
     shell = (path for room in rooms() for path in room.glob("*.py"))
     parts = *folders, shell
     found = {path.stem: path for part in parts for path in sorted(part, key=lambda p: p.stem)}
-    return {name: found[name] for name in _reached(tuple(found.items())) if name not in WRITTEN_OUT}
+    return {name: found[name] for name in _closure(tuple(found.items())) if name not in WRITTEN_OUT}
 
 
 @functools.cache
-def _reached(paths: tuple) -> list[str]:
+def _closure(paths: tuple) -> list[str]:
     texts = {name: path.read_text(encoding="utf-8") for name, path in paths}
-    return from_sources.reached(texts, (*ENTRIES, string_table.HOME))
+    return from_sources.find_loaded(texts, (*ENTRIES, string_table.HOME))
 
 
 @functools.cache
@@ -87,7 +87,7 @@ def entrances() -> tuple:
 @functools.cache
 def units() -> dict[str, list[str]]:
     """Return ``UNITS`` with all modules that are loaded with one, in the order of their imports."""
-    return from_sources.joined(_texts(), UNITS, FIRST)
+    return from_sources.complete(_texts(), UNITS, FIRST)
 
 
 def _texts() -> dict[str, str]:
@@ -95,7 +95,7 @@ def _texts() -> dict[str, str]:
 
 
 @functools.cache
-def outlined() -> dict[str, dict[str, list]]:
+def rare_functions() -> dict[str, dict[str, list]]:
     """Return ``RARE`` with the functions that only its members mention."""
     of = {name: unit for unit, names in units().items() for name in names}
     return with_companions(RARE, _trees(), of, FIRST, ENTRIES + CALLED_BY_NAME)
@@ -107,30 +107,30 @@ def _trees() -> dict[str, ast.Module]:
     return {name: ast.parse(text) for name, text in _texts().items() if name not in entrances()}
 
 
-def linked(more: dict = {}) -> tuple[dict[str, str], bytes]:
+def link(more: dict = {}) -> tuple[dict[str, str], bytes]:
     """Return ({module: its source, linked and with short names}, what the file ``sentences`` holds
     beside them).
 
     more  {module: path} of others that use the core, a benchmark's: their own names stay
     Cost  some seconds, once for the same sources (cache.py).
     """
-    return _linked(tuple(sorted(more.items())))[:2]
+    return _link_cached(tuple(sorted(more.items())))[:2]
 
 
 def uses() -> dict[str, list]:
     """Return what each linked module asks of MicroPython (``apis.uses``).  Cost  that of
     ``linked``.
     """
-    return _linked(())[2]
+    return _link_cached(())[2]
 
 
 @functools.cache
-def _linked(more: tuple) -> tuple[dict[str, str], bytes, dict]:
+def _link_cached(more: tuple) -> tuple[dict[str, str], bytes, dict]:
     more = dict(more)
     key = cache.key({**sources(), **more}, "linked", *more)
     found = cache.fetch(key)
     if found is None:
-        with uncollected():
+        with suspend_gc():
             texts, sentences, asked, known = _link(more)
         functions.keep(functions.build_of(texts), known)
         found = {
@@ -165,12 +165,12 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict, dict]:
         trees,
         {
             group: [linker.place(module, name) for module, names in of.items() for name in names]
-            for group, of in outlined().items()
+            for group, of in rare_functions().items()
         },
         ENTRIES + tuple(more),
     )
     part(trees, STAGES)
-    stays = with_classes(outlined(), _trees())
+    stays = with_classes(rare_functions(), _trees())
     _enter(
         trees["base"],
         linker.new_names["unload", "_OCCASIONAL"],
@@ -198,7 +198,7 @@ def delegate(trees: dict) -> None:
     With ``yield from``, each level takes some 200 bytes of a board's stack whenever the innermost
     is resumed.  Raises ``LinkError`` for a module that has both kinds.
     """
-    loops, driven = ({name for name, _ in found} for found in from_sources.iterated(trees))
+    loops, driven = ({name for name, _ in found} for found in from_sources.split_generators(trees))
     if loops & driven:
         raise LinkError(
             f"{min(loops & driven)}: a loop goes through one of its generators, and Agent.drive "
@@ -295,7 +295,7 @@ def build(folder, mpy_cross: str = "mpy-cross", more: dict = {}) -> list[str]:
     key = cache.key({**sources(), **more}, "compiled", _version(mpy_cross), *more)
     found = cache.fetch(key)
     if found is None:
-        found = _compiled(folder, mpy_cross, more)
+        found = _compile(folder, mpy_cross, more)
         cache.keep(key, found)
     for name, data in found.items():
         with open(os.path.join(folder, name), "wb") as file:
@@ -303,9 +303,9 @@ def build(folder, mpy_cross: str = "mpy-cross", more: dict = {}) -> list[str]:
     return list(found)
 
 
-def _compiled(folder, mpy_cross: str, more: dict) -> dict[str, bytes]:
+def _compile(folder, mpy_cross: str, more: dict) -> dict[str, bytes]:
     """Return {name: content} of the files; *folder* is for what comes and goes."""
-    texts, sentences = linked(more)
+    texts, sentences = link(more)
     found = {"sentences": sentences}
     for name, text in texts.items():
         source, target = os.path.join(folder, name + ".py"), os.path.join(folder, name + ".mpy")

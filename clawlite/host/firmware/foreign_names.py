@@ -55,7 +55,7 @@ def _read() -> dict:
         return json.load(file)
 
 
-def known() -> list[str]:
+def stub_packages() -> list[str]:
     """Return the stub packages, by the names that board profiles give them."""
     return [name for name in _read()["packages"] if name != "stdlib"]
 
@@ -82,9 +82,9 @@ def names_of(api=None) -> dict[str, set]:
 
     Raises ``ClawError`` for an *api* that apis.json does not have.
     """
-    if api is not None and api not in known():
+    if api is not None and api not in stub_packages():
         raise ClawError(
-            f"the board profile's api: expected one of {', '.join(known())}, got {api}",
+            f"the board profile's api: expected one of {', '.join(stub_packages())}, got {api}",
             "name the stub package in the profile, then: make stubs apis",
         )
     found = {}
@@ -248,7 +248,7 @@ class _Finder(Visitor):
                 continue
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 bound = [
-                    (alias.asname or alias.name, self._imported(node, alias))
+                    (alias.asname or alias.name, self._resolve_import(node, alias))
                     for alias in node.names
                 ]
             elif isinstance(node, ast.Assign):
@@ -273,7 +273,7 @@ class _Finder(Visitor):
             ]
         return self._scopes.pop()
 
-    def _imported(self, node, alias):
+    def _resolve_import(self, node, alias):
         if isinstance(node, ast.Import):
             return None if alias.name in self._trees else ("module", alias.name)
         name = f"{node.module}.{alias.name}"
@@ -337,7 +337,7 @@ class _Finder(Visitor):
         return None  # what is missing is missed when something is asked of it
 
     def visit_Try(self, node):
-        expects = any(name in _CATCH for handler in node.handlers for name in _caught(handler))
+        expects = any(name in _CATCH for handler in node.handlers for name in _errors_of(handler))
         self._expects += expects
         for part in node.body:
             self.visit(part)
@@ -364,7 +364,7 @@ def _names(node) -> list:
     ]
 
 
-def _caught(handler: ast.ExceptHandler) -> list:
+def _errors_of(handler: ast.ExceptHandler) -> list:
     return (
         [node.id for node in walk(handler.type) if isinstance(node, ast.Name)]
         if handler.type

@@ -58,7 +58,7 @@ def imports(text: str, modules) -> list[Import]:
     return found + [Import(False, name) for name in _BY_NAME.findall(text) if name in modules]
 
 
-def reached(texts: dict[str, str], starts) -> list[str]:
+def find_loaded(texts: dict[str, str], starts) -> list[str]:
     """Return those of *texts*, {module: its source}, that are loaded when the modules *starts* are,
     then or later, in the order of *texts*.
     """
@@ -82,7 +82,7 @@ def entrances(texts: dict[str, str]) -> list[str]:
     ]
 
 
-def joined(texts: dict[str, str], units: dict[str, list], first: tuple) -> dict[str, list]:
+def complete(texts: dict[str, str], units: dict[str, list], first: tuple) -> dict[str, list]:
     """Return *units*, {unit: [module, ...]}, with more modules: those that a unit loads and that no
     module outside of it imports.  Each module comes after those that it imports.
 
@@ -145,12 +145,12 @@ def _users(texts: dict[str, str]) -> dict[str, set]:
     return users
 
 
-def iterated(trees: dict) -> tuple[set, set]:
+def split_generators(trees: dict) -> tuple[set, set]:
     """Return two sets of (module, name) of the generators in *trees* that use ``yield from``: those
     that loops iterate, directly or by way of others, and the rest, which ``Agent.drive`` resumes.
     """
     all_of = _delegating(trees)
-    names = set().union(*map(_iterated_names, trees.values()))
+    names = set().union(*map(_find_iterated, trees.values()))
     while True:
         found = {key for key in all_of if key[1] in names}
         more = set().union(names, *(all_of[key] for key in found))
@@ -169,7 +169,7 @@ def _own(function):
             todo += children(node)
 
 
-def _called(node) -> str:
+def _callee(node) -> str:
     """Return the name of the function that *node* calls, without the object that it belongs to,
     or "".
     """
@@ -180,7 +180,7 @@ def _called(node) -> str:
     )
 
 
-def _iterated_names(tree) -> set:
+def _find_iterated(tree) -> set:
     """Return the names of the functions whose results loops, or _TAKERS, iterate."""
     found = set()
     for function in walk(tree):
@@ -189,15 +189,15 @@ def _iterated_names(tree) -> set:
         held, through = {}, []
         for node in _own(function):
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                held.setdefault(node.targets[0].id, set()).add(_called(node.value))
+                held.setdefault(node.targets[0].id, set()).add(_callee(node.value))
             elif isinstance(node, (ast.For, ast.comprehension)):
                 through.append(node.iter)
             elif isinstance(node, ast.Starred):
                 through.append(node.value)
-            elif _called(node) in _TAKERS:
+            elif _callee(node) in _TAKERS:
                 through += node.args
         for node in through:
-            found |= held.get(node.id, set()) if isinstance(node, ast.Name) else {_called(node)}
+            found |= held.get(node.id, set()) if isinstance(node, ast.Name) else {_callee(node)}
     return found
 
 
@@ -210,7 +210,7 @@ def _delegating(trees: dict) -> dict:
         for function in walk(tree):
             if isinstance(function, ast.FunctionDef):
                 to = {
-                    _called(node.value)
+                    _callee(node.value)
                     for node in _own(function)
                     if isinstance(node, ast.YieldFrom)
                 }

@@ -34,7 +34,7 @@ def mark(trees: dict, linker) -> None:
         for path, node in _functions(module.tree):
             new = linker.new_names.get((name, path[0]), path[0])
             key = (linker.unit_of.get(name, name), new, *path[1:])
-            found[key] = (_shown(module.path), ".".join(path), node.lineno)
+            found[key] = (_relative(module.path), ".".join(path), node.lineno)
     for unit, tree in trees.items():
         for path, node in _functions(tree):
             node.origin = found.get((unit, *path))
@@ -54,7 +54,7 @@ def _functions(node, path: tuple = ()):
             yield from _functions(child, path)
 
 
-def _shown(path: pathlib.Path) -> str:
+def _relative(path: pathlib.Path) -> str:
     path = path.resolve()
     return path.relative_to(_ROOT).as_posix() if path.is_relative_to(_ROOT) else path.name
 

@@ -23,8 +23,8 @@ import builtins
 import pathlib
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.firmware.shorten import Shortener, passed_by_name
-from clawlite.host.firmware.trees import Transformer, copied, walk
+from clawlite.host.firmware.shorten import Shortener, find_keywords
+from clawlite.host.firmware.trees import Transformer, copy_nodes, walk
 
 # bytes: such a text is a name for MicroPython (mpy-cross); one without any is to be filled in later
 _SHORT = 10
@@ -53,9 +53,9 @@ class Module:
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
                 self.defined.add(node.name)
             elif isinstance(node, ast.Assign):
-                self._assigned(node)
+                self._note_assignment(node)
 
-    def _assigned(self, node: ast.Assign):
+    def _note_assignment(self, node: ast.Assign):
         for target in node.targets:
             names = [
                 item.id
@@ -99,7 +99,7 @@ class Linker:
 
     def __init__(self, sources: dict, units: dict, whole: tuple = (), entrances: tuple = ()):
         self.modules = {name: Module(name, pathlib.Path(path)) for name, path in sources.items()}
-        self.entrances = {name: _passed_on(self.modules.pop(name)) for name in entrances}
+        self.entrances = {name: _re_exports(self.modules.pop(name)) for name in entrances}
         self.unit_of = {name: unit for unit, names in units.items() for name in names}
         self.units = units
         self.whole = whole
@@ -148,7 +148,7 @@ class Linker:
         return trees
 
     def _texts(self, trees: dict) -> dict[str, str]:
-        shortener = Shortener(passed_by_name(module.tree for module in self.modules.values()))
+        shortener = Shortener(find_keywords(module.tree for module in self.modules.values()))
         linked = {}
         for name, body in trees.items():
             tree = ast.Module(body, [])
@@ -161,7 +161,7 @@ class Linker:
         module = self.modules[name]
         rewriter = _Rewriter(self, module, unit)
         body = []
-        for node in copied(module.tree.body):
+        for node in copy_nodes(module.tree.body):
             if isinstance(node, ast.Assign) and _all_in(node, module.numbers):
                 continue
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -180,7 +180,7 @@ class Linker:
         return renamed, None if home == unit and unit is not None else home
 
 
-def _passed_on(module: Module) -> dict[str, str]:
+def _re_exports(module: Module) -> dict[str, str]:
     """Return {name: the module that it is from} of an entrance."""
     return {
         alias.name: plain(node.module)

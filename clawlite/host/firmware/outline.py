@@ -54,7 +54,7 @@ def split(trees: dict, groups: dict, plain: tuple = ()) -> None:
     groups = {group: [Function(*key) for key in keys] for group, keys in groups.items()}
     moved = {key: group for group, keys in groups.items() for key in keys}
     taken = {key: _found(trees, key) for key in moved}
-    used = _used(trees)
+    used = _uses(trees)
     made = _only_called(trees, {key[:2] for key in moved if key.name == "__init__"})
     alone = {
         key
@@ -112,7 +112,7 @@ def _found(trees: dict, key: tuple) -> tuple:
     raise RareError(f"{module}: there is no {owner + '.' if owner else ''}{name}")
 
 
-def _used(trees: dict) -> tuple:
+def _uses(trees: dict) -> tuple:
     """Return ({function's name: how many have it}, {attribute that is handed on, or bound in a
     class: whose calls are not all there is}).
     """
@@ -181,7 +181,7 @@ def _names_of(module: str, nodes: list, classes: set) -> tuple[dict, dict]:
 
 
 def _is_alone(key: tuple, used: tuple, plain: tuple) -> bool:
-    """Return whether every place that names *key* calls it, and means it; *used*: of ``_used``."""
+    """Return whether every place that names *key* calls it, and means it; *used*: of ``_uses``."""
     module, owner, name = key
     if owner is None:
         return module not in plain or name.startswith("_")

@@ -80,7 +80,7 @@ def with_classes(groups: dict, trees: dict) -> set[str]:
             elif isinstance(node, ast.ClassDef):
                 asked = node.bases
             for one in asked:
-                named.update(name for part in walk(one) for name in _mentioned(part))
+                named.update(name for part in walk(one) for name in _mentions(part))
     classes = {
         (module, node.name)
         for module, tree in trees.items()
@@ -119,7 +119,7 @@ def _users(trees: dict) -> dict[tuple, set]:
                 words = node.value.split()
                 if all(word.isidentifier() for word in words):  # no sentence
                     texts.update(words)
-            for name in _mentioned(node):
+            for name in _mentions(node):
                 mentions.setdefault(name, set()).add((module, within.get(id(node), ALWAYS)))
     found = {}
     for module, tree in trees.items():
@@ -132,7 +132,7 @@ def _users(trees: dict) -> dict[tuple, set]:
     return found
 
 
-def _mentioned(node) -> list[str]:
+def _mentions(node) -> list[str]:
     if isinstance(node, ast.Name):
         return [node.id]
     if isinstance(node, ast.Attribute):

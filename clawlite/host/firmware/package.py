@@ -42,7 +42,7 @@ def write(folder: str) -> list[str]:
         with tempfile.TemporaryDirectory(prefix="clawlite-firmware-") as made:
             files = runtime_files(made)
             _mip(Below(folder), "mip", files)
-            _frozen(Below(folder), "frozen", files)
+            _freeze(Below(folder), "frozen", files)
     except OSError as e:
         raise unwritten(e.filename2 or e.filename or folder, e, "name another folder") from None
     return sorted(
@@ -66,11 +66,11 @@ def _mip(below: Below, folder: str, files: list) -> None:
     )
 
 
-def _frozen(below: Below, folder: str, files: list) -> None:
+def _freeze(below: Below, folder: str, files: list) -> None:
     """Write the linked modules with their manifest, and list for mip what of *files* stays
     outside.
     """
-    texts, _ = firmware.linked()
+    texts, _ = firmware.link()
     modules = sorted(set(texts) - set(NOT_FROZEN))
     below.make_folders(folder)
     for name in modules:

@@ -58,7 +58,7 @@ def rename(trees: dict, plain: tuple = (), open: tuple = ()) -> None:
                 raise ClawError(
                     f"{module}: {name}: a board's modules get such names; choose another"
                 )
-    names = {module: {} if module in plain else _numbered(tree) for module, tree in trees.items()}
+    names = {module: {} if module in plain else _number(tree) for module, tree in trees.items()}
     attributes = _attributes(trees, open)
     for module, tree in trees.items():
         _Renamer(trees, names, attributes, module).visit(tree)
@@ -70,7 +70,7 @@ def _row(avoid: set, names: list = IN_FIRMWARE):
     yield from ("_%d" % number for number in itertools.count(1))
 
 
-def _numbered(tree) -> dict:
+def _number(tree) -> dict:
     """Return {top-level name: its new name}; no local name of the module hides a new one."""
     used = set()
     for node in walk(tree):
@@ -82,10 +82,10 @@ def _numbered(tree) -> dict:
             used.add(node.name)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             used |= {alias.asname or alias.name for alias in node.names}
-    return dict(zip(_defined(tree.body), _row(used)))
+    return dict(zip(_find_bound(tree.body), _row(used)))
 
 
-def _defined(body: list) -> list:
+def _find_bound(body: list) -> list:
     """Return the names that statements bind, those in inner functions, classes and
     comprehensions not.
     """
@@ -241,7 +241,7 @@ def _families(trees: dict) -> list:
 
 def _own(node: ast.ClassDef) -> set:
     """Return the attributes that a class defines."""
-    names = set(_defined(node.body))
+    names = set(_find_bound(node.body))
     for part in node.body:
         if isinstance(part, ast.FunctionDef):
             names |= _set_in(part)
@@ -343,7 +343,7 @@ class _Renamer(Transformer):
             + node.args.kwonlyargs
             + [part for part in (node.args.vararg, node.args.kwarg) if part]
         )
-        self._scopes.append({parameter.arg for parameter in parameters} | set(_defined(body)))
+        self._scopes.append({parameter.arg for parameter in parameters} | set(_find_bound(body)))
         new = [self.visit(part) for part in body]
         node.body = new if isinstance(node, ast.FunctionDef) else new[0]
         self._scopes.pop()
@@ -370,7 +370,7 @@ class _Renamer(Transformer):
         """
         node.name = self._global(node.name)
         node.bases = [self.visit(base) for base in node.bases]
-        own = set(_defined(node.body))
+        own = set(_find_bound(node.body))
         scopes = self._scopes
         for part in node.body:
             if isinstance(part, ast.FunctionDef):

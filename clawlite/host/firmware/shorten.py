@@ -12,7 +12,7 @@ from clawlite.host.firmware.trees import Transformer, walk
 _LETTERS = "pqrst"  # by depth: an inner function sees the outer one's parameters
 
 
-def passed_by_name(trees) -> set[str]:
+def find_keywords(trees) -> set[str]:
     """Return every name that a call in *trees* passes by keyword, and what must keep its name."""
     names = {"self"}
     for tree in trees:

@@ -136,14 +136,14 @@ def ways() -> dict[str, list[list[str]]]:
     """Return {linked module: [[part, ...], ...]}: it can be loaded when all parts of one of these
     lists are there.
 
-    Cost  that of ``firmware.linked``, and 0.2 s.
+    Cost  that of ``firmware.link``, and 0.2 s.
     """
-    return reached(
-        {name: imported(ast.parse(text)) for name, text in firmware.linked()[0].items()}, GATES
+    return find_ways(
+        {name: find_imports(ast.parse(text)) for name, text in firmware.link()[0].items()}, GATES
     )
 
 
-def imported(tree) -> set:
+def find_imports(tree) -> set:
     """Return the names of what a module imports, anywhere in it."""
     found = set()
     # a call that is a statement is there for the import behind it, which tells whether it comes
@@ -170,7 +170,7 @@ def imported(tree) -> set:
     return found
 
 
-def reached(imports: dict, gates: dict) -> dict[str, list[list[str]]]:
+def find_ways(imports: dict, gates: dict) -> dict[str, list[list[str]]]:
     """Return what ``ways`` does for {module: what it imports}; modules that nothing reaches are
     not in it.
     """
@@ -187,7 +187,7 @@ def reached(imports: dict, gates: dict) -> dict[str, list[list[str]]]:
     return {name: sorted(map(sorted, known)) for name, known in sorted(found.items())}
 
 
-def chosen(files, having: list, ways_there: dict = None) -> list[str]:
+def choose(files, having: list, ways_there: dict = None) -> list[str]:
     """Return those of *files*, names in the firmware's folder, that a slot with these parts
     carries.
 

@@ -93,13 +93,13 @@ class Transformer(ast.NodeTransformer):
         return new or ()
 
 
-def copied(nodes: list) -> list:
+def copy_nodes(nodes: list) -> list:
     """Return a deep copy of *nodes*."""
     return pickle.loads(pickle.dumps(nodes, pickle.HIGHEST_PROTOCOL))
 
 
 @contextlib.contextmanager
-def uncollected():
+def suspend_gc():
     """Collect no garbage meanwhile: a link makes millions of nodes, which live to its end, and
     each collection looks at all of them.
     """

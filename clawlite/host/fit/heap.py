@@ -275,7 +275,7 @@ def flash(data: bytes, tools_py: str, profile=None) -> int:
 def _files(having: list, profile) -> dict:
     """Return {name: bytes} of the firmware's files for a slot with the parts *having*."""
     table = sizes()["flash"]
-    names = slot.chosen(table["sizes"], having + slot.of_board(profile), table["ways"])
+    names = slot.choose(table["sizes"], having + slot.of_board(profile), table["ways"])
     return {name: table["sizes"][name] for name in names}
 
 

@@ -234,7 +234,7 @@ def test_a_scripts_lines_wait_for_the_prompt(tmp_path, echo):
 @needs_micropython
 @needs_mpy_cross
 def test_a_traceback_names_the_functions_of_the_sources(tmp_path):
-    build = functions.build_of(firmware.linked()[0])
+    build = functions.build_of(firmware.link()[0])
     short, ((file, name, line), *_) = min(functions.fetch(build)["core"].items())
     crash = (
         "Traceback (most recent call last):\n"

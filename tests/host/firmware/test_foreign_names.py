@@ -36,7 +36,7 @@ def test_the_file_is_what_the_stub_packages_say():
 
 
 def test_every_board_of_micropython_names_its_stub_package():
-    assert len(BOARDS) > 8 and {board.api for board in BOARDS} == set(foreign_names.known())
+    assert len(BOARDS) > 8 and {board.api for board in BOARDS} == set(foreign_names.stub_packages())
 
 
 def test_the_modules_that_boards_import_are_all_known():
@@ -53,7 +53,7 @@ def test_the_largest_slot_of_a_board_asks_for_what_it_has(board):
     having = [part for part in parts if slot.ability(part) in board.abilities] + slot.of_board(
         board
     )
-    modules = slot.chosen(firmware.linked()[0], having)
+    modules = slot.choose(firmware.link()[0], having)
     assert len(modules) > 50 and ("wifi" in modules) is (
         "network" in foreign_names.names_of(board.api) and "wifi" in board.network.links
     )
@@ -70,7 +70,7 @@ def test_an_attribute_of_a_port_is_asked_for_by_its_name():
     } <= asked
     found = {
         node.attr
-        for text in firmware.linked()[0].values()
+        for text in firmware.link()[0].values()
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Attribute)
     }
@@ -78,10 +78,10 @@ def test_an_attribute_of_a_port_is_asked_for_by_its_name():
     assert {name for _, name in asked} - found <= {
         name for owner, name in asked if owner and "." not in owner
     }
-    assert re.search(r"\.feed\(\)", firmware.linked()[0]["core"])
+    assert re.search(r"\.feed\(\)", firmware.link()[0]["core"])
 
 
-@pytest.mark.parametrize("api", foreign_names.known())
+@pytest.mark.parametrize("api", foreign_names.stub_packages())
 def test_no_class_of_ours_takes_a_name_of_a_port_away(api):
     names = sorted(foreign_names.attributes(api) - {"__init__"})
     source = "class Box:\n" + "".join(
@@ -138,4 +138,4 @@ def test_a_profile_that_names_no_stub_package_of_ours_is_told():
 @pytest.mark.parametrize("name", ["machine", "network"])
 def test_a_stand_in_for_a_module_of_micropython_is_never_linked(tmp_path, name):
     with pytest.raises(ClawError, match="never linked"):
-        firmware.linked({name: board_apis.ROOT / "tests/device/modules" / f"{name}.py"})
+        firmware.link({name: board_apis.ROOT / "tests/device/modules" / f"{name}.py"})

@@ -85,7 +85,7 @@ def test_a_board_has_what_its_start_comes_to_load():
         "b": "",
         "a": "import b\n",
     }
-    assert from_sources.reached(texts, ["main"]) == ["main", "b", "a"]
+    assert from_sources.find_loaded(texts, ["main"]) == ["main", "b", "a"]
     assert {"main", "sentence", "oom_recover", "openai", "tools"} <= set(firmware.sources())
 
 
@@ -119,13 +119,13 @@ UNITS = {
 
 
 def test_what_only_a_unit_imports_is_loaded_with_it():
-    found = from_sources.joined(UNITS, {"core": ["one"], "more": ["two"]}, ("core",))
+    found = from_sources.complete(UNITS, {"core": ["one"], "more": ["two"]}, ("core",))
     # deep comes along although others import it: every board loads it; shared is of two
     assert found == {"core": ["deep", "below", "lazy", "behind", "one"], "more": ["far", "two"]}
 
 
 def test_the_order_of_a_unit_is_that_of_its_imports():
-    found = from_sources.joined(UNITS, {"core": ["one", "behind", "deep", "below"]}, ("core",))
+    found = from_sources.complete(UNITS, {"core": ["one", "behind", "deep", "below"]}, ("core",))
     assert found == {"core": ["deep", "below", "behind", "lazy", "one"]}
     assert firmware.units()["line"][-1] == "reliable" and "policy" in firmware.units()["core"]
 
@@ -134,17 +134,17 @@ def test_a_new_module_of_the_core_needs_no_entry():
     """One that policy.py imports at its top is loaded with it, by every board."""
     texts = {**firmware._texts(), "weights": "def weighed(one):\n    return one\n"}
     texts["policy"] += "\nfrom clawlite.core.policy.weights import weighed\n"
-    assert "weights" in from_sources.reached(texts, ["main"])
-    found = from_sources.joined(texts, firmware.UNITS, firmware.FIRST)["core"]
+    assert "weights" in from_sources.find_loaded(texts, ["main"])
+    found = from_sources.complete(texts, firmware.UNITS, firmware.FIRST)["core"]
     assert found.index("weights") < found.index("policy")
 
 
 def test_the_scan_tells_what_a_loop_goes_through_from_what_is_driven():
-    found, others = from_sources.iterated({"sample": ast.parse(SAMPLE)})
+    found, others = from_sources.split_generators({"sample": ast.parse(SAMPLE)})
     assert {name for _, name in found} == {"listed", "kept", "starred"} and {
         name for _, name in others
     } == {"driven"}
-    found, others = from_sources.iterated(
+    found, others = from_sources.split_generators(
         {
             "one": ast.parse("def far(x):\n    yield from x.near()\n"),
             "two": ast.parse("for x in y.far(1): pass"),
@@ -155,7 +155,7 @@ def test_the_scan_tells_what_a_loop_goes_through_from_what_is_driven():
 
 def test_what_a_board_drives_is_delegated_and_what_loops_go_through_is_not():
     trees = {name: ast.parse(path.read_text()) for name, path in firmware.sources().items()}
-    found, others = from_sources.iterated(trees)
+    found, others = from_sources.split_generators(trees)
     assert {module for module, _ in found} == {"known"}
     assert ("tools", "call") in others and ("turn", "turn") in others
     firmware.delegate(trees)

@@ -221,7 +221,7 @@ def test_what_boards_forget_is_there():
     known = {*firmware.sources(), *firmware.UNITS, *firmware.RARE}
     assert len(texts["_OCCASIONAL"]) > 20 and len(texts["REMOTE"]) > 3
     assert {*texts["_OCCASIONAL"], *texts["REMOTE"]} - known == set()
-    linked = "\n".join(firmware.linked()[0].values())
+    linked = "\n".join(firmware.link()[0].values())
     told = [
         {*node.value.split()}
         for node in ast.walk(ast.parse(linked))

@@ -273,7 +273,7 @@ def test_what_cannot_go_is_told(tmp_path, monkeypatch, names, why):
 
 def test_a_group_needs_no_unit_that_its_callers_may_lack():
     """Code of two units in one group would load both."""
-    texts, _ = firmware.linked()
+    texts, _ = firmware.link()
     for group in firmware.RARE:
         needs = {
             node.module for node in ast.parse(texts[group]).body if isinstance(node, ast.ImportFrom)
@@ -285,7 +285,7 @@ def test_a_group_needs_no_unit_that_its_callers_may_lack():
 
 def test_every_module_of_a_board_is_one_that_another_asks_for():
     """What nobody loads takes flash all the same."""
-    trees = {name: ast.parse(text) for name, text in firmware.linked()[0].items()}
+    trees = {name: ast.parse(text) for name, text in firmware.link()[0].items()}
     asked = {"main"}
     for tree in trees.values():
         for node in ast.walk(tree):

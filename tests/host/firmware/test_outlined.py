@@ -68,7 +68,7 @@ def test_a_group_gets_nothing_of_a_unit_that_it_does_not_need():
 
 
 def test_the_helpers_of_rare_functions_follow_from_the_sources():
-    found = firmware.outlined()
+    found = firmware.rare_functions()
     assert "_dollars" in found["request"]["meter"] and "_write" in found["writing"]["render"]
     assert "know" in found["opening"]["unload"]
 
@@ -85,7 +85,7 @@ def test_a_helper_of_a_function_in_a_group_needs_no_entry(monkeypatch, tmp_path)
     sources = {**firmware.sources(), "policy": path}
     monkeypatch.setattr(firmware, "sources", lambda: sources)
     monkeypatch.setattr(firmware, "_trees", firmware._trees.__wrapped__)
-    found = firmware.outlined.__wrapped__()
+    found = firmware.rare_functions.__wrapped__()
     assert "_weighed" in found["conditions"]["policy"]
 
 
@@ -106,7 +106,7 @@ def test_a_group_with_a_class_that_others_name_stays(use, stays):
 
 
 def test_groups_of_errors_stay():
-    found = with_classes(firmware.outlined(), firmware._trees())
+    found = with_classes(firmware.rare_functions(), firmware._trees())
     assert {"denials", "damage"} <= found
     # the others are stages, of which one at a time is there
     assert found - {"denials", "damage"} <= {*firmware.STAGES, *firmware.WITH_A_STAGE}

@@ -86,9 +86,7 @@ def test_mip_gets_what_a_flash_brings_but_for_the_agent(made, tmp_path):
 def test_what_is_frozen_and_what_is_beside_it_is_all_there_is(made):
     folder = made / "frozen"
     modules, beside = frozen(folder), listed(folder)
-    assert sorted(modules) == sorted(
-        f"{name}.py" for name in firmware.linked()[0] if name != "main"
-    )
+    assert sorted(modules) == sorted(f"{name}.py" for name in firmware.link()[0] if name != "main")
     assert {
         path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
     } == {*modules, *beside.values(), "manifest.py", "package.json"}

@@ -2,12 +2,12 @@
 
 import ast
 
-from clawlite.host.firmware.shorten import Shortener, passed_by_name
+from clawlite.host.firmware.shorten import Shortener, find_keywords
 
 
 def shortened(text, *calls):
     tree = ast.parse(text)
-    return ast.unparse(Shortener(passed_by_name([tree, *map(ast.parse, calls)])).visit(tree))
+    return ast.unparse(Shortener(find_keywords([tree, *map(ast.parse, calls)])).visit(tree))
 
 
 def test_parameters_are_named_by_their_place():

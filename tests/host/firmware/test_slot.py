@@ -93,12 +93,12 @@ def test_every_door_to_what_a_slot_may_lack_is_known():
     there = slot.ways()
     found = {
         (name, other)
-        for name, text in firmware.linked()[0].items()
-        for other in slot.imported(ast.parse(text)) & set(slot.GATES)
+        for name, text in firmware.link()[0].items()
+        for other in slot.find_imports(ast.parse(text)) & set(slot.GATES)
         if any(not set(slot.GATES[other]) <= set(way) for way in there[name])
     }
     assert found == set(DOORS)
-    assert set(there) == set(firmware.linked()[0]) and set(slot.GATES) <= set(there)
+    assert set(there) == set(firmware.link()[0]) and set(slot.GATES) <= set(there)
 
 
 def test_the_core_is_what_a_slot_can_carry_and_protocols_are_what_none_can():
@@ -126,7 +126,7 @@ def test_parts_that_are_declared_are_those_of_boards():
     declared = {name for name, part in slot.PARTS.items() if not part.of_board}
     assert declared <= {*names, *codecs} | of_slots
     assert len(names) == parts.REFLEX + min(features.API_NUMBERS.values())
-    assert repr(" ".join([*names, *codecs])) in firmware.linked()[0]["parts"]
+    assert repr(" ".join([*names, *codecs])) in firmware.link()[0]["parts"]
     assert {slot.ability(name) for name in slot.PARTS} <= set(features.BOARDS)
 
 
@@ -139,20 +139,20 @@ def test_what_is_reached():
         "d": {"a"},
         "alone": {"main"},
     }
-    assert slot.reached(imports, {"b": ("x",), "c": ("y", "z")}) == {
+    assert slot.find_ways(imports, {"b": ("x",), "c": ("y", "z")}) == {
         "main": [[]],
         "a": [[]],
         "b": [["x"]],
         "c": [["y", "z"]],
         "d": [["x"], ["y", "z"]],
     }
-    assert slot.reached(imports, {"b": ("x",)})["d"] == [[]]
-    assert slot.chosen(
+    assert slot.find_ways(imports, {"b": ("x",)})["d"] == [[]]
+    assert slot.choose(
         ["a.mpy", "d.mpy", "alone.mpy", "sentences"],
         ["x"],
-        slot.reached(imports, {"b": ("x",), "c": ("y",)}),
+        slot.find_ways(imports, {"b": ("x",), "c": ("y",)}),
     ) == ["a.mpy", "d.mpy", "sentences"]
-    assert slot.imported(
+    assert slot.find_imports(
         ast.parse("import x\ndef f():\n    from y import z\n    return __import__('w').f(1)")
     ) == {"x", "y", "w"}
 

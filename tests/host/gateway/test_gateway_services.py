@@ -153,7 +153,7 @@ def test_a_slot_carries_the_calls_of_services_for_images_that_have_them(tmp_path
     without = project(tmp_path / "without", desk.url)
     images = (with_services, with_lan, without)
     parts = [slot.parts(inspection.open_image(image)) for image in images]
-    carried = [slot.chosen(["mediated.mpy"], part) for part in parts]
+    carried = [slot.choose(["mediated.mpy"], part) for part in parts]
     assert carried == [["mediated.mpy"], ["mediated.mpy"], []]
 
 
