@@ -60,7 +60,7 @@ def run(suites: list, rounds: int, took, is_long: bool = False) -> None:
         {suite: FUNCTIONS[suite] for suite in suites or FUNCTIONS},
         took,
         lambda folder: JudgedBench(folder, rounds, is_long),
-        functools.partial(bench.recorded_s, recorded=recorded),
+        functools.partial(bench.seconds_of, recorded=recorded),
         "python benchmarks/measure.py",
     )
 

@@ -105,7 +105,7 @@ def blink(folder: Path) -> str:
 
 def mixed(folder: Path) -> str:
     folder.mkdir()
-    return bench_micropython.mixed(str(folder))
+    return bench_micropython.write_mixed(str(folder))
 
 
 def behind_a_gateway(folder: Path) -> str:
@@ -162,7 +162,7 @@ HEARS = {
 def write_work(case: str, image: Path) -> str:
     """Write what tests/words32_work.py or words32_calls.py reads beside *image*; return which."""
     if case == CALLS:
-        lines = bench_micropython.mixed_lines(COUNT)
+        lines = bench_micropython.alternate_calls(COUNT)
         image.with_name("lines").write_bytes(agent.opening() + b"".join(lines))
         return "words32_calls.py"
     texts = {"says": "\n".join(SAYS[case]) + "\n", "hears": HEARS[case], "streams": TEXT}

@@ -183,7 +183,7 @@ EXCEPTIONS = {
         "clawlite/host/bench/board.py": "promises words32",
         "clawlite/host/bench/run.py": "spawn",
         "clawlite/host/bench/serve.py": "Peer.read Peer.stream batches call manifest ready",
-        "clawlite/host/bench/stack.py": "_audited",
+        "clawlite/host/bench/stack.py": "_audit",
     },
     MAINTAINER: {
         "clawlite/host/firmware/firmware.py": "_enter _link delegate",

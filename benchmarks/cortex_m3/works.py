@@ -152,7 +152,7 @@ def talked(board: Board, lines: tuple, heap_bytes: int) -> bool:
 def can_call(board: Board, heap_bytes: int) -> bool:
     """Return whether an operator's calls work, which come one after the other."""
     lines = agent.opening().split(b"\n")[:-1]
-    lines += [line.rstrip(b"\n") for line in bench_micropython.mixed_lines(board_work.COUNT)]
+    lines += [line.rstrip(b"\n") for line in bench_micropython.alternate_calls(board_work.COUNT)]
     with _ending(board.start(heap_bytes)) as running:
         talk = Talk(running)
         is_there = talk.wait((b"> ",)) != b""

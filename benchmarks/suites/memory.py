@@ -14,7 +14,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.idempotency.idempotency import KEPT_S
 from clawlite.host.bench import agent
 from clawlite.host.bench.run import quantile, spawn
-from clawlite.host.bench.serve import Peer, launched, memory_of
+from clawlite.host.bench.serve import Peer, command_of, memory_of
 
 JOURNAL_BYTES = 100_000_000
 STARTS = 3  # of an agent with that journal
@@ -130,7 +130,7 @@ def threads(bench):
     # in this folder, because the run's own may be on a tmpfs
     with tempfile.TemporaryDirectory(dir=os.getcwd(), prefix="clawlite-bench-") as state:
         environment["CLAWLITE_STATE"] = state
-        peer = Peer(launched(bench, image), environment, bench.folder)
+        peer = Peer(command_of(bench, image), environment, bench.folder)
         found: tuple = ([], [])
         try:
             peer.ask(agent.opening(), 2)
@@ -192,7 +192,7 @@ def journal(bench):
             if is_large:
                 shutil.copy(kept, path)  # the last start rewrote it without expired calls
             begin = time.perf_counter_ns()
-            peer = Peer(launched(bench, image), environment, bench.folder)
+            peer = Peer(command_of(bench, image), environment, bench.folder)
             said = peer.ask(agent.opening(), 2)
             spent = (time.perf_counter_ns() - begin) / 1e6
             found[is_large].append((spent, memory_of(peer.process.pid)[0] / 1048576))
@@ -224,7 +224,7 @@ def audit(bench):
     for count in (0, *RECORDS):  # 0: an audit of ten, the baseline
         environment = bench.environment()
         environment["CLAWLITE_STATE"] = bench.make("state-%d" % count)
-        peer = Peer(launched(bench, image), environment, bench.folder)
+        peer = Peer(command_of(bench, image), environment, bench.folder)
         peer.ask(agent.opening(), 2)
         peer.stream([agent.call_line(7, number) for number in range(1, max(count, 10) + 1)])
         peer.end()

@@ -128,7 +128,7 @@ def _ask(bench, image: str):
         "bare": [sys.executable, *BARE],
         "pure": _command(bench.package, "ask", "howdy", image),
     }
-    if folder := bench.compiled():
+    if folder := bench.extensions():
         commands["cython"] = _command(folder, "ask", "howdy", image)
     whole: dict = {name: [] for name in commands}  # name -> ms from spawn to exit
     busy: dict = {name: [] for name in commands}  # name -> of them on a processor

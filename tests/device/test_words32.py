@@ -325,11 +325,11 @@ def test_calls_with_request_ids_work_in_the_heap_that_is_said(board, tmp_path, b
     for memory.  bits: of whose heap; objects of 64 bits are larger, so what suffices for them does
     for a board.  In its heap they may put off writing the journal anew, and say so.
     """
-    image = Path(bench_micropython.mixed(str(tmp_path)))
+    image = Path(bench_micropython.write_mixed(str(tmp_path)))
     count, most = bench_micropython.MIXED, bench_micropython.RECORDED
     done = subprocess.run(
         [*within(board, image, tmp_path, bits), "--stdio"],
-        input=agent.opening() + b"".join(bench_micropython.mixed_lines(count)),
+        input=agent.opening() + b"".join(bench_micropython.alternate_calls(count)),
         capture_output=True,
         timeout=300,
         env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"),
@@ -401,8 +401,8 @@ def test_what_an_answer_with_samples_on_record_holds(micropython, mpy_cross, tmp
 def recorded(folder: Path) -> tuple:
     """Return (image, what runs on a board) of an operator's calls, of which half go on record."""
     (folder / "agent").mkdir()
-    image = Path(bench_micropython.mixed(str(folder / "agent")))
-    lines = bench_micropython.mixed_lines(bench_micropython.MIXED)
+    image = Path(bench_micropython.write_mixed(str(folder / "agent")))
+    lines = bench_micropython.alternate_calls(bench_micropython.MIXED)
     image.with_name("lines").write_bytes(agent.opening() + b"".join(lines))
     return image, words32.tree(folder / "board", runs="words32_calls.py")
 

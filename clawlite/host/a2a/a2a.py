@@ -80,7 +80,7 @@ class A2A:
         self._loads = loads
         self._agent = AgentProcess(folder, self._manifest.name, bool(approvers))
         self._card, self._open, self._shown_to = {}, {}, {}
-        routes = [("GET", CARD, self._shown), ("POST", "/", self._asked)]
+        routes = [("GET", CARD, self._get_card), ("POST", "/", self._post)]
         self._door = Door(routes, self._missing, note, strangers)
 
     async def open(self, address: str, url=None, certificate=None, key=None) -> str:
@@ -104,7 +104,7 @@ class A2A:
 
     # -- HTTP
 
-    async def _shown(self, request):
+    async def _get_card(self, request):
         from aiohttp import web
 
         return web.json_response(self._card)
@@ -121,7 +121,7 @@ class A2A:
         name, _, token = given.strip().partition(":")
         return name if scheme.lower() == "bearer" and self._is_right(name, token) else ""
 
-    async def _asked(self, request):
+    async def _post(self, request):
         from aiohttp import web
 
         name = self._caller(request)
@@ -135,13 +135,13 @@ class A2A:
             return web.json_response({"error": "too many requests are under way"}, status=429)
         self._open[name] = count + 1
         try:
-            return await self._answered(request, name)
+            return await self._answer_call(request, name)
         finally:
             self._open[name] -= 1
             if not self._open[name]:
                 del self._open[name]
 
-    async def _answered(self, request, name: str):
+    async def _answer_call(self, request, name: str):
         from aiohttp import web
 
         number = stream = None
@@ -156,19 +156,19 @@ class A2A:
                 stream = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
                 stream.headers["Cache-Control"] = "no-store"
                 await stream.prepare(request)
-                await _streamed(stream, number, first, events)
+                await _stream(stream, number, first, events)
                 return stream
             return web.json_response(_result(number, await call.result()))
         except Unread as e:
             return web.json_response({"error": e.message}, status=e.status)
         except (Refused, ClawError) as e:
-            answer = _error(number, *self._told(name, e))
+            answer = _error(number, *self._describe_error(name, e))
         if stream is None:
             return web.json_response(answer)
         await stream.write(_event(answer))
         return stream
 
-    def _told(self, name: str, e) -> tuple:
+    def _describe_error(self, name: str, e) -> tuple:
         """Return (code, message) for the caller: it hears why its parameters are refused."""
         if isinstance(e, Refused):
             return e.code, str(e)
@@ -196,15 +196,15 @@ class _Call:
     async def result(self) -> dict:
         """Return what the operation gives.  Raises ``Refused``, ``ClawError``."""
         if self.operation == dialects.SEND:
-            task_id, found = await self._sent()
+            task_id, found = await self._send()
             if self._is_other(task_id):
-                return self._dialect.sent(self._task(task_id, found))
+                return self._dialect.wrap(self._task(task_id, found))
             configuration = _object(self._params, "configuration")
             if found["state"] not in _RESTS and self._dialect.waits(configuration):
-                await self._rested(task_id)
+                await self._wait_for_rest(task_id)
             if found["state"] != "rejected":
                 found = await self._get(task_id)
-            return self._dialect.sent(self._task(task_id, found))
+            return self._dialect.wrap(self._task(task_id, found))
         if self.operation == dialects.LIST:
             return await self._list()
         task_id, found = await self._find(self._params)
@@ -222,7 +222,7 @@ class _Call:
     async def events(self):
         """Yield the events of a task until it rests.  Raises as ``result``."""
         if self.operation == dialects.STREAM:
-            task_id, found = await self._sent()
+            task_id, found = await self._send()
             if found["state"] == "rejected" or self._is_other(task_id):
                 yield self._dialect.event(self._task(task_id, found))
                 return
@@ -255,7 +255,7 @@ class _Call:
         finally:
             self._agent.unwatch(self._inside(task_id), queue)
 
-    async def _rested(self, task_id: str) -> None:
+    async def _wait_for_rest(self, task_id: str) -> None:
         """Wait until a task has ended or asks, ``WAIT_S`` at most."""
         queue = await self._agent.watch(self._inside(task_id))
         try:
@@ -268,14 +268,14 @@ class _Call:
         finally:
             self._agent.unwatch(self._inside(task_id), queue)
 
-    async def _sent(self) -> tuple:
+    async def _send(self) -> tuple:
         """Give the message to the agent; return (id of its task, what the agent said)."""
         message = _object(self._params, "message", True)
         text, number = self._text(message), message.get("messageId")
         if not isinstance(number, str) or not 1 <= len(number) <= 256:
             raise Refused(_PARAMS, "message.messageId: expected 1 to 256 characters")
         if message.get("taskId"):
-            return await self._replied(message, text)
+            return await self._reply(message, text)
         context = message.get("contextId") or str(uuid.uuid5(uuid.NAMESPACE_OID, number))
         if not isinstance(context, str) or not _CONTEXT.match(context):
             raise Refused(
@@ -283,9 +283,9 @@ class _Call:
             )
         digest = hashlib.sha256(json.dumps([context, number]).encode()).hexdigest()[:16]
         task_id = f"{context}.{digest}"
-        return task_id, await self._begun(task_id, text)
+        return task_id, await self._begin(task_id, text)
 
-    async def _replied(self, message: dict, text: str) -> tuple:
+    async def _reply(self, message: dict, text: str) -> tuple:
         """Answer the approval or the question that a task waits for."""
         task_id, found = await self._find(message, "taskId")
         said = text.strip()
@@ -342,7 +342,7 @@ class _Call:
             _UNSUPPORTED, f"{self._name} may deny but not approve what it asked for itself - {said}"
         )
 
-    async def _begun(self, task_id: str, text: str) -> dict:
+    async def _begin(self, task_id: str, text: str) -> dict:
         """Make a task of a message.  One that comes again with other words answers nothing."""
         try:
             return await self._create(task_id, text, is_answer=False)
@@ -623,7 +623,7 @@ def _operation(request, body: dict) -> tuple:
     raise Refused(_METHOD, f"unknown method {str(method)[:60]}")
 
 
-async def _streamed(stream, number, first, events) -> None:
+async def _stream(stream, number, first, events) -> None:
     try:
         await stream.write(_event(_result(number, first)))
         async for event in events:

@@ -62,10 +62,10 @@ class V10:
     def task(self, fields: dict) -> dict:
         return fields
 
-    def sent(self, task: dict) -> dict:
+    def wrap(self, task: dict) -> dict:
         return {"task": task}
 
-    event = sent
+    event = wrap
 
     def status(self, fields: dict, is_final: bool) -> dict:
         return {"statusUpdate": fields}
@@ -115,10 +115,10 @@ class V03:
     def task(self, fields: dict) -> dict:
         return {"kind": "task", **fields}
 
-    def sent(self, task: dict) -> dict:
+    def wrap(self, task: dict) -> dict:
         return task
 
-    event = sent
+    event = wrap
 
     def status(self, fields: dict, is_final: bool) -> dict:
         return {"kind": "status-update", **fields, "final": is_final}

@@ -29,7 +29,7 @@ RECORDED_S: dict[str, float] = {
     "micropython: turns": 21,
     "micropython: grows": 6,
     "micropython: grows_asked": 58,
-    "micropython: refused": 39,
+    "micropython: refuses": 39,
     "micropython: words32": 34,
     "micropython: stores": 6,
     "micropython: stack": 354,
@@ -38,7 +38,7 @@ RECORDED_S: dict[str, float] = {
 _SHORT_S = 5
 
 
-def recorded_s(name: str, recorded=RECORDED_S) -> float:
+def seconds_of(name: str, recorded=RECORDED_S) -> float:
     """Return the seconds that were *recorded* of *name*: "suite: function", or a suite, with all
     of its parts.
     """
@@ -67,7 +67,7 @@ def run(suites: list[str], rounds: int, took, is_here: bool = False) -> None:
 
 
 def run_functions(
-    functions: dict, took, make, seconds=recorded_s, command="clawlite bench"
+    functions: dict, took, make, seconds=seconds_of, command="clawlite bench"
 ) -> None:
     """Run *functions*, {suite: [function(bench) that yields rows]}; ``took(row)`` gets each row.
 
@@ -117,7 +117,7 @@ def own_functions() -> dict:
             heap.turns,
             board.grows,
             board.grows_asked,
-            board.refused,
+            board.refuses,
             board.words32,
             stores.stores,
             stack.stack,
@@ -248,7 +248,7 @@ def compare(before: str, after: str, as_json: bool) -> list:
     3 % and its samples do not overlap; "noise" when they do.  Raises ``ClawError``.
     """
     old, new = _last(before), _last(after)
-    found = [_compared(key, old.get(key), new.get(key)) for key in {**old, **new}]
+    found = [_compare(key, old.get(key), new.get(key)) for key in {**old, **new}]
     if not as_json:
         print(COMPARED)
     for row in found:
@@ -294,7 +294,7 @@ def _is_row(row) -> bool:
     )
 
 
-def _compared(key: tuple, old, new) -> dict:
+def _compare(key: tuple, old, new) -> dict:
     suite, case, core = key
     row = {"suite": suite, "case": case, "core": core, "unit": (new or old)["unit"]}
     row["before"], row["after"] = old and old["p50"], new and new["p50"]

@@ -79,7 +79,7 @@ def grows_asked(bench):
             threading.Thread(target=server.serve_forever, daemon=True).start()
             folder = bench.make("asked-" + protocol)
             bench_heap.project(folder, protocol, server.server_address[1])
-            found = board.asked(build_beside(folder), count, EARLY)
+            found = board.ask(build_beside(folder), count, EARLY)
             server.shutdown()
         yield board.row(
             f"heap after {count:,} turns, {name}, above {EARLY}",
@@ -90,7 +90,7 @@ def grows_asked(bench):
         )
 
 
-def refused(bench):
+def refuses(bench):
     """Yield rows: the smallest heaps in which the agent refuses input, or an answer, that is too
     long, and goes on.
     """

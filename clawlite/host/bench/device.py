@@ -86,7 +86,7 @@ def over_ssh(host: str, suites: list, rounds: int, took) -> None:
 
 def _progress(suites: list) -> RunProgress:
     """Return the progress of a run of *suites* on another machine, with the first suite begun."""
-    found = RunProgress([(suite, bench.recorded_s(suite)) for suite in suites])
+    found = RunProgress([(suite, bench.seconds_of(suite)) for suite in suites])
     found.begin(0)
     return found
 

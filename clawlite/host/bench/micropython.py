@@ -76,8 +76,8 @@ def calls(bench):
         [heap],
         f"lines on stdin, answers on stdout; {STEPS}",
     )
-    image = mixed(bench.make("mixed"))
-    lines, journal = agent.opening() + b"".join(mixed_lines(MIXED)), os.path.dirname(image)
+    image = write_mixed(bench.make("mixed"))
+    lines, journal = agent.opening() + b"".join(alternate_calls(MIXED)), os.path.dirname(image)
     heap = board.smallest(
         [board.start(), image, "--stdio"],
         b'"isError":false',
@@ -167,7 +167,7 @@ def greenhouse(folder: str) -> str:
     return build_beside(path)
 
 
-def mixed(folder: str) -> str:
+def write_mixed(folder: str) -> str:
     """Write the benchmarks' agent, with a tool that may not run twice, into *folder*; return its
     image.
     """
@@ -182,7 +182,7 @@ def mixed(folder: str) -> str:
     return build_beside(folder)
 
 
-def mixed_lines(count: int) -> list:
+def alternate_calls(count: int) -> list:
     """Return *count* calls, a line each: one that only reads, one that goes on record, and so
     on.
     """
@@ -249,7 +249,7 @@ class Board:
         """Return what benchmarks/NAME.py prints.  Raises ``ClawError``."""
         return spawn(self.within(["-m", name, *arguments], MOST_KIB), self.environment())
 
-    def asked(self, image: str, count: int, early: int) -> dict:
+    def ask(self, image: str, count: int, early: int) -> dict:
         """As ``run``, for *count* turns with the remote provider of *image*; its stdin stays
         open and silent.
         """

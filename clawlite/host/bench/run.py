@@ -106,7 +106,7 @@ class Bench:
         for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99)):
             found[name] = quantile(ordered, share)
         return {
-            key: _rounded(number) if isinstance(number, float) else number
+            key: _round(number) if isinstance(number, float) else number
             for key, number in found.items()
         }
 
@@ -123,7 +123,7 @@ class Bench:
             keep, PYTHONPATH=self.package, CLAWLITE_STATE=os.path.join(self.folder, "state"), **more
         )
 
-    def compiled(self) -> str | None:
+    def extensions(self) -> str | None:
         """Return the folder of the package with its extensions, or None: nobody built them."""
         path = os.path.join(self.package, "build", "accel")
         return path if os.path.isdir(path) else None
@@ -174,7 +174,7 @@ class Bench:
         return str(path)
 
 
-def _rounded(number: float) -> float:
+def _round(number: float) -> float:
     """Return *number* with four decimals; below 1 with four digits, as ratios may be small."""
     return round(number, 4) if abs(number) >= 1 else float(f"{number:.4g}")
 

@@ -102,7 +102,7 @@ def ready(bench):
         bare.append(_bare(environment, bench.folder))
         for at, (_, image) in enumerate(images):
             begin = time.perf_counter_ns()
-            peer = Peer(launched(bench, image), environment, bench.folder)
+            peer = Peer(command_of(bench, image), environment, bench.folder)
             said = peer.ask(asked, 2)
             times[at].append((time.perf_counter_ns() - begin) / 1e6)
             memory[at].append(memory_of(peer.process.pid))
@@ -149,8 +149,8 @@ def cost(bench):
     """
     with_tools, without = bench.agent(), bench.agent(False)
     started = [
-        ("with tools.py", launched(bench, with_tools)),
-        ("without tools.py", launched(bench, without)),
+        ("with tools.py", command_of(bench, with_tools)),
+        ("without tools.py", command_of(bench, without)),
     ]
     installed = os.path.join(os.path.dirname(sys.executable), "clawlite")
     if os.path.exists(installed):
@@ -225,7 +225,11 @@ def call(bench):
     run; in turns.
     """
     peers = [
-        ("over a pipe", Peer(launched(bench, bench.agent()), bench.environment(), bench.folder), 2),
+        (
+            "over a pipe",
+            Peer(command_of(bench, bench.agent()), bench.environment(), bench.folder),
+            2,
+        ),
         (
             "bare JSON echo",
             Peer([sys.executable, "-I", "-S", "-c", ECHO], bench.environment(), bench.folder),
@@ -287,19 +291,19 @@ def call(bench):
 
 def batches(bench):
     """Yield rows: the system calls while a batch of calls is read, run and answered."""
-    peer = Peer(launched(bench, bench.agent()), bench.environment(), bench.folder)
+    peer = Peer(command_of(bench, bench.agent()), bench.environment(), bench.folder)
     found: tuple = ([], [])
     try:
         peer.ask(agent.opening(), 2)
         for round in range(bench.rounds + 1):
             lines = [agent.call_line(7, round * BATCH + number) for number in range(1, BATCH + 1)]
-            before = _asked(peer.process.pid)
+            before = _count_calls(peer.process.pid)
             if before is None:
                 return
             said = peer.ask(b"".join(lines), BATCH)  # fits a pipe: one write
             if said.count(b'"isError":false') != BATCH:
                 raise ClawError("a batch of calls failed: %r" % said[:300])
-            for at, count in enumerate(_asked(peer.process.pid)):
+            for at, count in enumerate(_count_calls(peer.process.pid)):
                 found[at].append(count - before[at])
     finally:
         peer.end()
@@ -310,7 +314,7 @@ def batches(bench):
         yield bench.row("call", f"{case} of a batch", "count", counts[1:], note=note)
 
 
-def launched(bench, image: str) -> list:
+def command_of(bench, image: str) -> list:
     """Return the command that serves *image* with this package, by the launcher."""
     return [
         sys.executable,
@@ -367,7 +371,7 @@ def _read(pid: int):
         return None
 
 
-def _asked(pid: int):
+def _count_calls(pid: int):
     """Return (reads, writes) that a process has asked the kernel for, or None: it does not tell."""
     try:
         with open(f"/proc/{pid}/io", encoding="ascii") as file:

@@ -93,9 +93,9 @@ def stack(bench):
     yield _row(board, "a rule of four levels", [image], b"go\n/quit\n", b"At the fourth level: 3.")
     for case, requests, said in _operator():
         yield _row(board, case, [image, "--stdio"], requests, said)
-    yield _audited(board, image)
+    yield _audit(board, image)
     for over_tls in (False, True):
-        yield _streamed(bench, board, over_tls)
+        yield _stream(bench, board, over_tls)
 
 
 def _row(board, case: str, arguments: list, typed: bytes, said: bytes) -> dict:
@@ -128,7 +128,7 @@ def _works(board, arguments: list, free: int, typed: bytes, said: bytes) -> bool
     )
 
 
-def _audited(board, image: str) -> dict:
+def _audit(board, image: str) -> dict:
     """Return the row of a call whose arguments and result go on record in the audit, and nowhere
     else.  Raises ``ClawError`` when they have not.
     """
@@ -188,7 +188,7 @@ def _operator() -> list:
     return [(case, agent.opening() + b"".join(lines), said) for case, lines, said in cases]
 
 
-def _streamed(bench, board, over_tls: bool) -> dict:
+def _stream(bench, board, over_tls: bool) -> dict:
     """Return the row of an answer that an OpenAI-compatible server streams."""
     from clawlite.host.builder.build import build_beside
 

@@ -84,7 +84,7 @@ def run_inside(bench, suite: str, *images: str):
     """Yield (core, {case: [ns, ...]}): this package, and its Cython build where ``make accel``
     left one.
     """
-    for path in filter(None, (bench.package, bench.compiled())):
+    for path in filter(None, (bench.package, bench.extensions())):
         environment = dict(bench.environment(), PYTHONPATH=path)
         found = json.loads(
             spawn(

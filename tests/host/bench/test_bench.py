@@ -359,7 +359,7 @@ def test_only_like_is_compared_with_like(tmp_path, field, value, python, verdict
     slower = dict(row, min=20, p50=20, max=21, **{field: value})
     (tmp_path / "before").write_text(json.dumps(row) + "\n")
     (tmp_path / "after").write_text(json.dumps(slower) + "\n")
-    assert bench._compared(("turn", "c", "pure"), row, slower)["verdict"] == verdict
+    assert bench._compare(("turn", "c", "pure"), row, slower)["verdict"] == verdict
     worse = bench.compare(str(tmp_path / "before"), str(tmp_path / "after"), True)
     assert bool(worse) == (verdict == "worse")
 

@@ -72,5 +72,5 @@ def test_recorded_seconds_are_those_of_parts_that_exist():
         for function in functions
     }
     assert set(measure.RECORDED_S) | set(measure.RECORDED_LONG_S) <= names
-    assert bench.recorded_s("boards", measure.RECORDED_LONG_S) > bench.recorded_s("boards")
-    assert bench.recorded_s("ready") > bench.recorded_s("ready: ready")
+    assert bench.seconds_of("boards", measure.RECORDED_LONG_S) > bench.seconds_of("boards")
+    assert bench.seconds_of("ready") > bench.seconds_of("ready: ready")
