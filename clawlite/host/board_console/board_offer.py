@@ -102,7 +102,7 @@ class _Server(SerialConsole):
         self._client = Framer(MAX_MESSAGE, True)
         about = image.agent
         info = {"name": about.name, "version": about.version or "0"}
-        self._mcp = MCPServer(self, info, _said, lambda: uuid.uuid4().hex)
+        self._mcp = MCPServer(self, info, _write_message, lambda: uuid.uuid4().hex)
         self._sent = {}  # id of a request to the board -> (what, _Waiting or None)
         self._last = 0
         self._queue = []  # _Waiting that wait for the session
@@ -168,7 +168,7 @@ class _Server(SerialConsole):
                     self._mcp.take(json.loads(event[1]))
                 except (ValueError, RecursionError) as e:
                     error = ParseError(f"this is no JSON: {e}").to_json()
-                    _said({"jsonrpc": "2.0", "id": None, "error": error}, None)
+                    _write_message({"jsonrpc": "2.0", "id": None, "error": error}, None)
 
     # -- from the board
 
@@ -179,7 +179,7 @@ class _Server(SerialConsole):
             self._heard_so_far = (self._heard_so_far + shown)[-2 * len(_READY) :]
             if _READY in self._heard_so_far:
                 self._heard_so_far = b""
-                self._lost("began anew")
+                self._fail_calls("began anew")
         elif kind == PROMPT and shown in _REPL:
             self._fail("no agent runs on that board, its REPL answers - flash one: clawlite flash")
         elif kind == PROMPT and shown == PROMPTS[0].encode():
@@ -196,7 +196,7 @@ class _Server(SerialConsole):
             return
         what, one = self._sent.pop(message.get("id"), (None, None))
         if what == _SESSION:
-            self._opened(message)
+            self._take_session(message)
         elif what == _CALL and one.call.number is one:
             error = message.get("error")
             told = message.get("result")
@@ -216,7 +216,7 @@ class _Server(SerialConsole):
             if not (isinstance(told, dict) and told.get("acknowledged")) and one.tries < _AGAIN:
                 self._tell(one)
 
-    def _opened(self, message: dict):
+    def _take_session(self, message: dict):
         error = message.get("error")
         if error and "open already" not in str(error.get("message")):
             self._fail(f"the board does not take this agent's image: {error.get('message')}")
@@ -224,7 +224,7 @@ class _Server(SerialConsole):
         self._is_open = True
         self._go_out()
 
-    def _lost(self, how: str):
+    def _fail_calls(self, how: str):
         """The board has none of the calls any more that it was sent."""
         self._is_open = self._is_asked = self._is_at_prompt = False
         self._due = time.monotonic() + AGENT_S
@@ -245,7 +245,7 @@ class _Server(SerialConsole):
         super()._go_on(has_moved)
         if self._line.fd is None:
             if self._is_open or self._is_asked:
-                self._lost("went away")
+                self._fail_calls("went away")
             return
         if self._is_at_prompt and not self._greets and not self._is_asked:
             self._is_asked = True
@@ -336,5 +336,5 @@ def _line(id: int, method: str, params: dict) -> bytes:
     return b"\x1e" + json.dumps(message, ensure_ascii=False).encode() + b"\n"
 
 
-def _said(message: dict, origin):
+def _write_message(message: dict, origin):
     write(json.dumps(message, ensure_ascii=False).encode() + b"\n")

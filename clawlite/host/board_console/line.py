@@ -35,7 +35,7 @@ def is_uart(entry: dict) -> bool:
     }
 
 
-def typed(text: bytes) -> bytes:
+def line_record(text: bytes) -> bytes:
     """Return the record that carries a person's line."""
     params = {"text": text.decode("utf-8", "replace")}
     return json.dumps(
@@ -110,7 +110,8 @@ class ReliableWire:
         """Take a line or a record, with its LF; return False when there is no room for it."""
         try:
             self._line.send(
-                data[1:-1] if data.startswith(b"\x1e") else typed(data.rstrip(b"\r\n")), now_ms
+                data[1:-1] if data.startswith(b"\x1e") else line_record(data.rstrip(b"\r\n")),
+                now_ms,
             )
         except (ClawError, ValueError):
             return False

@@ -70,7 +70,7 @@ def remove_secret(board, name: str) -> None:
     """Forget a secret.  Raises ``ClawError`` when there is none of this name."""
     _check_name(name)
     if name not in board.names(SECRETS):
-        raise _failed(
+        raise _make_error(
             f"{board.name}: there is no secret {name}",
             "clawlite secrets list --port PORT shows what is there",
         )
@@ -91,7 +91,7 @@ def networks(board) -> tuple[dict, list[dict]]:
         return found, known
     except (ValueError, KeyError, TypeError, AttributeError):
         found = None
-    raise _failed(f"{board.name}: {WIFI} is damaged", "remove it, and set the networks again")
+    raise _make_error(f"{board.name}: {WIFI} is damaged", "remove it, and set the networks again")
 
 
 def join(board, ssid: str, password: str, country: str = None) -> None:
@@ -128,7 +128,7 @@ def leave(board, ssid: str) -> None:
     rest, known = networks(board)
     left = [one for one in known if one["ssid"] != ssid]
     if len(left) == len(known):
-        raise _failed(
+        raise _make_error(
             f"{board.name}: there is no network {ssid}",
             "clawlite wifi --port PORT shows what is there",
         )
@@ -160,7 +160,7 @@ def _check_name(name: str) -> None:
         )
 
 
-def _failed(message: str, hint: str) -> ClawError:
+def _make_error(message: str, hint: str) -> ClawError:
     error = ClawError(message, hint)
     error.exit_code = 1
     return error

@@ -55,7 +55,7 @@ class _SavedLog:
             self._show()
         elif direction == b">":
             if not data.startswith(b"\x1e"):
-                self._text.entered()
+                self._text.begin_line()
                 write(self._prompt + printable(data))
                 self._prompt = b""
         else:
@@ -69,7 +69,7 @@ class _SavedLog:
             write(self._tracebacks.feed(data))
         if self._prompt or event:
             write(self._prompt + b"\n")
-        self._text.entered()
+        self._text.begin_line()
         self._prompt = b""
 
     def _show(self) -> None:

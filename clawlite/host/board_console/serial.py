@@ -141,9 +141,9 @@ class SerialConsole:
         )
         try:
             if wake.fd in came:
-                self._code = wake.heed()
+                self._code = wake.receive()
             if keys in came:
-                self._take(self._typed())
+                self._take(self._read_keyboard())
             if takes and self._line.fd is not None:
                 self._line.flush()
             if line in came and self._line.fd is not None:
@@ -190,7 +190,7 @@ class SerialConsole:
     def _show(self, event: tuple):
         kind, shown = event
         if kind != RECORD:
-            self._heard()
+            self._clear_status()
         if kind == TEXT:
             self._waits = True
             if self._ahead is not None:
@@ -230,7 +230,7 @@ class SerialConsole:
                 if self._screen.is_edited and typed.endswith(b"\n") and typed[:1] != b"\x1e":
                     self._asked_s = time.monotonic()
 
-    def _heard(self):
+    def _clear_status(self):
         """The board has said something, or is away."""
         if self._asked_s is not None:
             self._asked_s = None
@@ -239,7 +239,7 @@ class SerialConsole:
     def _send(self, data: bytes):
         # a record leaves the prompt where it stands
         if data.endswith(b"\n") and not data.startswith(b"\x1e"):
-            self._text.entered()
+            self._text.begin_line()
         self._log.went(data)
         if not self._wire or not self._wire.is_up or data in KEYS:
             self._line.send(data)
@@ -248,7 +248,7 @@ class SerialConsole:
         else:  # nothing else may wake the loop
             self._line.send(self._wire.output())
 
-    def _typed(self) -> bytes:
+    def _read_keyboard(self) -> bytes:
         """Return what has come on stdin, b"" at its end.  Raises ``BrokenPipeError`` for a
         terminal that hung up.
         """
@@ -263,7 +263,7 @@ class SerialConsole:
         """Do what is due."""
         now = time.monotonic()
         if self._line.fd is None:
-            self._heard()
+            self._clear_status()
             self._look_for_it(now)
             return
         if self._asked_s is not None and now - self._asked_s >= 1:
@@ -343,7 +343,7 @@ class _Signals:
         ]
         self._old_fd = signal.set_wakeup_fd(self._writer.fileno())
 
-    def heed(self):
+    def receive(self):
         """Return the exit code, or None when it was only the terminal's size."""
         self._ours.recv(512)
         came, self._came = self._came, []

@@ -98,7 +98,7 @@ class BoardText:
         """Whether ``flush`` has something."""
         return bool(self._data) and self._data != self._told and self._record is None
 
-    def entered(self):
+    def begin_line(self):
         """A line was sent: the next output of the board begins a line."""
         if self._data == self._told:
             self._data = b""

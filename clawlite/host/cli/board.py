@@ -19,8 +19,8 @@ def ports(watch, as_json):
     from clawlite.host.serial import ports as serial
 
     if watch:
-        return ui.watched(serial.watch(), as_json)
-    ui.attached(serial.ports(), as_json)
+        return ui.show_changes(serial.watch(), as_json)
+    ui.show_ports(serial.ports(), as_json)
 
 
 def flash(manifest, port, folder, ssh, firmware, board, key, dry_run, yes, as_json):
@@ -35,7 +35,7 @@ def flash(manifest, port, folder, ssh, firmware, board, key, dry_run, yes, as_js
                 "--firmware writes MicroPython alone: without --ssh and --device-key",
                 "leave them out",
             )
-        return ui.flashed_firmware(
+        return ui.show_firmware(
             flash_firmware.flash(
                 firmware,
                 port,
@@ -53,7 +53,7 @@ def flash(manifest, port, folder, ssh, firmware, board, key, dry_run, yes, as_js
 
     cache.on_miss = ui.compiling
     with work.target(port, folder, ssh) as target:
-        ui.flashed(
+        ui.show_flash(
             work.flash(
                 manifest or ".",
                 target,
@@ -71,7 +71,7 @@ def flash(manifest, port, folder, ssh, firmware, board, key, dry_run, yes, as_js
 def firmware(folder, as_json):
     from clawlite.host.firmware import package
 
-    ui.packaged(folder, package.write(folder), as_json)
+    ui.show_package(folder, package.write(folder), as_json)
 
 
 def run(manifest, port, board, yes, editor):
@@ -91,7 +91,7 @@ def run(manifest, port, board, yes, editor):
             lambda: ui.agree("--yes", yes),
             ui.ByteProgress(),
         )
-        ui.flashed(found, False, False)
+        ui.show_flash(found, False, False)
         port = target.name
     return console_serial.start(
         port, editor, False, 120, (), None, is_ready=found["said"] is not None
@@ -150,13 +150,13 @@ def set_secret(name, manifest, port, folder, as_json):
     value = value_of("Value of " + name) if manifest is None else ""
     with _board_of_one_agent(manifest, port, folder) as (board, provision):
         provision.set_secret(board, name, value)
-    ui.provisioned(board.name, "secret", name, "set", as_json)
+    ui.show_provision(board.name, "secret", name, "set", as_json)
 
 
 def remove_secret(name, manifest, port, folder, as_json):
     with _board_of_one_agent(manifest, port, folder) as (board, provision):
         provision.remove_secret(board, name)
-    ui.provisioned(board.name, "secret", name, "remove", as_json)
+    ui.show_provision(board.name, "secret", name, "remove", as_json)
 
 
 @contextlib.contextmanager
@@ -190,4 +190,4 @@ def wifi(ssid, port, folder, country, is_open, remove, as_json):
                 board.name, [one["ssid"] for one in provision.networks(board)[1]], as_json
             )
         provision.leave(board, ssid) if remove else provision.join(board, ssid, password, country)
-    ui.provisioned(board.name, "network", ssid, "remove" if remove else "set", as_json)
+    ui.show_provision(board.name, "network", ssid, "remove" if remove else "set", as_json)

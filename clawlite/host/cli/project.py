@@ -83,7 +83,7 @@ def check(manifest, board, allowed, as_json, watches, as_sarif):
             return ui.show_sarif([], run(manifest or ".", board, allowed)["warnings"])
         except ManifestErrors as e:
             return ui.show_sarif(e.problems, [])
-    return ui.checked(run(manifest or ".", board, allowed), as_json)
+    return ui.show_check(run(manifest or ".", board, allowed), as_json)
 
 
 def _watch(manifest, board, allowed, as_json):
@@ -99,7 +99,7 @@ def _watch(manifest, board, allowed, as_json):
         if names:
             ui.print_note("", "changed: " + ", ".join(names[:3]) + (" ..." if names[3:] else ""))
         try:
-            ui.checked(run(manifest, board, allowed), as_json)
+            ui.show_check(run(manifest, board, allowed), as_json)
         except ClawError as e:
             ui.print_error(e, as_json)
         sys.stdout.flush()  # who reads a pipe waits for it
@@ -121,7 +121,7 @@ def build(manifest, output, board, key_file, refresh, accepted, allowed, as_json
         built = run(
             manifest or ".", output, key_file, board, refresh, allowed, accepted, elapsed.reach
         )
-    ui.built(built, as_json)
+    ui.show_build(built, as_json)
 
 
 def add(driver, manifest, index, replace, dry_run, as_json):
@@ -147,13 +147,13 @@ def drivers(manifest, as_json):
 def discover(manifest, names, dry_run, as_json):
     from clawlite.host.builder.discover import discover as run
 
-    ui.discovered(run(manifest or ".", names, dry_run), dry_run, as_json)
+    ui.show_discovery(run(manifest or ".", names, dry_run), dry_run, as_json)
 
 
 def inspect(image, as_json):
     from clawlite.host.image import inspection
 
-    ui.inspected(inspection.inspect_file(image), as_json)
+    ui.show_inspection(inspection.inspect_file(image), as_json)
 
 
 def tools(manifest, may, as_json):
@@ -169,7 +169,7 @@ def tools(manifest, may, as_json):
 def conformance(as_json):
     from clawlite.host.manifest import conformance
 
-    ui.declared(conformance.declaration(), as_json)
+    ui.show_declaration(conformance.declaration(), as_json)
 
 
 def boards(board, as_json):

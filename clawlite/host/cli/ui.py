@@ -45,7 +45,7 @@ def _join(lines) -> str:
     return join_lines(lines)
 
 
-def declared(found: dict, as_json: bool) -> None:
+def show_declaration(found: dict, as_json: bool) -> None:
     from clawlite.host.manifest import conformance
 
     document(found) if as_json else print_data(*conformance.text(found).split("\n"))
@@ -114,7 +114,7 @@ def show_schemas(files: list, first_line) -> None:
         print_data(f"  {name}: {first_line(name).strip()}")
 
 
-def checked(found: dict, as_json: bool) -> None:
+def show_check(found: dict, as_json: bool) -> None:
     if as_json:
         document(found)
         return
@@ -125,7 +125,7 @@ def checked(found: dict, as_json: bool) -> None:
     _print_warnings(found)
 
 
-def built(found: dict, as_json: bool) -> None:
+def show_build(found: dict, as_json: bool) -> None:
     if as_json:
         document(found)
         return
@@ -196,7 +196,7 @@ def drivers(found: list, as_json: bool) -> int:
     return 1 if wrong else 0
 
 
-def discovered(found: list, is_dry: bool, as_json: bool) -> None:
+def show_discovery(found: list, is_dry: bool, as_json: bool) -> None:
     if as_json:
         document(found)
         return
@@ -265,7 +265,7 @@ def board_made(path: str, source: str) -> None:
     )
 
 
-def inspected(found: dict, as_json: bool) -> None:
+def show_inspection(found: dict, as_json: bool) -> None:
     if as_json:
         document(found)
     else:
@@ -299,7 +299,7 @@ def simulating(facts: dict, as_json: bool) -> None:
     print_note(f"Next: clawlite console --port {facts['link'] or facts['port']}")
 
 
-def attached(found: list, as_json: bool) -> None:
+def show_ports(found: list, as_json: bool) -> None:
     from clawlite.host.serial.ports import next_step
 
     if as_json:
@@ -334,7 +334,7 @@ def print_rows(found: list[dict], as_json: bool, nothing: str) -> None:
         print_data("  ".join(shown))
 
 
-def watched(changes, as_json: bool) -> int:
+def show_changes(changes, as_json: bool) -> int:
     """Print each change until Ctrl-C; return the exit code."""
     marks = {"added": "+", "removed": "-", "changed": "="}
     try:
@@ -394,7 +394,7 @@ def flashing(found: dict, as_json: bool) -> None:
     )
 
 
-def flashed(found: dict, as_json: bool, tells_next: bool = True) -> None:
+def show_flash(found: dict, as_json: bool, tells_next: bool = True) -> None:
     if as_json:
         document(found)
     elif found["said"]:
@@ -407,7 +407,7 @@ def flashed(found: dict, as_json: bool, tells_next: bool = True) -> None:
         print_note("Nothing to write: the board has this already.")
 
 
-def packaged(folder: str, files: list, as_json: bool) -> None:
+def show_package(folder: str, files: list, as_json: bool) -> None:
     if as_json:
         document({"folder": folder, "files": files})
         return
@@ -427,7 +427,7 @@ def names(target: str, found: list, as_json: bool) -> None:
         print_data(name)
 
 
-def provisioned(target: str, kind: str, name: str, verb: str, as_json: bool) -> None:
+def show_provision(target: str, kind: str, name: str, verb: str, as_json: bool) -> None:
     if as_json:
         document({"target": target, kind: name, "verb": verb})
         return
@@ -442,7 +442,7 @@ def flashing_firmware(found: dict, as_json: bool) -> None:
         )
 
 
-def flashed_firmware(found: dict, as_json: bool) -> None:
+def show_firmware(found: dict, as_json: bool) -> None:
     if as_json:
         document(found)
     elif found["written"]:

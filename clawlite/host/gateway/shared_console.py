@@ -15,7 +15,7 @@ except ImportError:  # Windows
     pty = None  # type: ignore[assignment]
 
 from clawlite.core.line.frame import RECORD, TEXT, Framer
-from clawlite.host.board_console.line import typed
+from clawlite.host.board_console.line import line_record
 from clawlite.host.sim import registry
 
 _MAX_LINE = 8192
@@ -99,7 +99,7 @@ class Console:
         self._framer.feed(data)
         while event := self._framer.next_event():
             kind, line = event
-            record = line if kind == RECORD else typed(line) if kind == TEXT else b""
+            record = line if kind == RECORD else line_record(line) if kind == TEXT else b""
             raw = b"\x1e" + line + b"\n" if kind == RECORD else line + b"\n"
             if kind not in (RECORD, TEXT):
                 self.show(b"clawlite: that line is too long; it was not sent\n")

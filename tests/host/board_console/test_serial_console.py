@@ -144,7 +144,7 @@ def test_a_short_line_without_its_end_is_held_back_until_it_is_asked_for():
         assert events(b"x" * size)[1].is_holding is is_held
     found, text = events(b"claw", b"> ", prompts=["claw> "])
     assert found == [(PROMPT, b"claw> ")] and not text.is_holding
-    text.entered()
+    text.begin_line()
     text.feed(b"ok\n")
     assert text.next_event() == (TEXT, b"ok\n")
 
@@ -181,7 +181,7 @@ def test_a_prompt_that_waits_for_nobody_is_dropped(data, expected):
 def test_a_prompt_behind_a_record_that_crossed_with_a_line_answers_nothing(data, expected):
     for size in (1, len(data)):
         found, text = events(b"> ")
-        text.entered()
+        text.begin_line()
         for at in range(0, len(data), size):
             text.feed(data[at : at + size])
             while event := text.next_event():
@@ -197,7 +197,7 @@ def test_a_prompt_behind_a_record_that_crossed_with_a_line_answers_nothing(data,
         (TEXT, b"done\n"),
         (PROMPT, b"> "),
     ]
-    text.entered()
+    text.begin_line()
     text.feed(b"\n")
     assert text.next_event() is None and text.is_holding
     assert text.flush(False) == (TEXT, b"\n") and not text.is_holding
