@@ -41,7 +41,7 @@ EXCEPTIONS = {
         "clawlite/core/providers/reflex.py": "Reflex.reply",
         "clawlite/core/providers/wire.py": "text_of",
         "clawlite/core/turns/turn.py": "_refuse_cut",
-        "clawlite/host/mcp/listing.py": "_listed read_json",
+        "clawlite/host/mcp/listing.py": "_ask_server read_json",
         "clawlite/host/proxy/amounts.py": "_check_names _whole",
         "firmware-host/micropython/stores/storelog.py": "entry_of",
         "clawlite/protocols/mcp/mcp_server.py": (
