@@ -165,7 +165,7 @@ def decode(source: bytes, file: str) -> str:
     return text[1:] if text.startswith("\ufeff") else text
 
 
-def repeated(file: str, line: int, path: tuple, key: str, first_line: int):
+def refuse_repeated(file: str, line: int, path: tuple, key: str, first_line: int):
     refuse(
         file,
         line,

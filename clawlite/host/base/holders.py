@@ -24,14 +24,14 @@ def holders(paths: list[str]) -> dict[str, list[tuple[int, str]]]:
             {
                 (pid, _name(pid))
                 for pid in pids[real[path]]
-                if pid != os.getpid() and not _made(pid, real[path])
+                if pid != os.getpid() and not _is_board(pid, real[path])
             }
         )
         for path in paths
     }
 
 
-def _made(pid: int, path: str) -> bool:
+def _is_board(pid: int, path: str) -> bool:
     """Return whether the process has the other end of the pseudo-terminal at *path*: it is the
     board.
     """

@@ -15,7 +15,7 @@ from clawlite.host.base.document import (
     Lines,
     decode,
     refuse,
-    repeated,
+    refuse_repeated,
 )
 from clawlite.host.base.problems import quoted
 
@@ -109,7 +109,7 @@ class _Scanner:
                 )
             key = self._string(path)
             if key in data:
-                repeated(self.file, line, path + (key,), key, members[key][1])
+                refuse_repeated(self.file, line, path + (key,), key, members[key][1])
             self._space()
             self._expect(":", path + (key,))
             self._space()

@@ -72,7 +72,7 @@ def seconds_left(parts: list[tuple[str, float]], at: int, before_s: float, now_s
     return max(0.0, rest * scale - now_s)
 
 
-def left_of(took_s: float, done: float, total: float) -> float:
+def estimate_left(took_s: float, done: float, total: float) -> float:
     """Return how many seconds the rest takes, where *done* of *total* took *took_s*."""
     return took_s * (total - done) / done
 

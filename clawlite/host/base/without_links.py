@@ -149,7 +149,7 @@ class Below:
                 try:
                     below = os.open(folder, _FOLDER, dir_fd=fd)
                 except OSError as e:
-                    raise self._told(e, here, fd, folder) from None
+                    raise self._add_path(e, here, fd, folder) from None
                 os.close(fd)
                 fd = below
             yield fd, name
@@ -166,7 +166,7 @@ class Below:
                 self._check(path, os.lstat(name))
             fd = os.open(name, flags | _FILE, mode, dir_fd=folder)
         except OSError as e:
-            raise self._told(e, path, folder, name) from None
+            raise self._add_path(e, path, folder, name) from None
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
             raise OSError(errno.EINVAL, _NO_FILE, self._show(path))
@@ -186,7 +186,7 @@ class Below:
         if not is_folder and not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, _NO_FILE, self._show(path))
 
-    def _told(self, e: OSError, path: str, folder, name: str) -> OSError:
+    def _add_path(self, e: OSError, path: str, folder, name: str) -> OSError:
         """Return *e* with the whole path; systems have several errors for a link."""
         code, said = e.errno, e.strerror
         with contextlib.suppress(OSError):

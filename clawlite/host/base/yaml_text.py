@@ -24,7 +24,7 @@ from clawlite.host.base.document import (
     Lines,
     decode,
     refuse,
-    repeated,
+    refuse_repeated,
 )
 from clawlite.host.base.problems import quoted
 
@@ -108,11 +108,11 @@ def read(source: bytes, file: str) -> Document:
             f"a control character, U+{ord(bad.group()):04X}",
             hint="remove it, or write it as an escape in double quotes",
         )
-    built = _built(text, file, max(MAX_VALUES, len(source)))
+    built = _build(text, file, max(MAX_VALUES, len(source)))
     return Document(file, source, built.data, built.lines, built.number)
 
 
-def _built(text: str, file: str, most: int) -> "_Builder":
+def _build(text: str, file: str, most: int) -> "_Builder":
     import yaml
 
     fast = getattr(yaml, "CSafeLoader", None)
@@ -127,7 +127,7 @@ def _built(text: str, file: str, most: int) -> "_Builder":
         _refuse_syntax(e, file, text)
 
 
-def _unclosed(text: str, line: int) -> int:
+def _find_unclosed(text: str, line: int) -> int:
     """Return the first line before *line* whose last value begins with a quotation mark that the
     line does not close, or 0.
     """
@@ -147,7 +147,7 @@ def _refuse_syntax(error, file: str, text: str):
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     said = getattr(error, "problem", None) or str(error)
     line = mark.line + 1 if mark else 0
-    opened = _unclosed(text, line)
+    opened = _find_unclosed(text, line)
     begun = getattr(error, "context_mark", None)  # where the collection begins that this ends
     for words, sentence, hint in _SENTENCES:
         if words in said:
@@ -390,7 +390,7 @@ class _Builder:
         if data in self.stack[-1][_DATA]:
             members = self.stack[-1][_MEMBERS]
             first = next(at for key, at, _ in members if key == data)
-            repeated(self.file, line, self._path() + (data,), data, first)
+            refuse_repeated(self.file, line, self._path() + (data,), data, first)
         return sys.intern(data)  # thousands of rules have the same few
 
     def _path(self) -> tuple:

@@ -8,7 +8,7 @@ import time
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import LinesError, ManifestErrors, did_you_mean
-from clawlite.host.base.progress import duration, left_of
+from clawlite.host.base.progress import duration, estimate_left
 from clawlite.host.boards import text as board_text
 from clawlite.host.image import inspection
 
@@ -484,7 +484,7 @@ class ByteProgress:
         if not more or not is_terminal and (is_end or now < self._due + _LINE_S):
             return
         self._due = now
-        left = left_of(took, self._done, total)
+        left = estimate_left(took, self._done, total)
         said = f"{self._done * 100 // total:3} % of {total} bytes"
         said += f", about {duration(left)} left" if took > 1 and not is_end else ""
         begin, end = ("\r", "\x1b[K") if is_terminal else ("", "\n")
@@ -524,7 +524,7 @@ class Elapsed:
     def show(self, seconds: int) -> str:
         """Return the line after so many seconds."""
         share, at = self._reached
-        left = left_of(at - self._begun, share, 1) - (self._now_s() - at) if share else 0
+        left = estimate_left(at - self._begun, share, 1) - (self._now_s() - at) if share else 0
         said = f"{self._what}: {seconds} s"
         return said + (f", about {duration(left)} left" if left > 0.5 else "")
 

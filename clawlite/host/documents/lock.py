@@ -76,7 +76,7 @@ def digest(text: str) -> str:
 
 
 @functools.lru_cache(maxsize=1)
-def _decoded(data: bytes) -> dict:
+def _decode(data: bytes) -> dict:
     """Return what *data* says: one build reads its lock three times, and a long one takes 0.1 s."""
     return read_toml(data.decode())
 
@@ -129,7 +129,7 @@ def _load(sources: Sources) -> dict:
     try:
         if len(data) > MAX_LOCK:
             raise ValueError(f"more than {MAX_LOCK:,} bytes")
-        found = _decoded(data)
+        found = _decode(data)
         if found.get("version") != 1:
             raise ValueError(f"version {found.get('version')}, expected 1")
     except ValueError as e:

@@ -27,7 +27,7 @@ MAX_DOCUMENT = 262144  # bytes
 _SHOWN = 40  # lines of a difference
 
 
-def declared(sources: Sources) -> dict[str, str]:
+def read_declared(sources: Sources) -> dict[str, str]:
     """Return {namespace: base URL} of the settings; host/manifest/settings.py reports their
     mistakes.
     """
@@ -49,7 +49,7 @@ def address(base: str, uri) -> str:
 
 def document(sources: Sources, uri) -> Document:
     """Return the pinned document of *uri*.  Raises ``Refused`` (message, hint)."""
-    known = declared(sources)
+    known = read_declared(sources)
     text = claw_uri.canonical(uri)
     if uri.namespace not in known:
         raise Refused(
@@ -80,10 +80,10 @@ def pin(sources: Sources, root: str, refresh: bool = False) -> list[str]:
     # of another URL, and of our own registry in another place, the settings say what is wrong
     known = {
         name: base
-        for name, base in declared(sources).items()
+        for name, base in read_declared(sources).items()
         if base.startswith("https://") and name != registry.NAMESPACE
     }
-    wanted = _wanted(sources, root, known) if known else []
+    wanted = _find_wanted(sources, root, known) if known else []
     if not wanted:
         return []
     try:
@@ -97,9 +97,9 @@ def pin(sources: Sources, root: str, refresh: bool = False) -> list[str]:
         text, url = claw_uri.canonical(uri), address(known[uri.namespace], uri)
         entry = old.get(text)
         if entry is None or entry.url != url or refresh:
-            new = _fetched(uri, text, url)
+            new = _fetch(uri, text, url)
             if entry is not None and entry.sha256 != new.sha256:
-                raise changed(
+                raise change_error(
                     entry,
                     new,
                     "a version never changes: ask its publisher; to accept it anyway, "
@@ -118,7 +118,7 @@ def pin(sources: Sources, root: str, refresh: bool = False) -> list[str]:
     return fetched
 
 
-def _wanted(sources: Sources, root: str, known: dict) -> list:
+def _find_wanted(sources: Sources, root: str, known: dict) -> list:
     """Return the URIs that the slots of *root* name, of registries in *known*; mistakes in it
     are for the loader to say.
     """
@@ -143,7 +143,7 @@ def _wanted(sources: Sources, root: str, known: dict) -> list:
     return found
 
 
-def _fetched(uri, text: str, url: str) -> lock.Entry:
+def _fetch(uri, text: str, url: str) -> lock.Entry:
     data = fetch(url)
     try:
         content = data.decode()
@@ -162,7 +162,7 @@ def _fetched(uri, text: str, url: str) -> lock.Entry:
     return lock.Entry(text, url, lock.digest(content), content)
 
 
-def changed(old: lock.Entry, new: lock.Entry, hint: str) -> ClawError:
+def change_error(old: lock.Entry, new: lock.Entry, hint: str) -> ClawError:
     """Return the error that shows how *new* differs from the pinned *old*."""
     from difflib import unified_diff
 

@@ -92,7 +92,7 @@ class Sources:
             where = os.path.dirname(path) if name.startswith("../") else os.path.dirname(real)
             raise Refused(
                 f"{quoted(name)} lies outside the manifest's folder",
-                f"move it there, or {_allowed(where)}",
+                f"move it there, or {_hint_to_allow(where)}",
             )
 
     def exists(self, name: str) -> bool:
@@ -154,10 +154,12 @@ class Sources:
             return [reference]
         names = self._glob(reference)
         if not names:
-            raise Refused(f"{quoted(reference)} matches no file", self._unmatched(reference))
+            raise Refused(
+                f"{quoted(reference)} matches no file", self._hint_at_unmatched(reference)
+            )
         return names
 
-    def _unmatched(self, pattern: str) -> str:
+    def _hint_at_unmatched(self, pattern: str) -> str:
         """Return the next step for a glob that matches nothing."""
         folder = self.shown(posixpath.normpath(re.split(r"[^/]*[*?\[]", pattern)[0] or "."))
         try:
@@ -186,7 +188,7 @@ class Sources:
         if ".." in parts:
             raise Refused(
                 f"{quoted(pattern)} leaves the manifest's folder",
-                "name files outside of it one by one, and " + _allowed("FOLDER"),
+                "name files outside of it one by one, and " + _hint_to_allow("FOLDER"),
             )
         root = os.path.realpath(self.folder or ".")
         self._scanned = 0
@@ -199,7 +201,7 @@ class Sources:
                     raise Refused(
                         f"{quoted(pattern)} matches {quoted(name)}, a link out of the "
                         f"manifest's folder",
-                        f"name that file itself, and {_allowed(os.path.dirname(real))}",
+                        f"name that file itself, and {_hint_to_allow(os.path.dirname(real))}",
                     )
                 names.add(name)
         return sorted(names)
@@ -244,7 +246,7 @@ class Sources:
         return sorted(found)
 
 
-def _allowed(folder: str) -> str:
+def _hint_to_allow(folder: str) -> str:
     return f"allow its folder: --allow-folder {folder} (check, build), or ${ALLOW}"
 
 

@@ -262,21 +262,21 @@ class Board:
             ).splitlines()
         ]
 
-        def told(name: str) -> list:
+        def find(name: str) -> list:
             return [fact[_WHAT] for fact in facts if fact[_KIND] == name]
 
-        if told("mpy") != [str(_MPY)]:
+        if find("mpy") != [str(_MPY)]:
             raise BoardFailed(
                 f"{self.name}: its MicroPython loads .mpy files of version "
-                f"{' '.join(told('mpy'))}, expected {_MPY}",
+                f"{' '.join(find('mpy'))}, expected {_MPY}",
                 "put MicroPython 1.23 or later on it",
             )
         return BoardState(
             {fact[_PATH]: fact[_WHAT] for fact in facts if fact[_KIND] == "file"},
-            tuple(told("whole")),
-            tuple(bytes.fromhex(text) for text in told("record")),
-            int(told("free")[0]) if told("free") else None,
-            tuple(told("folder")),
+            tuple(find("whole")),
+            tuple(bytes.fromhex(text) for text in find("record")),
+            int(find("free")[0]) if find("free") else None,
+            tuple(find("folder")),
         )
 
     def read(self, path: str, limit: int) -> bytes:

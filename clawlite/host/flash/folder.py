@@ -53,7 +53,7 @@ class Folder:
                 if f"/claw-{slot}.cbor" in files and is_whole(self.read(f"/claw-{slot}.cbor"))
             ]
         except OSError as e:
-            raise _failed(e) from None
+            raise _make_error(e) from None
         return BoardState(
             files,
             tuple(whole),
@@ -98,7 +98,7 @@ class Folder:
                 tell(len(step[DATA]) if what == "write" else 0)
             self._files.sync(os.path.dirname(path))
         except OSError as e:
-            raise _failed(e) from None
+            raise _make_error(e) from None
 
     def write(self, path: str, data: bytes) -> None:
         self._files.write(path, data)
@@ -120,7 +120,7 @@ def is_whole(image: bytes) -> bool:
     return False
 
 
-def _failed(e: OSError) -> ClawError:
+def _make_error(e: OSError) -> ClawError:
     hint = disk_hint(e.errno) or "get write permission"
     if e.errno == errno.ELOOP:
         hint = "remove it: a file system of a board has no links"

@@ -243,7 +243,7 @@ class _Part:
         folders = {posixpath.dirname(path) for path in missing} - {"/", *self._look.folders}
         steps, renames = [("mkdir", folder) for folder in sorted(folders)], []
         for path, (source, data) in missing.items():
-            steps += _brought(self._look, source, path + _NEW, data)
+            steps += _bring(self._look, source, path + _NEW, data)
             (renames if verify_first else steps).append(("rename", path + _NEW, path))
         if renames:
             steps.append(
@@ -252,7 +252,7 @@ class _Part:
         return steps + renames
 
 
-def _brought(look: BoardState, source: str, path: str, data: bytes) -> list:
+def _bring(look: BoardState, source: str, path: str, data: bytes) -> list:
     """Return the step that brings *data* to *path*: from *source* on the board, when that is the
     same.
     """

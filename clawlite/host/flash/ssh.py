@@ -202,7 +202,7 @@ class Remote:
             while len(seen) < _NOISE:
                 byte = self._ssh.stdout.read(1)  # it is buffered
                 if not byte:
-                    raise self._lost()
+                    raise self._make_lost_error()
                 seen += byte
                 if seen.endswith(ssh_remote.GREETING):
                     return
@@ -217,9 +217,9 @@ class Remote:
                 self._ssh.stdin.write(data)
                 self._ssh.stdin.flush()
         except OSError:
-            raise self._lost() from None
+            raise self._make_lost_error() from None
 
-    def _lost(self) -> ClawError:
+    def _make_lost_error(self) -> ClawError:
         """Return the error for a connection that ended, with ssh's message about it."""
         if self._late:
             return NotReached(
@@ -253,14 +253,14 @@ class Remote:
         with self._deadline(seconds):
             line = self._ssh.stdout.readline(_MOST_REPLY)
         if not line.endswith(b"\n"):
-            raise self._lost() if len(line) < _MOST_REPLY else self._strange()
+            raise self._make_lost_error() if len(line) < _MOST_REPLY else self._strange()
         try:
             reply = json.loads(line)
         except (ValueError, RecursionError):
             raise self._strange() from None
         if isinstance(reply, dict) and isinstance(reply.get("error"), str):
             raise Failed(
-                f"{self.name}: {_shown(reply['error'])}; what ran before is untouched",
+                f"{self.name}: {_show(reply['error'])}; what ran before is untouched",
                 (disk_hint(reply.get("errno")) or "get write permission there")
                 + ", and flash again",
             )
@@ -306,7 +306,7 @@ class Remote:
         self._look = look = self._ask("look", base)
         if look["strangers"]:
             raise ClawError(
-                f"{self.name}: {base}/{_shown(look['strangers'][0])} is not clawlite's, and "
+                f"{self.name}: {base}/{_show(look['strangers'][0])} is not clawlite's, and "
                 f"nothing beside it is written",
                 "give that folder another name, then flash again",
             )
@@ -365,7 +365,7 @@ class Remote:
         return self._said
 
 
-def _shown(text: str) -> str:
+def _show(text: str) -> str:
     """Return what the other machine said, such that it drives no terminal."""
     return printable(text[:1000].encode("utf-8", "replace")).decode()
 

@@ -285,7 +285,7 @@ def _enter_plain(bus, rows) -> None:
     if bus.simulate is None:
         return
     if bus.kind == "one-wire":
-        file = devices.built_in("ds18b20")
+        file = devices.read_built_in("ds18b20")
         start = devices.Quantity(start=int(bus.simulate) / 1000)
         for name in bus.devices:
             device = SimulatedDevice(device="ds18b20", quantities={"temperature": start})

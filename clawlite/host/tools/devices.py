@@ -210,7 +210,7 @@ def names() -> list[str]:
     return sorted(path.stem for path in _FOLDER.glob("*.toml"))
 
 
-def built_in(name: str) -> DeviceFile:
+def read_built_in(name: str) -> DeviceFile:
     """Return a device that comes with clawlite."""
     data = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
     return msgspec.convert(data, DeviceFile)

@@ -45,7 +45,7 @@ _WANTED = "letters, digits, hyphens and single underscores between them"
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
-def declared(source: bytes) -> int:
+def find_list(source: bytes) -> int:
     """Return the line on which the text of a tools.py declares tool providers; 0: it has none."""
     if LIST.encode() not in source:
         return 0
@@ -63,7 +63,7 @@ def declared(source: bytes) -> int:
 def bind(sources: Sources, version, problems) -> tuple[list, bool]:
     """Return ([Primitive] of the Tools that the lock knows of, whether the lock lacks them)."""
     source = sources.files.get(FILE, b"")
-    line = declared(source)
+    line = find_list(source)
     if not line:
         return [], False
     place = LinePlace(sources.shown(FILE), line, (LIST,))
@@ -100,7 +100,7 @@ def _tool(namespace: str, definition: dict, version, place) -> Primitive:
 def refuse(manifest) -> None:
     """Add a problem when the lock does not have what the providers of *manifest* list."""
     source = dict(manifest.sources).get(FILE, b"")
-    line = declared(source)
+    line = find_list(source)
     if line and manifest.lacks_providers:
         manifest.problems.add(
             LinePlace(os.path.join(os.path.dirname(manifest.file), FILE), line, (LIST,)),
@@ -125,7 +125,7 @@ def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
     except Refused as e:
         raise ClawError(*e.args) from None
     old = entries.get(URI)
-    if not declared(source):
+    if not find_list(source):
         if old is None:  # an image that is kept is made anew once the lock has more
             manifest.facts.extend((*key, found) for key, found in sources.facts.items())
         else:
@@ -135,7 +135,7 @@ def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
     if old is not None and old.url == _digest(source) and not refresh:
         return []
     file = sources.shown(FILE)
-    rows = _checked(_listed(os.path.abspath(file), manifest.settings), file)
+    rows = _check(_run_list(os.path.abspath(file), manifest.settings), file)
     text = json.dumps(rows, ensure_ascii=False, indent=1, sort_keys=True)
     new = lock.Entry(URI, _digest(source), lock.digest(text), text)
     if old is not None and old.url == new.url and old.sha256 != new.sha256:
@@ -167,7 +167,7 @@ def _write(sources: Sources, entries: dict) -> None:
 # -- what they say
 
 
-def _listed(path: str, settings) -> list:
+def _run_list(path: str, settings) -> list:
     """Run the tools.py at *path* in an empty folder, with the variables that its tools will have;
     return the result of ``protocols.mcp.tool_provider.list_tools`` for it.
     """
@@ -220,7 +220,7 @@ def _wrong(path: str, message: str, hint: str = "mend it: a build asks it for it
     return ClawError(f"{path}: {message}", hint)
 
 
-def _checked(listed: list, path: str) -> list:
+def _check(listed: list, path: str) -> list:
     """Return [[namespace, definition], ...], in order.  Raises ``ClawError``."""
     rows: list = []
     for index, (namespace, definitions) in enumerate(listed):
@@ -292,7 +292,7 @@ def _definition(definition, what: str, path: str) -> None:
             found: list = []
             check(definition[field], lambda *args, **named: found.append((args, named)))
             if found:
-                raise _wrong(path, f"{what}, {field}{_told(*found[0])}")
+                raise _wrong(path, f"{what}, {field}{_format_finding(*found[0])}")
     if any(gives_orders(canonical(definition.get(f))) for f in ("description", "inputSchema")):
         raise _wrong(
             path,
@@ -305,7 +305,7 @@ def _any(schema: dict, report) -> None:
     validity.check(schema, report)
 
 
-def _told(args: tuple, named: dict) -> str:
+def _format_finding(args: tuple, named: dict) -> str:
     """Return what a check of schemas reports, as the end of a sentence."""
     path, message, wanted, found = (*args, *("",) * 4)[:4]
     wanted, found = wanted or named.get("expected", ""), found or named.get("found", "")

@@ -104,7 +104,7 @@ def _tool(manifest, model, tool) -> None:
                 model,
                 ("backend", "ref"),
                 f"{tool.name} takes no argument {quoted(name)}",
-                f"its input_schema to take {_listed()}",
+                f"its input_schema to take {_list_kinds()}",
             )
         elif isinstance(part, dict) and kind not in skills.types(part, kind):
             manifest.problem(
@@ -120,11 +120,11 @@ def _tool(manifest, model, tool) -> None:
                 model,
                 ("backend", "ref"),
                 f"{tool.name} requires {quoted(name)}, which a world model is not given",
-                _listed(),
+                _list_kinds(),
             )
 
 
-def _listed() -> str:
+def _list_kinds() -> str:
     return ", ".join(f"{name} ({kind})" for name, kind in GIVEN.items())
 
 

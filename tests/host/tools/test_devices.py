@@ -90,7 +90,7 @@ def test_each_that_comes_with_clawlite_can_be_read():
         *("bme280", "ds18b20", "dht22", "button", "soil", "servo", "neopixel")
     }
     for name in devices.names():
-        assert devices.built_in(name).kind
+        assert devices.read_built_in(name).kind
 
 
 def test_a_servo_turns_as_fast_as_it_can_and_stays_without_pulses(tmp_path):
