@@ -257,7 +257,7 @@ def text(found: list[dict]) -> str:
                         None,
                         [
                             "uses " + ", ".join(row["skill"]["uses"]),
-                            inspection.estimated(row["skill"]),
+                            inspection.estimates(row["skill"]),
                         ],
                     )
                 )

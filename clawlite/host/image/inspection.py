@@ -66,7 +66,7 @@ def open_image(path: str) -> layout.Image:
     """Return the image in the file *path*, its digest checked.  Raises ``ImageError``, which
     names the file.
     """
-    return _read_named(path, checked)
+    return _read_named(path, read_checked)
 
 
 def _read_named(path: str, work):
@@ -83,7 +83,7 @@ def _read_named(path: str, work):
         raise type(e)(f"{path}: {e.message}", e.hint or "build it again") from None
 
 
-def checked(data: bytes) -> layout.Image:
+def read_checked(data: bytes) -> layout.Image:
     """Return the image *data*, its digest checked.  Raises ``ImageError``."""
 
     def read(offset: int, length: int) -> bytes:
@@ -101,7 +101,7 @@ def inspect(data: bytes) -> dict:
     requires, sections, companions, audit, tools, services, mcp_servers, skills, rules, stores,
     pins.
     """
-    image = checked(data)
+    image = read_checked(data)
     agent = image.agent
     return {
         "agent": agent.name,
@@ -212,7 +212,7 @@ def _asks(image, name: str) -> bool:
     return bool(tool.flags & layout.ASKS)
 
 
-def estimated(skill: dict) -> str:
+def estimates(skill: dict) -> str:
     """Return the declared estimates of a skill: "about 100 tokens, 2 tool calls", or ""."""
     said = [
         f"{number} {name.replace('_', ' ')}"
@@ -280,7 +280,7 @@ def text(found: dict) -> str:
     for skill in found["skills"]:
         lines.append(
             f"  {skill['name']:20} uses "
-            f"{', '.join(skill['uses'])}{'; ' * bool(estimated(skill))}{estimated(skill)}"
+            f"{', '.join(skill['uses'])}{'; ' * bool(estimates(skill))}{estimates(skill)}"
         )
     lines += ["rules, first match wins"] if found["rules"] else []
     for rule in found["rules"]:

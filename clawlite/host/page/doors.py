@@ -83,7 +83,7 @@ class Doors:
         self._sessions.pop(session.id, None)
         if session.line is not None:
             session.line.close()
-        session.ended()
+        session.handle_end()
 
     async def end_login(self, login):
         """End all that belongs to *login*."""
@@ -124,7 +124,7 @@ class Doors:
     async def _begin(self, login, place: str) -> Session:
         session = Session(place, login, agent_line.now_s())
         session.line = await self._connect(
-            place, session.person, login, session.hear, session.ended
+            place, session.person, login, session.hear, session.handle_end
         )
         return session
 

@@ -61,7 +61,7 @@ class Session:
             self._bytes -= len(self._events.popleft()[1])
         self._news.set()
 
-    def ended(self):
+    def handle_end(self):
         """The line is over."""
         self.is_over = True
         self._news.set()

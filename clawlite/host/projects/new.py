@@ -293,7 +293,7 @@ def _settings(source: str, board, digital: bool, endpoint) -> str:
         text = (
             text.replace(_RULES, _RULES_FIRST) if os.path.basename(source) in RULES_FIRST else text
         )
-    return new_board.fitted(text, board, endpoint) if board else text
+    return new_board.fit(text, board, endpoint) if board else text
 
 
 def _copy(

@@ -23,7 +23,7 @@ _GATEWAY = """
 """  # noqa: E501
 
 
-def fitted(text: str, board: Profile, endpoint) -> str:
+def fit(text: str, board: Profile, endpoint) -> str:
     """Return clawlite.toml *text* with pins that *board* has, and with a gateway for a board that
     cannot ask the model itself: it has no network, or no list of certificate authorities, which
     [tls] would have to name; or whose channel it carries.
@@ -34,7 +34,7 @@ def fitted(text: str, board: Profile, endpoint) -> str:
     kinds = iter([pin["kind"] for pin in tomllib.loads(text).get("pins", [])])
     taken, table = set(), ""
 
-    def chosen(found) -> str:
+    def choose(found) -> str:
         nonlocal table
         role, number, begins = found.groups()
         if begins:
@@ -48,7 +48,7 @@ def fitted(text: str, board: Profile, endpoint) -> str:
         taken.add(pin)
         return f"{role} = {pin}"
 
-    text = _PIN.sub(chosen, text)
+    text = _PIN.sub(choose, text)
     if board.runtime == "micropython":
         text = text.replace(_CHANNEL, _CARRIED)
     why = ""

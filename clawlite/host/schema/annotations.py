@@ -33,7 +33,7 @@ def annotation_schema(node: ast.expr, classes: dict | None = None) -> dict:
     """
     classes = classes or {}
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        node = _quoted_annotation(node.value)
+        node = _parse_quoted(node.value)
     word = name_of(node)
     if word in classes:
         return dict(classes[word])
@@ -56,7 +56,7 @@ def name_of(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
-def _quoted_annotation(text: str) -> ast.expr:
+def _parse_quoted(text: str) -> ast.expr:
     try:
         tree = ast.parse(text, mode="eval")
     except SyntaxError:

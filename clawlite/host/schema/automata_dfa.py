@@ -134,7 +134,7 @@ class _Subsets:
         rows = [[_ACCEPT] * len(self.cuts)]
         final = {_ACCEPT}
         todo = []
-        start = self.known(self.closure(self.states.start, _NOTHING, False, True), known, todo)
+        start = self.number_of(self.closure(self.states.start, _NOTHING, False, True), known, todo)
         while todo:
             bits = todo.pop(0)
             following = list(restart)
@@ -150,11 +150,11 @@ class _Subsets:
                 for at, more in moves:
                     following[at] |= more
                 self.spend(1 + len(moves))
-            rows.append([self.known(bits, known, todo) for bits in following])
+            rows.append([self.number_of(bits, known, todo) for bits in following])
             self.spend(len(following))
         return rows, final, start, self.cuts
 
-    def known(self, bits, known, todo):
+    def number_of(self, bits, known, todo):
         if bits & 1:  # the first thread is: accepted, no need
             return _ACCEPT
         if bits not in known:

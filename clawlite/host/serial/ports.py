@@ -58,7 +58,7 @@ def ports() -> list[dict]:
     known = profiles()
     # not one that is just ending
     found = [_virtual(facts) for facts in registry.running() if os.path.exists(facts["port"])]
-    found += [_attached(info, known) for info in _comports()]
+    found += [_describe(info, known) for info in _comports()]
     seen = {(port["usb"], port["serial"]) for port in found}
     found += [
         port for port in _bootloaders(USB_DEVICES) if (port["usb"], port["serial"]) not in seen
@@ -103,7 +103,7 @@ def choose(port: str = None) -> dict:
     """
     found = ports()
     if port:
-        return _may_open(_named(port, found))
+        return _may_open(_find_named(port, found))
     candidates = [
         entry
         for entry in found
@@ -121,7 +121,7 @@ def choose(port: str = None) -> dict:
     raise NoPort("no board is attached", next_step(found), {"ports": []})
 
 
-def _named(port: str, found: list) -> dict:
+def _find_named(port: str, found: list) -> dict:
     named = _place(port)
     meant = [
         entry
@@ -340,7 +340,7 @@ def _comports() -> list:
     return list_ports.comports()
 
 
-def _attached(info, known: dict) -> dict:
+def _describe(info, known: dict) -> dict:
     """Return the record of *info*, as pyserial's list_ports gives it."""
     if info.vid is None:
         return _entry(info.device, [], None, None, info.device)

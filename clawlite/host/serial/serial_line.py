@@ -134,7 +134,7 @@ class SerialLine:
         except OSError:
             data = b""
         if not data:
-            raise self._lost()
+            raise self._lose()
         return data
 
     def send(self, data: bytes):
@@ -149,7 +149,7 @@ class SerialLine:
         except BlockingIOError:
             pass
         except OSError:
-            raise self._lost() from None
+            raise self._lose() from None
 
     def say(self, data: bytes):
         """Write *data* as far as it goes: a farewell."""
@@ -185,7 +185,7 @@ class SerialLine:
                 pass
             self._port = None
 
-    def _lost(self) -> PortGone:
+    def _lose(self) -> PortGone:
         self.close()
         self._waiting = b""
         return PortGone(f"{self.path} went away", "plug it in again")

@@ -162,7 +162,7 @@ class Relay:
         finally:
             os.close(theirs)
 
-    def _ended(self):
+    def _restart(self):
         """The process is gone: start the next."""
         stdout, self._stdout = self._stdout, None
         os.close(stdout)
@@ -196,7 +196,7 @@ class Relay:
     def _read_board(self):
         data = os.read(self._stdout, _PIECE)
         if not data:
-            self._ended()
+            self._restart()
             return
         self._held += data
         if self._phase == 0 and self._held.startswith(self._mark):

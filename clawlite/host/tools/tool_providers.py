@@ -25,7 +25,7 @@ from clawlite.host.base.document import LinePlace
 from clawlite.host.base.problems import NOT_ASKED, quoted, value_text
 from clawlite.host.documents import lock
 from clawlite.host.documents.primitives import Primitive
-from clawlite.host.documents.registries import changed
+from clawlite.host.documents.registries import change_error
 from clawlite.host.documents.sources import Refused, Sources
 from clawlite.host.mcp.orders import gives_orders
 from clawlite.host.models.tool import ToolSpec
@@ -139,7 +139,7 @@ def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
     text = json.dumps(rows, ensure_ascii=False, indent=1, sort_keys=True)
     new = lock.Entry(URI, _digest(source), lock.digest(text), text)
     if old is not None and old.url == new.url and old.sha256 != new.sha256:
-        raise changed(
+        raise change_error(
             old,
             new,
             f"look at what has changed; to accept it, remove its entry from {lock.FILE} and "

@@ -275,7 +275,7 @@ def test_a_refusal_before_the_first_message_is_its_answer():
         session = Session("p", Login({"p": None}, 0, False, ""), 0)
         for line in said:
             session.hear(line)
-        session.ended()
+        session.handle_end()
         return await session.send(json.dumps(initialize()).encode())
 
     assert asyncio.run(ask_late(REFUSAL)) == REFUSAL

@@ -88,7 +88,7 @@ def test_a_board_without_an_adc_has_a_sensor_with_a_digital_output(tmp_path):
 
 def test_a_kind_of_pin_that_a_board_lacks_is_said():
     with pytest.raises(ClawError, match="rpi-4 has no pin of kind adc"):
-        new_board.fitted(
+        new_board.fit(
             '[[pins]]\nname = "soil"\npin = 26\nkind = "adc"\n', boards.profile("rpi-4"), False
         )
 
