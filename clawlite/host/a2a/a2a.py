@@ -28,7 +28,7 @@ from clawlite.host.a2a.agent_process import AgentProcess, AgentRefused
 from clawlite.host.a2a.card import card_of
 from clawlite.host.a2a.dialects import DIALECTS
 from clawlite.host.manifest import manifest
-from clawlite.host.proxy.door import Door, Unread, body_of
+from clawlite.host.proxy.http_server import HTTPServer, Unread, body_of
 
 OPTION = "--a2a"
 CARD = "/.well-known/agent-card.json"
@@ -71,7 +71,7 @@ class A2A:
     approvers  names that may approve calls of others
     note       function(text) for who runs the gateway
     loads      function(bytes) -> value of strict JSON; raises ``ParseError``
-    strangers  see ``Door``
+    strangers  see ``HTTPServer``
     """
 
     def __init__(self, folder: str, is_right, approvers, note, loads, strangers=None):
@@ -81,7 +81,7 @@ class A2A:
         self._agent = AgentProcess(folder, self._manifest.name, bool(approvers))
         self._card, self._open, self._shown_to = {}, {}, {}
         routes = [("GET", CARD, self._get_card), ("POST", "/", self._post)]
-        self._door = Door(routes, self._missing, note, strangers)
+        self._door = HTTPServer(routes, self._missing, note, strangers)
 
     async def open(self, address: str, url=None, certificate=None, key=None) -> str:
         """Listen; return the URL that the card names, *url* if it is given.  Raises

@@ -29,7 +29,7 @@ from clawlite.host.gateway_channels.relays import Relays
 from clawlite.host.gateway_operators.people import People
 from clawlite.host.gateway_swarm.members import Members
 from clawlite.host.gateway_swarm.stops import Stops
-from clawlite.host.proxy.accept import Strangers
+from clawlite.host.proxy.acceptor import Strangers
 from clawlite.host.proxy.mediation import Managed
 from clawlite.host.proxy.proxy import Proxy
 from clawlite.host.serial import ports

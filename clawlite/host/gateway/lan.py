@@ -6,7 +6,7 @@
 2. Without ``--tls-cert`` what follows is not encrypted: for a LAN whose every member is trusted.
 3. Who does not answer in time, or wrongly, is told no reason.  Of one token the newest connection
    counts.
-4. Until its token is right a device is a stranger (host/proxy/accept.py): they are few, and are
+4. Until its token is right a device is a stranger (host/proxy/acceptor.py): they are few, and are
    dropped after some seconds.
 """
 
@@ -23,8 +23,8 @@ from clawlite.core.line.frame import RECORD, Framer
 from clawlite.host.base.problems import unwritten
 from clawlite.host.base.regular_file import make_private, open_regular
 from clawlite.host.gateway.answer import json_bytes
-from clawlite.host.proxy.accept import Acceptor, Strangers
-from clawlite.host.proxy.door import address_of, tls_of
+from clawlite.host.proxy.acceptor import Acceptor, Strangers
+from clawlite.host.proxy.http_server import address_of, tls_of
 from clawlite.protocols.secrets.door_token import DOORS, parse
 
 DEVICE = DOORS[0]

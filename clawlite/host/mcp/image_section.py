@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from clawlite.core.base.render import canonical
 from clawlite.host.base.problems import NOT_ASKED
-from clawlite.host.mcp.orders import gives_orders
+from clawlite.host.mcp.injection_check import gives_orders
 from clawlite.host.mcp.pinned import SCHEME, image_row
 from clawlite.protocols.mcp.mcp_pin import pin_of
 

@@ -22,7 +22,7 @@ from clawlite.core.base.render import canonical
 from clawlite.host.base.problems import quoted
 from clawlite.host.documents import lock
 from clawlite.host.documents.sources import Refused, Sources
-from clawlite.host.mcp.orders import gives_orders
+from clawlite.host.mcp.injection_check import gives_orders
 from clawlite.host.mcp.pinned import is_pinned, is_served, server_of
 from clawlite.host.schema.automata import PatternError, compile_pattern
 from clawlite.host.schema.compile import SchemaError, compile_schema

@@ -14,7 +14,7 @@ from clawlite.host.page.guard import Guard
 from clawlite.host.page.known_people import KnownPeople
 from clawlite.host.page.logins import Logins
 from clawlite.host.page.site import Site
-from clawlite.host.proxy.door import Door, address_of, is_loopback
+from clawlite.host.proxy.http_server import HTTPServer, address_of, is_loopback
 from clawlite.host.systems.loop import on_end, run
 
 ADDRESS = "127.0.0.1:7430"
@@ -94,7 +94,7 @@ class Page:
         self.people = KnownPeople(root or state_root(), agents)
         guard = Guard(place.names, place.is_secure, place.proxied)
         self._site = Site(self.people, Logins(self.people), guard)
-        self._door = Door(self._site.routes(), self._site.missing, print_note)
+        self._door = HTTPServer(self._site.routes(), self._site.missing, print_note)
         self._sweeper: asyncio.Task | None = None
 
     async def open(self) -> str:
@@ -108,7 +108,7 @@ class Page:
             bool(place.proxied),
             "page",
         )
-        self._sweeper = asyncio.get_running_loop().create_task(self._site.doors.sweep())
+        self._sweeper = asyncio.get_running_loop().create_task(self._site.sessions.sweep())
         if place.proxied:
             return f"https://{place.proxied}/ (here http://{where}/)"
         return f"http{'s' if place.certificate else ''}://{where}/"
@@ -117,7 +117,7 @@ class Page:
         if self._sweeper is not None:
             self._sweeper.cancel()
         await self._site.setup.close()
-        await self._site.doors.close()
+        await self._site.sessions.close()
         await self._door.close()
 
 

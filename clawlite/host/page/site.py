@@ -5,7 +5,7 @@ GET  /login           a form that works without scripts
 POST /login, /logout  a session cookie is given, or ends
 GET  /static/NAME     files of the package, which say nothing of anybody
 POST /setup           a job of Setup (setup.py), whose lines are the answer
-     /ckp/AGENT       POST, GET, DELETE: Streamable HTTP; GET with Upgrade: WebSocket (doors.py)
+     /ckp/AGENT       POST, GET, DELETE: Streamable HTTP; GET with Upgrade: WebSocket (sessions.py)
 """
 
 import asyncio
@@ -16,10 +16,10 @@ from urllib.parse import parse_qs
 from clawlite.host.gateway_operators.board_names import file_name
 from clawlite.host.page.agent_line import AgentGone
 from clawlite.host.page.boards import find_boards, tell_absence
-from clawlite.host.page.doors import Doors
 from clawlite.host.page.guard import HEADER, HEADERS
 from clawlite.host.page.known_people import BOARD, GATEWAY
 from clawlite.host.page.logins import LASTS_S
+from clawlite.host.page.sessions import Sessions
 from clawlite.host.page.setup import Setup
 
 _MOST_FORM = 1024  # bytes of the login form
@@ -42,7 +42,7 @@ class Site:
 
     def __init__(self, people, logins, guard):
         self._people, self._logins, self._guard = people, logins, guard
-        self.doors = Doors(people, logins)
+        self.sessions = Sessions(people, logins)
         self.setup = Setup({**os.environ, "CLAWLITE_STATE": people.root})
         folder = resources.files("clawlite.host.page") / "static"
         self._files = {
@@ -50,7 +50,7 @@ class Site:
         }
 
     def routes(self) -> list:
-        """Return the routes, as ``door.Door`` has them."""
+        """Return the routes, as ``http_server.HTTPServer`` has them."""
         return [
             ("GET", "/", self._guard_route(self._home)),
             ("GET", "/login", self._guard_route(self._form)),
@@ -147,7 +147,7 @@ class Site:
         login = self._logins.find(id)
         self._logins.end(id)
         if login is not None:
-            await self.doors.end_login(login)
+            await self.sessions.end_login(login)
         response = _seeing("/login")
         response.del_cookie(
             self._guard.cookie, path="/", secure=self._guard.is_secure, samesite="Strict"
@@ -222,14 +222,14 @@ class Site:
         if login.person(place) is None:
             return _make_error(404, "no agent of this name is here for you")
         handle = {
-            "POST": self.doors.post,
-            "DELETE": self.doors.delete,
-            "GET": self.doors.get,
+            "POST": self.sessions.post,
+            "DELETE": self.sessions.delete,
+            "GET": self.sessions.get,
         }.get(request.method)
         if handle is None:
             raise web.HTTPMethodNotAllowed(request.method, ("GET", "POST", "DELETE"))
         if request.headers.get("Upgrade", "").lower() == "websocket":
-            handle = self.doors.websocket
+            handle = self.sessions.websocket
             if login.is_cookie and not self._guard.is_same_origin(request):
                 return _make_error(403, "Origin: expected that of this page")
         elif login.is_cookie and request.method != "GET" and HEADER not in request.headers:

@@ -21,10 +21,9 @@ from clawlite.host.proxy.amounts import amount, check_charges
 from clawlite.host.proxy.anthropic import Anthropic
 from clawlite.host.proxy.continuity import Continuity
 from clawlite.host.proxy.dialect import OWNER, Refused, json_text
-from clawlite.host.proxy.door import Door, Unread, body_of
+from clawlite.host.proxy.http_server import HTTPServer, Unread, body_of
 from clawlite.host.proxy.mediation import Managed, Mediation
 from clawlite.host.proxy.openai import OpenAI
-from clawlite.host.proxy.tally import MAX_SAID, Tally
 from clawlite.host.proxy.text_calls import with_text_calls
 from clawlite.host.proxy.upstream import (
     MAX_ANSWER,
@@ -35,6 +34,7 @@ from clawlite.host.proxy.upstream import (
     first_piece,
     read,
 )
+from clawlite.host.proxy.usage import MAX_SAID, Tally
 from clawlite.protocols.image.features import LOCAL_API
 
 MAX_REQUESTS = 512  # of all runners at once
@@ -112,7 +112,7 @@ class Proxy:
     note    function(text) for who runs the gateway
     codecs  (loads, dumps)
     managed  function(runner) -> ``mediation.Managed``, asked once for each runner
-    strangers  see ``Door``
+    strangers  see ``HTTPServer``
     """
 
     def __init__(self, agents, is_right, store, secret, note, codecs, managed, strangers=None):
@@ -126,7 +126,7 @@ class Proxy:
         self.first_s, self.keep_alive_s = FIRST_S, KEEP_ALIVE_S
         routes = [("POST", dialect.path, self._handler(dialect)) for dialect in _DIALECTS]
         routes.append(("GET", "/v1/models", self._models))
-        self._door = Door(routes, self._missing, note, strangers)
+        self._door = HTTPServer(routes, self._missing, note, strangers)
 
     async def open(self, address: str, certificate=None, key=None) -> str:
         """Listen; return the address with its port.  Raises ``ClawError``."""

@@ -21,7 +21,7 @@ from collections import Counter
 from pathlib import Path
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.base.holders import holders
+from clawlite.host.base.open_files import holders
 from clawlite.host.boards import boards
 from clawlite.host.sim import registry
 

@@ -6,7 +6,7 @@ from collections import namedtuple
 
 from clawlite.core.base.render import canonical
 from clawlite.host.base.problems import quoted
-from clawlite.host.mcp.orders import gives_orders
+from clawlite.host.mcp.injection_check import gives_orders
 from clawlite.host.services.descriptor import SERVER_WANTED, is_server
 from clawlite.host.services.grants import NAME
 from clawlite.host.tools import sandboxes, skills

@@ -28,7 +28,7 @@ import termios
 import time
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.base.holders import open_count
+from clawlite.host.base.open_files import open_count
 from clawlite.host.fit.stack import FUNCTIONS
 
 _PIECE = 4096

@@ -27,7 +27,7 @@ from clawlite.host.documents import lock
 from clawlite.host.documents.primitives import Primitive
 from clawlite.host.documents.registries import change_error
 from clawlite.host.documents.sources import Refused, Sources
-from clawlite.host.mcp.orders import gives_orders
+from clawlite.host.mcp.injection_check import gives_orders
 from clawlite.host.models.tool import ToolSpec
 from clawlite.host.schema import validity
 from clawlite.host.systems.processes import KILL, base_variables, signal_all

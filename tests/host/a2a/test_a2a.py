@@ -22,7 +22,7 @@ from clawlite.host.a2a.card import INPUT_SCHEMA
 from clawlite.host.gateway import gateway as gateways
 from clawlite.host.gateway.images import Images
 from clawlite.host.gateway.store import Store
-from clawlite.host.proxy import door
+from clawlite.host.proxy import http_server
 
 httpx, client_api, errors = Later("httpx"), Later("a2a.client"), Later("a2a.utils.errors")
 json_format = Later("google.protobuf.json_format")
@@ -777,7 +777,7 @@ async def stream(it, http, number: int):
 
 
 def test_a_body_that_does_not_come(folder, monkeypatch):
-    monkeypatch.setattr(door, "BODY_S", 0.01)
+    monkeypatch.setattr(http_server, "BODY_S", 0.01)
 
     async def play(it):
         place = urlsplit(it.url)

@@ -15,8 +15,8 @@ import pytest
 import trustme
 
 from clawlite.host.gateway import lan
-from clawlite.host.proxy import accept
-from clawlite.host.proxy.door import Door
+from clawlite.host.proxy import acceptor
+from clawlite.host.proxy.http_server import HTTPServer
 
 # One door in a process of its own, with few descriptors; no time ends a stranger.  It says where it
 # listens, and ends with its input.
@@ -25,9 +25,9 @@ import asyncio, resource, sys
 door, folder, certificate, files = sys.argv[1:]
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(files), int(files)))
 from clawlite.host.gateway.lan import Listener, Tokens
-from clawlite.host.proxy import accept
-from clawlite.host.proxy.door import Door
-accept.STRANGER_S = 3600
+from clawlite.host.proxy import acceptor
+from clawlite.host.proxy.http_server import HTTPServer
+acceptor.STRANGER_S = 3600
 
 class Device:
     def __init__(self, name): self.name = name
@@ -45,7 +45,7 @@ async def main():
         it = Listener(Tokens(folder), Device, lambda text: None)
         where = await it.open("127.0.0.1:0", *files)
     else:
-        it = Door([("GET", "/", welcome)], welcome, print)
+        it = HTTPServer([("GET", "/", welcome)], welcome, print)
         where = await it.open("--proxy", "127.0.0.1:0", *files)
     print(where, flush=True)
     await asyncio.to_thread(sys.stdin.read)
@@ -56,7 +56,7 @@ asyncio.run(main())
 
 @pytest.fixture(autouse=True)
 def no_time_ends_a_stranger(monkeypatch):
-    monkeypatch.setattr(accept, "STRANGER_S", 3600)
+    monkeypatch.setattr(acceptor, "STRANGER_S", 3600)
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def answer(door: str, connection: socket.socket, token: str) -> bytes:
 
 
 # more descriptors than strangers of one address may take, and fewer
-@pytest.mark.parametrize("files", [accept.MAX_BESIDE + 150, 120])
+@pytest.mark.parametrize("files", [acceptor.MAX_BESIDE + 150, 120])
 @pytest.mark.parametrize("with_tls", [False, True])
 @pytest.mark.parametrize("door", ["lan", "http"])
 def test_a_good_client_is_answered_while_all_strangers_stay(
@@ -146,7 +146,7 @@ def _at_a_door(handle, talk, certificate=None):
     """Run the coroutine function *talk*(address) with a door that *handle* answers at."""
 
     async def inside():
-        door = Door([], handle, print)
+        door = HTTPServer([], handle, print)
         where = await door.open("--proxy", "127.0.0.1:0", certificate)
         try:
             async with asyncio.timeout(60):
@@ -172,7 +172,7 @@ def test_two_hundred_of_one_address_may_come_at_once(certificate, trusting, with
 
 @pytest.mark.parametrize("limit", ["MAX_STRANGERS", "MAX_BESIDE"])
 def test_a_request_under_way_is_no_stranger_and_an_idle_connection_is_one(monkeypatch, limit):
-    monkeypatch.setattr(accept, limit, 2)
+    monkeypatch.setattr(acceptor, limit, 2)
 
     async def talk(where):
         begun, go_on = asyncio.Event(), asyncio.Event()
@@ -208,7 +208,7 @@ def test_a_request_under_way_is_no_stranger_and_an_idle_connection_is_one(monkey
 @pytest.mark.parametrize("with_tls", [False, True])
 @pytest.mark.parametrize("said", [b"", b"GET / HT", b"\x16\x03\x01\x02\x00\x01"])
 def test_who_does_not_say_what_it_wants_is_dropped(monkeypatch, certificate, with_tls, said):
-    monkeypatch.setattr(accept, "STRANGER_S", 0.01)
+    monkeypatch.setattr(acceptor, "STRANGER_S", 0.01)
 
     async def talk(where):
         reader, writer = await asyncio.open_connection(*where.split(":"))
@@ -221,11 +221,11 @@ def test_who_does_not_say_what_it_wants_is_dropped(monkeypatch, certificate, wit
 
 
 def test_doors_that_share_their_strangers_count_them_together(monkeypatch):
-    monkeypatch.setattr(accept, "MAX_BESIDE", 1)
+    monkeypatch.setattr(acceptor, "MAX_BESIDE", 1)
 
     async def inside():
-        strangers = accept.Strangers()
-        doors = [Door([], _read, print, strangers) for _ in range(2)]
+        strangers = acceptor.Strangers()
+        doors = [HTTPServer([], _read, print, strangers) for _ in range(2)]
         where = [await door.open("--proxy", "127.0.0.1:0") for door in doors]
         first, second = [await asyncio.open_connection(*each.split(":")) for each in where]
         async with asyncio.timeout(60):
@@ -246,18 +246,18 @@ def test_addresses_of_one_network_count_together():
     """One household has 2^64 addresses of IPv6."""
 
     async def play():
-        strangers, ends = accept.Strangers(), []
-        acceptor = accept.Acceptor(strangers, lambda address: object())
-        for number in range(accept.MAX_BESIDE + 5):
+        strangers, ends = acceptor.Strangers(), []
+        door = acceptor.Acceptor(strangers, lambda address: object())
+        for number in range(acceptor.MAX_BESIDE + 5):
             one, other = socket.socketpair()
             ends.append(other)
             listening = _Listening(one, "2001:db8:1:2::%x" % number)
-            acceptor._accept(listening)
+            door._accept(listening)
         count = len(strangers)
-        for task in list(acceptor._tasks):
+        for task in list(door._tasks):
             task.cancel()
-        await asyncio.gather(*acceptor._tasks, return_exceptions=True)
-        acceptor.close()
+        await asyncio.gather(*door._tasks, return_exceptions=True)
+        door.close()
         if strangers._timer:
             strangers._timer.cancel()
         for other in ends:
@@ -271,14 +271,14 @@ def test_addresses_of_one_network_count_together():
         def accept(self):
             return self._one, (self._address, 1, 0, 0)
 
-    assert asyncio.run(play()) <= accept.MAX_BESIDE
+    assert asyncio.run(play()) <= acceptor.MAX_BESIDE
 
 
 def test_of_a_stranger_on_the_lan_little_is_kept(tmp_path):
     """It sends a record without an end: at most some KB of it are kept, and it is let go."""
 
     async def play():
-        strangers = accept.Strangers()
+        strangers = acceptor.Strangers()
         it = lan.Listener(lan.Tokens(str(tmp_path)), None, lambda text: None, strangers)
         host, port = (await it.open("127.0.0.1:0", None, None)).split(":")
         reader, writer = await asyncio.open_connection(host, port)
@@ -309,7 +309,7 @@ def test_a_strangers_body_is_not_waited_for(tmp_path, door):
         else:
             it = A2A.__new__(A2A)
             it._is_right, it._note = (lambda name, token: False), notes.append
-            it._door = Door([("POST", "/", it._asked)], it._missing, notes.append)
+            it._door = HTTPServer([("POST", "/", it._asked)], it._missing, notes.append)
             where, path = await it._door.open("--a2a", "127.0.0.1:0"), "/"
         host, port = where.split(":")
         reader, writer = await asyncio.open_connection(host, int(port))

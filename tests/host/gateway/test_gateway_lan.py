@@ -24,7 +24,7 @@ from clawlite.host.gateway import gateway as gateways
 from clawlite.host.gateway import store as gateway_store
 from clawlite.host.gateway.images import Images
 from clawlite.host.gateway.store import MAX_DIALECTS, Dialects, Store
-from clawlite.host.proxy import accept
+from clawlite.host.proxy import acceptor
 
 
 class Gateway:
@@ -333,7 +333,7 @@ def test_who_has_no_token_gets_nothing(tmp_path):
 
 @pytest.mark.parametrize("limit", ["MAX_STRANGERS", "MAX_BESIDE"])
 def test_of_strangers_there_are_not_too_many_and_the_oldest_goes(tmp_path, monkeypatch, limit):
-    monkeypatch.setattr(accept, limit, 2)
+    monkeypatch.setattr(acceptor, limit, 2)
 
     async def knock(gateway):
         three = []
@@ -651,7 +651,7 @@ def test_a_device_that_does_not_read_is_let_go(tmp_path):
 
 
 def test_who_says_nothing_is_let_go(tmp_path, monkeypatch):
-    monkeypatch.setattr(accept, "STRANGER_S", 0.01)
+    monkeypatch.setattr(acceptor, "STRANGER_S", 0.01)
 
     async def knock(gateway):
         reader, _ = await asyncio.open_connection(*gateway.address.split(":"))

@@ -14,7 +14,7 @@ from pages import AGENT, RunningPage, initialize
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.page.page import Place
-from clawlite.host.proxy.accept import MAX_BESIDE
+from clawlite.host.proxy.acceptor import MAX_BESIDE
 
 CKP = "/ckp/" + AGENT
 JSON = {"Content-Type": "application/json"}
@@ -321,9 +321,9 @@ def test_behind_a_proxy_its_host_counts_and_wrong_tokens_are_their_clients(state
 def test_a_client_that_reads_nothing_delays_nobody_and_is_cut_off(
     page, greenhouse, tokens, monkeypatch
 ):
-    from clawlite.host.page import doors
+    from clawlite.host.page import sessions
 
-    monkeypatch.setattr(doors, "TAKES_S", 1)
+    monkeypatch.setattr(sessions, "TAKES_S", 1)
 
     async def flood():
         """Ask and ask, and read nothing of the answers, until the page takes no more."""
@@ -349,4 +349,4 @@ def test_a_client_that_reads_nothing_delays_nobody_and_is_cut_off(
     assert _status(page, ada) == 200
     assert isinstance(eventually(lambda: flooding.done() and flooding.exception()), OSError)
     assert _status(page, ada) == 200
-    eventually(lambda: not page.page._site.doors._senders)
+    eventually(lambda: not page.page._site.sessions._senders)

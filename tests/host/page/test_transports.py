@@ -130,7 +130,7 @@ def test_an_answer_whose_client_has_gone_is_an_event(page, ada, bea):
     lost = page.start(_post(page, bea, _call(3, "water", seconds=1)))
     approve = _request("claw.tool.approve", request_id=UUID % 3)
 
-    session = page.page._site.doors._sessions[bea.headers["Claw-Session-Id"]]
+    session = page.page._site.sessions._sessions[bea.headers["Claw-Session-Id"]]
     eventually(lambda: not session.is_idle)
     lost.cancel()
     eventually(lambda: ada.ask(approve)[1]["result"]["acknowledged"])

@@ -15,7 +15,7 @@ from clawlite.host.proxy.amounts import Amount, amount
 from clawlite.host.proxy.anthropic import Anthropic
 from clawlite.host.proxy.dialect import Refused
 from clawlite.host.proxy.openai import OpenAI
-from clawlite.host.proxy.tally import Tally
+from clawlite.host.proxy.usage import Tally
 
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
 APIS = [("openai-compatible", "openai", CHAT), ("anthropic-native", "anthropic", MESSAGES)]

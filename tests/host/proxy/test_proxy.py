@@ -18,12 +18,12 @@ from llm_server import FAULTS, HTML, MODEL, Server, calls, error, say
 from proxies import Desk, Proxied, run
 
 from clawlite.core.base.errors import ClawError, QuotaExceeded
-from clawlite.host.proxy import door
+from clawlite.host.proxy import http_server
 from clawlite.host.proxy.anthropic import Anthropic
 from clawlite.host.proxy.dialect import OWNER, for_reader
 from clawlite.host.proxy.openai import OpenAI
-from clawlite.host.proxy.tally import Tally
 from clawlite.host.proxy.upstream import Outgoing, RunnerMeter, Upstream
+from clawlite.host.proxy.usage import Tally
 
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
 APIS = [("openai-compatible", "openai", CHAT), ("anthropic-native", "anthropic", MESSAGES)]
@@ -160,7 +160,7 @@ def test_a_body_that_is_none(tmp_path, path, body, words):
 
 
 def test_a_body_that_does_not_come(tmp_path, monkeypatch):
-    monkeypatch.setattr(door, "BODY_S", 0.01)
+    monkeypatch.setattr(http_server, "BODY_S", 0.01)
 
     async def play(it):
         async def half():

@@ -14,7 +14,7 @@ import pytest
 from agents import Agent, clawlite, eventually, linux, without_root_rights
 from sims import needs_micropython, simulated
 
-from clawlite.host.base.holders import holders
+from clawlite.host.base.open_files import holders
 from clawlite.host.serial import ports
 from clawlite.host.serial.serial_line import open_port
 from clawlite.host.sim import registry

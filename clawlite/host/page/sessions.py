@@ -27,7 +27,7 @@ _TEXT = 1  # the frame of a text: WSMsgType.TEXT, which only a page that runs ha
 _STREAM = "text/event-stream"
 
 
-class Doors:
+class Sessions:
     """The sessions of all operators.
 
     people, logins  ``KnownPeople``, ``Logins``

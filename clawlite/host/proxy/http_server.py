@@ -2,7 +2,7 @@
 
 1. Routes are what a door has of its own; anything else is its ``missing``.
 2. A request whose client goes away is cancelled.
-3. A connection is a stranger (``accept``) while no request of it is answered.
+3. A connection is a stranger (``acceptor``) while no request of it is answered.
 4. Who is not on this machine is served with TLS alone: what opens a door goes over the wire.
 """
 
@@ -12,7 +12,7 @@ import logging
 import ssl
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.proxy.accept import Acceptor, Strangers
+from clawlite.host.proxy.acceptor import Acceptor, Strangers
 
 MAX_BODY = 8 << 20  # bytes of a request's body
 BODY_S = 60  # within which it comes
@@ -46,7 +46,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-class Door:
+class HTTPServer:
     """One server.
 
     routes     [(method, path, coroutine function(request) -> response), ...], of aiohttp; who may
