@@ -116,7 +116,7 @@ def pack(board: Path, having: list) -> Path:
     (folder / "made").mkdir()
     names = slot.choose(os.listdir(board), having) + ["words32_board.mpy"]
     files = [(str(board / name), f"{board_files.SLOT}/{name}") for name in names]
-    for path, place in board_files.packed(files, str(folder / "made")):
+    for path, place in board_files.pack_slot(files, str(folder / "made")):
         shutil.copy(path, folder / Path(place).name)
     shutil.copy(board / "start.py", folder)
     # once the pack is mounted, the packed one is found

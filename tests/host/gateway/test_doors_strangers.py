@@ -309,7 +309,7 @@ def test_a_strangers_body_is_not_waited_for(tmp_path, door):
         else:
             it = A2A.__new__(A2A)
             it._is_right, it._note = (lambda name, token: False), notes.append
-            it._door = HTTPServer([("POST", "/", it._asked)], it._missing, notes.append)
+            it._door = HTTPServer([("POST", "/", it._post)], it._missing, notes.append)
             where, path = await it._door.open("--a2a", "127.0.0.1:0"), "/"
         host, port = where.split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
