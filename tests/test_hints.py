@@ -144,7 +144,7 @@ EXCEPTIONS = {
         "firmware-host/micropython/runtime/parts.py": "parts",
     },
     CAUGHT: {
-        "clawlite/linux/local/link.py": "LocalLink._take",
+        "clawlite/linux/local/model_client.py": "LocalLink._take",
         "clawlite/linux/rules/lessons.py": "_run_alone",
         "clawlite/core/line/line.py": "Line.send",
         "clawlite/protocols/mcp/mcp_client.py": (

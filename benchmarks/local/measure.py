@@ -25,7 +25,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1]))
 
 from clawlite.linux.local import confined, places  # noqa: E402
-from clawlite.linux.local.link import spawn  # noqa: E402
+from clawlite.linux.local.model_client import spawn  # noqa: E402
 from clawlite.linux.local.trial import Trial, read_sentences, summary  # noqa: E402
 
 SETS = "greenhouse", "freezer", "hens", "home"

@@ -1,7 +1,7 @@
 """The provider ``builtin:local``: what the image has of it, and what ``check`` says of it.
 
 Its row is that of a remote provider whose prefix, in the section WIRE, is JSON for the process that
-understands sentences (linux/local/mind.py): the tools, the examples, and the settings."""
+understands sentences (linux/local/model_process.py): the tools, the examples, and the settings."""
 
 import json
 

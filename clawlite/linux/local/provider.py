@@ -14,7 +14,7 @@ from clawlite.core.providers.provider_order import LOCAL, PASSES
 from clawlite.core.turns.turn import Reply
 
 ASKED_MS = 60000
-SILENCE_MS = 120000  # link.py is sooner
+SILENCE_MS = 120000  # model_client.py is sooner
 _UNITS = (
     ("percent", " %"),
     ("humidity", " %"),
@@ -49,7 +49,7 @@ class LocalProvider:
         """A generator of effects that returns a ``Reply``.
 
         Its effect OPEN has the scheme LOCAL, this provider's name, and one part: a dict for
-        mind.py.  Raises ``ProviderError``.
+        model_process.py.  Raises ``ProviderError``.
         """
         if history.is_nested or most is not None:
             raise ProviderError(
@@ -96,7 +96,7 @@ class LocalProvider:
         return (yield from self.reach({"do": "propose", "text": text, "clause": is_clause}))
 
     def reach(self, asked: dict):
-        """A generator of effects that returns mind.py's answer to *asked*.  Raises
+        """A generator of effects that returns model_process.py's answer to *asked*.  Raises
         ``ProviderError``.
         """
         yield (OPEN, LOCAL, self.name, 0, [asked], 0)

@@ -22,7 +22,7 @@ from clawlite.core.teach.draft import TEACH
 from clawlite.core.turns.turn import Reply
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.local import confined
-from clawlite.linux.local.link import SLACK_MS, spawn
+from clawlite.linux.local.model_client import SLACK_MS, spawn
 from clawlite.linux.local.provider import LocalProvider
 from clawlite.protocols.teach.clause import propose
 from clawlite.protocols.teach.reader import ADD, ALL, Reader
@@ -50,8 +50,8 @@ class SharedModels:
         return BoardProvider(row[0], loads(setup)["say"], submit, is_last, image)
 
     def submit(self, setup: bytes, what: dict) -> Future:
-        """Ask *what* (mind.py) of the model with this *setup*; return the future of (True, answer)
-        or (False, ``ProviderError``).
+        """Ask *what* (model_process.py) of the model with this *setup*; return the future of (True,
+        answer) or (False, ``ProviderError``).
         """
         return self._pool.submit(self._ask, setup, what)
 
@@ -118,7 +118,7 @@ class _Timer(threading.Timer):
 class _Mind:
     """One process with its engine.
 
-    setup  bytes of JSON for mind.py
+    setup  bytes of JSON for model_process.py
     Public, of ``SharedModels``: ``turn``, the lock of who asks; ``users``, who asks or waits;
     ``idle_s``, until when it is kept.
     """
@@ -132,7 +132,7 @@ class _Mind:
         self._line: socket.socket | None = None
 
     def ask(self, what: dict) -> dict:
-        """Return mind.py's answer.  Raises ``ProviderError``."""
+        """Return model_process.py's answer.  Raises ``ProviderError``."""
         try:
             line = self._line or self._start()
             line.sendall(confined.frame(dumps(what).encode("utf-8", "replace")))

@@ -76,7 +76,7 @@ class Remote(Part):
 
     def make_local(self, row: list):
         """Return the provider builtin:local of *row*."""
-        from clawlite.linux.local.link import LocalPart
+        from clawlite.linux.local.model_client import LocalPart
 
         if self._local is None:
             self._local = LocalPart(self._parts)

@@ -17,7 +17,7 @@ from local_model import (
     project,
 )
 
-from clawlite.linux.local import link
+from clawlite.linux.local import model_client
 from clawlite.linux.local.engine import Engine
 from clawlite.linux.local.understanding import Understanding
 
@@ -111,9 +111,9 @@ def _ask(one, text: str) -> dict:
 def test_idle_time_begins_with_the_last_answer(monkeypatch, idle_ms):
     """Its process is the real one; a negation needs no engine."""
     now = [1000]
-    monkeypatch.setattr(link, "now_ms", lambda: now[0])
+    monkeypatch.setattr(model_client, "now_ms", lambda: now[0])
     setup = {"do": "setup", "timeout_ms": TIMEOUT_MS, "tools": TOOLS, "examples": EXAMPLES}
-    one = link.LocalLink(Wire(), json.dumps(setup).encode(), TIMEOUT_MS, idle_ms)
+    one = model_client.LocalLink(Wire(), json.dumps(setup).encode(), TIMEOUT_MS, idle_ms)
     try:
         for begun in (1000, 5000):  # a sentence puts it off
             now[0] = begun

@@ -30,9 +30,10 @@ class LocalLink(Part):
     """The process of one agent's local model.
 
     wire      what the loop waits with: ``wake_by(fd)``, ``sleep_by(fd)``
-    setup     bytes of JSON for ``mind``: tools, examples, times
+    setup     bytes of JSON for model_process.py: tools, examples, times
     idle_ms   without a sentence, after which it ends; 0: never
-    timeout_ms  of one answer of the engine, which mind.py keeps; this side waits ``SLACK_MS`` more
+    timeout_ms  of one answer of the engine, which model_process.py keeps; this side waits
+                ``SLACK_MS`` more
     """
 
     def __init__(self, wire, setup: bytes, timeout_ms: int, idle_ms: int):
@@ -46,8 +47,8 @@ class LocalLink(Part):
         self._data = bytearray()
 
     def ask(self, what: dict, done):
-        """Ask *what* (mind.py); *done(outcome)* is called from ``poll``: (True, answer), or
-        (False, ``ProviderError``).
+        """Ask *what* (model_process.py); *done(outcome)* is called from ``poll``: (True, answer),
+        or (False, ``ProviderError``).
         """
         self._waiting.append((what, done))
         if len(self._waiting) == 1:
@@ -152,15 +153,17 @@ class LocalLink(Part):
 
 
 def spawn() -> tuple:
-    """Start the process that understands sentences (mind.py); return its id and the socket to it.
-    It ends with the thread that calls this.
+    """Start the process that understands sentences (model_process.py); return its id and the
+    socket to it.  It ends with the thread that calls this.
     """
     ours, theirs = _socket.socketpair()
     package = os.path.dirname(
         os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     )
     path = [package] + [one for one in sys.path if one and one != package]
-    code = "import sys; sys.path[:0] = %r; from clawlite.linux.local.mind import main; main()"
+    code = (
+        "import sys; sys.path[:0] = %r; from clawlite.linux.local.model_process import main; main()"
+    )
     names = ("CLAWLITE_LOCAL", "XDG_DATA_HOME", "XDG_CACHE_HOME", "HOME")
     env = {name: os.environ[name] for name in names if name in os.environ}
     try:
