@@ -75,7 +75,7 @@ def run(work):
 async def gone(call: Calls, folder) -> None:
     """Return when no server runs any more, and the gateway has seen it."""
     servers = call.servers._servers.values()
-    while mcp_agents.processes(folder) or any(server._client for server, _ in servers):
+    while mcp_agents.processes(folder) or any(server.client for server, _ in servers):
         await asyncio.sleep(0.01)
 
 

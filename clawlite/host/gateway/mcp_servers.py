@@ -1,26 +1,22 @@
 """MCP servers that a gateway asks for its devices: each device has its own, started by the first
 call of one of its tools (docs/mcp.md; linux/mcp/servers.py is the like for a device's own).
 
-1. The image that the device runs names the server and pins its tools; one that differs from its pin
+1. protocols/mcp/supervisor.py decides when a server is started and ended, and which calls it gets.
+   Where its image says nothing, it is ended when no call has needed it for ``IDLE_S``.
+2. The image that the device runs names the server and pins its tools; one that differs from its pin
    is refused.  The device says nothing but the name of a granted tool and its arguments.
-2. A server on stdio runs here, contained as the Sandbox of that image says (program.py).
-3. A server that ends, breaks the protocol or does not answer twice in a row is ended, and begun
-   again by the next call, not before a pause that doubles with each failure.  No call is sent
-   twice: of one that was sent to a server that then failed, nobody knows what it did.
-4. A server that no call needed for ``IDLE_S``, or what its image says, is ended; so is one whose
-   life is over, once no call is under way.
-5. Tokens of OAuth are obtained here, for each device; no device sees one.  They come by client
+3. A server on stdio runs here, contained as the Sandbox of that image says (program.py).
+4. Tokens of OAuth are obtained here, for each device; no device sees one.  They come by client
    credentials, or in the name of a person who has signed in on this machine.
-6. What a server tells of a call's progress goes to the *caller* of that call, if it wants it.
-7. A server may ask a person ``MAX_QUESTIONS`` times during a call whose caller can ask one; the
-   time of the call stands still meanwhile.  It is told that at its start, by the first call.
+5. What a server tells of a call's progress goes to the *caller* of that call, if it wants it.
+6. A server may ask a person during a call whose caller can ask one; the time of the call stands
+   still meanwhile.  It is told that at its start, by the first call.
 """
 
 import abc
 import asyncio
 import contextlib
 import functools
-import math
 import time
 from typing import Any
 from urllib.parse import urlsplit
@@ -41,16 +37,12 @@ from clawlite.host.gateway.service_calls import NOBODY, Caller, own_name
 from clawlite.protocols.mcp.mcp_client import (
     ASKED,
     ELICIT,
-    OUTCOME_UNKNOWN,
-    READY,
     Broken,
     MCPClient,
     make_input_error,
-    often_ended,
-    spoke_oddly,
 )
 from clawlite.protocols.mcp.mcp_http import HTTPClient, SessionEnded
-from clawlite.protocols.mcp.mcp_pin import name_changes, pin_of
+from clawlite.protocols.mcp.supervisor import MAX_UNSENT, Call, Supervisor
 from clawlite.protocols.net.device_flow import Ended, renew
 from clawlite.protocols.net.netrules import authority, parse_url
 from clawlite.protocols.services.service_call import (
@@ -64,14 +56,10 @@ from clawlite.protocols.services.service_call import (
     result_of,
 )
 
-START_S = 20  # from the start of a server to its list of tools
 CONNECT_MS = 10000
 SILENT_MS = 86400000  # of a stream that is listened to
 IDLE_S = 600
-MAX_QUESTIONS = 8  # to a person, of one call
 ASK_S = APPROVAL_S + 60  # for an answer; a device whose line broke may need some time more
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 1, 60
-MAX_UNSENT = 8388608  # bytes that a server has not read
 ANSWER_S = 120  # that a token endpoint may take, for all of its answer
 AGAIN_S = 0.2  # between two looks whether another process has finished its renewal
 # positions in a row of section MCP
@@ -102,18 +90,27 @@ def _start_of(row: list) -> tuple:
     return row[_NAME], row[_ARGV], row[_ENV], hosts, cpu_s, folders[0] if folders else None
 
 
-class _Call:
+class _Call(Call):
     """One call under way; *future* gets its outcome, as ``MCPClient.feed`` gives it.
 
     limit  the ``asyncio.Timeout`` of its time
     """
 
     def __init__(self, tool: str, arguments: dict, caller: Caller, limit: asyncio.Timeout):
-        self.tool, self.arguments, self.caller, self.limit = tool, arguments, caller, limit
+        super().__init__(tool, arguments, caller.watches)
+        self.caller, self.limit = caller, limit
         self.one_by_one, self.asking = asyncio.Lock(), []  # questions to a person, and their tasks
-        self.questions, self.note = 0, ""  # how many; what it asked for, and did not get
         self.future = asyncio.get_running_loop().create_future()
-        self.is_sent = self.is_again = False
+
+    def settle(self, outcome: tuple) -> None:
+        """Hand over the outcome, where somebody waits for it."""
+        if not self.future.done():
+            self.future.set_result(outcome)
+
+    def refuse(self, code: str, message: str) -> None:
+        """Say that no server got it."""
+        if not self.future.done():
+            self.future.set_exception(_NotMade(code, message))
 
 
 class _NotMade(ClawError):
@@ -396,49 +393,38 @@ async def _in_thread(work, *args):
     return await asyncio.get_running_loop().run_in_executor(None, work, *args)
 
 
-class _Server(abc.ABC):
-    """One server of one device, begun when it is first called; *later* as ``Servers._later``,
-    *warn* as in ``Servers``.
-    """
+class _Server(Supervisor, abc.ABC):
+    """One server of one device, begun when it is first called; *later* as ``Servers._later``."""
 
     _has_gone = False  # a program has closed its stdout: nothing is sent any more
     _can_ask = False  # whether the server was told that a person can be asked
     _asks = False  # for a token, before which nothing is sent
-    _has_warned = False  # that it often ends its subscriptions
-    _has_told = False  # that it writes what is no message
-    _is_anew = False  # a session ended, and no call was answered since
 
     def __init__(self, row: list, codecs: tuple, later, warn):
-        self.row, self.name, self.pins = row, row[_NAME], dict(row[_PINS])
-        self._codecs, self._later, self._warn = codecs, later, warn
+        _, idle_s, life_s, *_ = row[_LIFE]
+        super().__init__(row[_NAME], row[_PINS], 1000 * (idle_s or IDLE_S), 1000 * life_s, warn)
+        self.row, self._codecs, self._later = row, codecs, later
         self.tokens: _Tokens | None = None
-        self._client: Any = None  # MCPClient
         self._credentials: list = []
-        self._calls: dict = {}  # number -> _Call
-        self._count = self._failures = self._late = 0
-        self._resume_s, self._why = 0.0, ""
-        _, idle_s, self._life_s, *_ = row[_LIFE]
-        self._idle_s = idle_s or IDLE_S
-        self._old_s: float | None = None  # the time at which ``life_s`` is over
-        self._timers: dict = {}  # what for -> TimerHandle
+        self._count = 0
+        self._timer: asyncio.TimerHandle | None = None  # of ``due_ms``
 
     async def call(self, call: _Call, credentials: list) -> tuple:
         """Return the outcome of a call.  Raises ``_NotMade``."""
         self._credentials = credentials
-        if self._client is None:
-            left = self._resume_s - time.monotonic()
-            if left > 0:
+        if self.client is None:
+            pause_ms = self.pause_ms(_now_ms())
+            if pause_ms:
                 raise _NotMade(
                     "unreachable",
-                    f"the MCP server {self.name} has failed {self._failures} times in a row: "
-                    f"{self._why}; nothing was called, try again in {math.ceil(left)} s",
+                    f"the MCP server {self.name} has failed {self.failures} times in a row: "
+                    f"{self.why}; nothing was called, try again in {-(-pause_ms // 1000)} s",
                 )
             self._can_ask = call.caller.asks
-            self._begin()
+            self.begin(self._open(), _now_ms())
         self._count += 1
         number = self._count
-        self._calls[number] = call
-        self._stop("idle")
+        self.add(number, call)
         self._go_on()
         try:
             done, value = await call.future
@@ -446,37 +432,16 @@ class _Server(abc.ABC):
                 value.message += " - during the call " + call.note
             return done, value
         except asyncio.CancelledError:  # nobody waits for it, or its time is over
-            self._give_up(number, call)
+            if self.give_up(number, call.limit.expired(), _now_ms()):
+                self._fail("two calls in a row were not answered in time")
+            else:
+                self._go_on()
             raise
         finally:
             for task in call.asking:
                 task.cancel()
-            self._calls.pop(number, None)
-            if not self._calls and self._client is not None:
-                self._rest()
-
-    def _rest(self) -> None:
-        """End the server, while no call is under way, if it is idle or its ``life_s`` is over."""
-        if self._old_s is not None and time.monotonic() >= self._old_s:
-            self.end("its lifetime is over")
-            return
-        self._after("idle", self._idle_s, lambda: self.end("nobody needs it"))
-
-    def _end_old(self) -> None:
-        if not self._calls:
-            self.end("its lifetime is over")
-
-    def _give_up(self, number: int, call: _Call) -> None:
-        self._calls.pop(number, None)
-        if self._client is None or not call.is_sent:
-            return
-        if call.limit.expired():  # else nobody waits for it, and the server may be well
-            self._late += 1
-        if self._late > 1:
-            self._fail("two calls in a row were not answered in time")
-            return
-        self._client.cancel(number)
-        self._go_on()
+            self.calls.pop(number, None)
+            self._check_time()
 
     # -- what a transport does
 
@@ -497,119 +462,88 @@ class _Server(abc.ABC):
 
     # -- one conversation
 
-    def _begin(self) -> None:
-        self._late = 0
-        self._client = self._open()
-        self._old_s = None
-        if self._life_s:
-            self._old_s = time.monotonic() + self._life_s
-            self._after("life", self._life_s, self._end_old)
-        self._after("ready", START_S, lambda: self._fail("it did not list its tools in time"))
-
-    def _after(self, what: str, seconds: float, work) -> None:
-        self._stop(what)
-        self._timers[what] = asyncio.get_running_loop().call_later(seconds, work)
-
-    def _stop(self, what: str) -> None:
-        timer = self._timers.pop(what, None)
-        if timer is not None:
-            timer.cancel()
-
     def _go_on(self) -> None:
         """Send what can be sent."""
-        client = self._client
-        if client is None or self._has_gone:
+        if self.client is None or self._has_gone:
             return
+        now_ms = _now_ms()
         try:
-            client.tick(_now_ms())
-            if client.is_often_ended and not self._has_warned:
-                self._has_warned = True
-                self._warn(often_ended(self.name))
-            if client.odd_line and not self._has_told:
-                self._has_told = True
-                self._warn(spoke_oddly(self.name, client.odd_line))
-            if client.is_stale and client.state == READY:
-                client.ask_for_tools()
-            if client.state == READY:
-                self._stop("ready")
-                for number, call in list(self._calls.items()):
-                    if not call.is_sent and not call.future.done():
-                        self._make(client, number, call)
+            self.tick(now_ms)
+            for _, call, error in self.send_calls(now_ms):
+                if error is None:
+                    self._refuse_changed(call)
+                else:
+                    call.refuse("bad_argument", error.message)
             self._flush()
-            self._wait(client)
+            self._wait()
         except ClawError as e:
             self._handle_error(e)
 
-    def _wait(self, client: MCPClient) -> None:
-        """Set a timer for the time at which *client* has something to do."""
-        due_ms = client.due_ms()
-        if due_ms is None or self._asks:
-            self._stop("due")
-        else:
-            self._after("due", max(due_ms - _now_ms(), 0) / 1000, self._go_on)
+    def _refuse_changed(self, call: _Call) -> None:
+        call.refuse("changed", f"the MCP server {self.name} {self.find_difference(call.tool)}")
 
-    def _make(self, client: MCPClient, number: int, call: _Call) -> None:
-        if why := self._differs(client, call.tool):
-            call.future.set_exception(_NotMade("changed", why))
-            return
-        try:
-            client.call(number, call.tool, call.arguments, call.caller.watches)
-            call.is_sent = True
-        except ClawError as e:
-            call.future.set_exception(_NotMade("bad_argument", e.message))
+    def _wait(self) -> None:
+        """Set a timer for the time at which something is due."""
+        if self._timer is not None:
+            self._timer.cancel()
+        due_ms, self._timer = self.due_ms(self._asks or self._has_gone), None
+        if due_ms is not None:
+            left_s = max(due_ms - _now_ms(), 0) / 1000
+            self._timer = asyncio.get_running_loop().call_later(left_s, self._wake)
 
-    def _differs(self, client: MCPClient, tool: str) -> str:
-        """Return how *tool* differs from what was pinned, or ""."""
-        definition, why = client.tools.get(tool), ""
-        if definition is None:
-            why = f"has no tool {tool} any more"
-        elif pin := self.pins[tool]:  # none: trust = "start"
-            parts = name_changes(pin, pin_of(definition))
-            why = f"has changed the {parts} of its tool {tool}" if parts else ""
-        return why and f"the MCP server {self.name} {why} since the agent was built"
+    def _wake(self) -> None:
+        why = self.check_ready(_now_ms())
+        if why:
+            self._fail(why)
+        elif self._check_time():
+            self._go_on()
+
+    def _check_time(self) -> bool:
+        """End the server if its time is over; return whether it runs."""
+        if self.client is not None and self.is_over(_now_ms()):
+            self.end("its time is over")
+        self._wait()
+        return self.client is not None
 
     def _take(self, done: list, is_blank: bool = False) -> None:
         """Take what a client makes of what has come; blank lines are no sign that it works."""
         if not is_blank:
-            self._late = 0
-        if self._client is not None:
-            told, self._client.progress = self._client.progress, {}
-            for number in told.keys() & self._calls.keys():
-                self._calls[number].caller.report(told[number])
+            self.note_sign()
+        if self.client is not None:
+            told, self.client.progress = self.client.progress, {}
+            for number in told.keys() & self.calls.keys():
+                self.calls[number].caller.report(told[number])
         for number, outcome in done:
-            call = self._calls.get(number)
+            call = self.calls.get(number)
             if call is not None and not call.future.done():
-                self._failures, self._is_anew = 0, False
+                self.note_answer()
                 if outcome[IS_OK] is ASKED:
                     self._take_questions(number, call, *outcome[VALUE])
                 else:
-                    call.future.set_result(outcome)
+                    call.settle(outcome)
         self._go_on()
 
     def _take_questions(self, key: int, call: _Call, number, state, requests: dict) -> None:
         """Take what the server wants to know during *call* (``MCPClient.feed``).  Questions beyond
         the limit are refused at once, so that no server fills the memory with them.
         """
-        call.questions += len(requests) or 1
-        if call.questions <= MAX_QUESTIONS:
+        if not call.has_asked_enough(requests):
             work = self._put_all(key, call, number, state, requests)
             call.asking.append(self._later(work))
-            return
-        call.note = f"it asked a person more than {MAX_QUESTIONS} questions"
-        if number is not None:
-            self._client.answer(number, {"action": "decline"})
-            return
-        error = ClawError(
-            f"the MCP server {self.name} did not come to an end",
-            "give all that it needs in the arguments",
-        )
-        call.future.set_result((False, error))
+        elif number is not None:
+            self.client.answer(number, {"action": "decline"})
+        else:
+            error = ClawError(
+                f"the MCP server {self.name} did not finish the call",
+                "give all that it needs in the arguments",
+            )
+            call.settle((False, error))
 
     async def _put_all(self, key: int, call: _Call, number, state, requests: dict) -> None:
         """Put what the server wants to know during *call* to a person, and tell it what they say
         (``MCPClient.feed``).
         """
-        client, answers = self._client, {}
+        client, answers = self.client, {}
         async with call.one_by_one:
             for name, params in requests.items():
                 answers[name], why = await self._put(call, params)
@@ -618,14 +552,14 @@ class _Server(abc.ABC):
                     return
                 if answers[name] is None and number is None:
                     error = make_input_error({name: {"method": ELICIT, "params": params}})
-                    call.future.set_result((False, error))
+                    call.settle((False, error))
                     return
-        if client is not self._client or call.future.done():
+        if client is not self.client or call.future.done():
             return
         if number is not None:
             client.answer(number, answers[""] or {"action": "decline"})
-        elif why := self._differs(client, call.tool):
-            call.future.set_exception(_NotMade("changed", why))
+        elif self.find_difference(call.tool):
+            self._refuse_changed(call)
         else:
             client.again(key, call.tool, call.arguments, answers, state)
         self._go_on()
@@ -650,56 +584,41 @@ class _Server(abc.ABC):
         return answer, why
 
     def _handle_error(self, e: ClawError) -> None:
-        call = None
         if isinstance(e, SessionEnded):
-            if not self._is_anew:
-                self._anew(e.key)
+            if not self.is_anew:
+                self._begin_anew(e.key)
                 return
-            call = self._calls.get(e.key)
-        if call is not None:
-            call.is_sent = False  # it was refused
+            if e.key in self.calls:
+                self.calls[e.key].sent_ms = None  # it was refused
         self._fail(e.message + (f" - {e.hint}" if e.hint else ""))
 
-    def _anew(self, key) -> None:
-        """A session has ended: a call that it refused, or never got, is made in another one.  When
-        that ends, too, before it has answered any, the server has failed.
+    def _begin_anew(self, key) -> None:
+        """A session has ended: begin another one.  When that ends, too, before it has answered any
+        call, the server has failed.
         """
-        self._is_anew = True
-        call = self._calls.get(key)
-        if call is not None and not call.is_again:
-            call.is_sent, call.is_again = False, True
-        self._settle("ended its session during the call")
+        for _, call in self.end_session(key):
+            call.settle((False, self.make_lost_error("ended its session during the call")))
         self._close()
-        self._begin()
+        self.begin(self._open(), _now_ms())
         self._go_on()
 
-    def _settle(self, why: str) -> None:
-        """Fail the calls that were sent."""
-        for call in self._calls.values():
-            if call.is_sent and not call.future.done():
-                error = ClawError(f"the MCP server {self.name} {why}", OUTCOME_UNKNOWN)
-                call.future.set_result((False, error))
-
     def _fail(self, why: str) -> None:
-        said = self._errors().strip()
-        self._why = why + (f", and said: {said}" if said else "")
-        pause_s = min(FIRST_PAUSE_S << min(self._failures, 16), LONGEST_PAUSE_S)
-        self._failures, self._resume_s = self._failures + 1, time.monotonic() + pause_s
-        self.end(self._why)
+        self.note_failure(why, self._errors(), _now_ms())
+        self.end(self.why)
 
     def end(self, why: str) -> None:
         """End it, and the calls that it has."""
-        if self._client is None:
+        if self.client is None:
             return
-        self._settle(f"failed during the call: {why}")
-        for call in self._calls.values():
-            if not call.future.done():
+        for _, call in self.take_calls():
+            if call.sent_ms is not None:
+                call.settle((False, self.make_lost_error(f"failed during the call: {why}")))
+            else:
                 message = f"the MCP server {self.name} failed: {why}; nothing was called"
-                call.future.set_exception(_NotMade("unreachable", message))
-        for what in list(self._timers):
-            self._stop(what)
+                call.refuse("unreachable", message)
         self._close()
-        self._client = None
+        self.stop()
+        self._wait()
 
 
 class _Program(_Server):
@@ -721,25 +640,25 @@ class _Program(_Server):
 
     async def _live(self) -> None:
         """Start it, and read what it says."""
-        client, program = self._client, None
+        client, program = self.client, None
         try:
             program = self._start()
             await program.open()
             self._program = program
             self._go_on()
-            while client is self._client and (data := await program.read()):
+            while client is self.client and (data := await program.read()):
                 self._take(client.feed(data), data.isspace())
-            if client is self._client:
+            if client is self.client:
                 self._has_gone = True
                 await program.settle()
-                if client is self._client:
+                if client is self.client:
                     self._fail("it ended")
         except ClawError as e:
             self._fail(error_sentence(e))
         except OSError as e:  # its folder, its sandbox or its pipes
             self._fail(f"{e.filename or self.row[_ARGV][0]}: {e.strerror or e}")
         except Exception as e:  # a bug: its calls are told at once, the gateway goes on
-            if client is self._client:
+            if client is self.client:
                 self._fail(error_sentence(unexpected(e)))
         finally:
             if program is not None:
@@ -751,7 +670,7 @@ class _Program(_Server):
     def _flush(self) -> None:
         if self._program is None:
             return
-        out = self._client.out
+        out = self.client.out
         unread = self._program.write(bytes(out))
         out.clear()
         if unread > MAX_UNSENT:
@@ -783,16 +702,16 @@ class _Remote(_Server):
             own = [one for one in self._credentials if one[0] != "Authorization"]
             self._credentials = [*own, header]
         except ClawError as e:
-            if client is self._client:
+            if client is self.client:
                 self._fail(e.message)
             return
         finally:
             self._asks = False
-        if client is self._client:
+        if client is self.client:
             self._go_on()
 
     def _flush(self) -> None:
-        client = self._client
+        client = self.client
         if client.take_refusal():
             self._asks = True
             self._later(self._renew(client))
@@ -811,7 +730,7 @@ class _Remote(_Server):
     async def _exchange(self, client, key, verb: str, target: str, headers: list, body) -> None:
         connection = self._connection(client.url, verb, target, headers, body)
         try:
-            while client is self._client and key in self._exchanges:
+            while client is self.client and key in self._exchanges:
                 done, data = await connection.receive(SILENT_MS)
                 kind = ("data" if data else "end") if done else "error"
                 took = client.take(key, kind, data if done else data.message, _now_ms())
@@ -819,7 +738,7 @@ class _Remote(_Server):
                 if kind != "data":
                     break
         except ClawError as e:
-            if client is self._client:
+            if client is self.client:
                 self._handle_error(e)
         finally:
             connection.close()
@@ -836,7 +755,7 @@ class _Remote(_Server):
         return Connection(scheme, host, port, [head, body or b""], CONNECT_MS)
 
     def _close(self) -> None:
-        client, exchanges = self._client, self._exchanges
+        client, exchanges = self.client, self._exchanges
         self._exchanges = {}
         for task in exchanges.values():
             if task is not asyncio.current_task():

@@ -1,18 +1,15 @@
 """The MCP servers of one agent: started by the first call of one of their tools, ended with the
 agent.
 
-1. Nothing here waits, but ``close``: what a server says is read when the loop finds it readable.
-2. A tool that differs from what was pinned when the agent was built is refused, until it is built
+1. protocols/mcp/supervisor.py decides when a server is started and ended, and which calls it gets.
+2. Nothing here waits, but ``close``: what a server says is read when the loop finds it readable.
+3. A tool that differs from what was pinned when the agent was built is refused, until it is built
    again.
-3. A server that ends, breaks the protocol or does not answer in time is ended.  The next call
-   starts another one, not before a pause that doubles with each failure.
-4. Calls that were sent to a server that then ended are errors: what they did is not known, and
-   nothing sends them again.  Calls that it never got say so, and may be sent again.
-5. A server may ask a person during a call (question.py), ``MAX_QUESTIONS`` times; the time of the
-   call stands still meanwhile.  Where nobody can be asked it is told so at once.
-6. A server hangs when two calls in a row run out of time, the second sent after the first was given
-   up, and it says nothing in between: it is ended.  One call alone may just be slow.
-7. Whatever a server sends, the agent and the calls of other servers go on.
+4. Calls that were sent to a server that then ended are errors: what they did is not known.  Calls
+   that it never got say so, and may be sent again.
+5. A server may ask a person during a call (question.py); the time of the call stands still
+   meanwhile.  Where nobody can be asked it is told so at once.
+6. Whatever a server sends, the agent and the calls of other servers go on.
 """
 
 from time import monotonic
@@ -26,49 +23,38 @@ from clawlite.linux.mcp.server_process import MAX_ERRORS
 from clawlite.protocols.mcp.mcp_client import (
     ASKED,
     OUTCOME_UNKNOWN,
-    READY,
     Broken,
     MCPClient,
     make_input_error,
-    often_ended,
-    spoke_oddly,
 )
-from clawlite.protocols.mcp.mcp_pin import name_changes, pin_of
+from clawlite.protocols.mcp.supervisor import MAX_UNSENT, Call, Supervisor
 
 CALL_MS = 60000  # of a call that nothing else limits
-MAX_QUESTIONS = 8  # to a person, of one call
 TELL_MS = 250  # between two words of a call's progress
-START_MS = 20000  # from the start of a server to its list of tools
 WAIT_MS = 1000  # for what is told of its end, once its stream has closed
-FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 1000, 60000
-MAX_UNSENT = 8388608  # bytes that a server has not read
 AGAIN = "send it again"  # the hint of a call that a server never got
 _PIECE = 65536
 
 
-class _Call:
-    """One call under way: *tool* and *arguments* as the server has them."""
+class _Call(Call):
+    """One call under way, until *due_ms*."""
 
-    def __init__(self, tool: str, arguments: dict, due_ms: int):
-        self.tool, self.arguments, self.due_ms = tool, arguments, due_ms
-        self.sent_ms = None
-        self.is_again = False
+    def __init__(self, tool: str, arguments: dict, is_watched: bool, due_ms: int):
+        super().__init__(tool, arguments, is_watched)
+        self.due_ms = due_ms
         # what the server wants to know (``MCPClient.feed``), and what a person has said to it
         self.wanted, self.answers = [], {}
         self.name = None  # of the question that is put
         self.asking_ms = None  # since when
-        self.questions = 0
-        self.note = ""  # what it asked for, and did not get
         self.progress = None  # what is to be told of it, not before ``tell_ms``
         self.tell_ms = 0
 
 
-class _Server:
+class _Server(Supervisor):
     """One server.
 
-    name   str;  argv  list of str;  env  names of the agent's variables that it gets
+    argv   list of str;  env  names of the agent's variables that it gets
     is_handshake  bool, it spoke the older era alone when the agent was built
-    pins   {name of a tool: bytes of ``pin_of``}
     headers  list of (name, value): it is a remote server, and *argv* has its URL
     oauth  row that its tokens are asked for with (core/net/oauth2.py), the secret's name, what the
            tokens are for, and where a person signs in, or None; or None
@@ -87,43 +73,23 @@ class _Server:
         headers,
         oauth,
         life,
+        warn,
     ):
         self.hosts, idle_s, life_s, self.cpu_s, *_ = life
-        self.idle_ms, self.life_ms = idle_s * 1000, life_s * 1000
-        self.old_ms = self.idle_since_ms = (
-            None  # when its lifetime is over; since when no call needs it
-        )
-        self.number, self.name, self.argv, self.env = number, name, argv, env
-        self.oauth = oauth
-        self.is_handshake, self.pins, self.headers = is_handshake, dict(pins), headers
+        super().__init__(name, pins, idle_s * 1000 or None, life_s * 1000, warn)
+        self.number, self.argv, self.env = number, argv, env
+        self.is_handshake, self.headers, self.oauth = is_handshake, headers, oauth
         self.is_remote = not argv[0].startswith("/")
-        self.process = self.client = None
-        self.calls = {}  # task -> _Call
-        self.failures = 0  # in a row
-        self.is_anew = False  # a session ended, and no call was answered since
-        self.resume_ms = 0  # not started again before
-        self.ready_ms = self.gone_ms = None  # deadlines: READY, and the end of one that has gone
-        self.mute_ms = None  # since a call ran out of time, if nothing has come from it since
-        self.why = ""
+        self.process = None
+        self.gone_ms = None  # the deadline for the end of one that has gone
         self.is_writing = False
         self.is_silent = True  # nothing has come from it yet
         self.is_due = False  # a remote one has something to send
-        self.has_warned = False  # that it often ends its subscriptions
-        self.has_told = False  # that it writes what is no message
 
     @property
     def is_waiting(self) -> bool:
         """Whether it is a remote one to which nothing can be sent until a token comes."""
         return self.is_remote and self.process is not None and self.process.is_waiting
-
-    def idle_end_ms(self):
-        """Return when it is ended because no call needs it, or its lifetime is over, or None."""
-        if self.process is None or self.calls or self.gone_ms is not None:
-            return None
-        times = [self.old_ms]
-        if self.idle_ms and self.idle_since_ms is not None:
-            times.append(self.idle_since_ms + self.idle_ms)
-        return min([at for at in times if at is not None], default=None)
 
 
 class Servers:
@@ -144,7 +110,7 @@ class Servers:
     def __init__(self, rows: list, begin, remote, seam, keep=None):
         self._keep = keep
         self._asks, self._seam = seam.asks, seam
-        self._servers = {row[0]: _Server(-1 - i, *row) for i, row in enumerate(rows)}
+        self._servers = {row[0]: _Server(-1 - i, *row, seam.warn) for i, row in enumerate(rows)}
         self._begin, self._remote = begin, remote
         self._watch = Watch()
         self._by_fd = {}  # descriptor -> server
@@ -168,11 +134,12 @@ class Servers:
         server, _, tool = name.partition("/")
         server = self._servers[server]
         if server.process is None or server.gone_ms is not None:
-            if server.gone_ms is not None or now_ms < server.resume_ms:
+            pause_ms = server.pause_ms(now_ms)
+            if server.gone_ms is not None or pause_ms:
                 return False, _not_run(
                     "the MCP server %s has failed %d times in a row: %s"
                     % (server.name, max(server.failures, 1), server.why or "it has just ended"),
-                    "send it again in %d s" % -(-max(server.resume_ms - now_ms, 1000) // 1000),
+                    "send it again in %d s" % -(-max(pause_ms, 1000) // 1000),
                 )
             try:
                 self._open(server, now_ms)
@@ -184,12 +151,12 @@ class Servers:
                         "%s: %s" % (e.filename, e.strerror),
                         "check the path of its program in the mcp_source of its tools",
                     )
-                self._note_failure(server, e.message, now_ms)
+                server.note_failure(e.message, "", now_ms)
                 return False, _not_run(
                     "the MCP server %s cannot be started: %s" % (server.name, e.message), e.hint
                 )
         due_ms = now_ms + CALL_MS if due_ms is None else due_ms
-        server.calls[task] = _Call(tool, arguments, due_ms)
+        server.add(task, _Call(tool, arguments, self._seam.watches(task), due_ms))
         self._tasks[task] = server
         self._go_on(server, now_ms)
         return None
@@ -239,11 +206,9 @@ class Servers:
         ]
         for server in self._servers.values():
             times += [call.tell_ms for call in server.calls.values() if call.progress is not None]
-            times += [server.ready_ms, server.gone_ms, server.idle_end_ms()]
-            is_open = server.client is not None and server.gone_ms is None
-            if is_open and not server.is_waiting:
-                times.append(server.client.due_ms())
-            elif server.is_waiting:
+            is_gone = server.gone_ms is not None
+            times.append(server.gone_ms if is_gone else server.due_ms(server.is_waiting))
+            if server.is_waiting:
                 times.append(server.process.retry_ms)
         return min([at for at in times if at is not None], default=None)
 
@@ -253,15 +218,20 @@ class Servers:
 
     def cancel(self, task: int):
         """End the call at once; nothing more is heard of it."""
-        server = self._tasks.pop(task, None)
+        server = self._tasks.get(task)
         if server is not None:
-            call = server.calls.pop(task)
-            if call.sent_ms is not None and server.client is not None:
-                server.client.cancel(task)
-                if server.is_remote:
-                    server.is_due = True
-                else:
-                    self._flush(server)
+            self._give_up(server, task, False, 0)
+
+    def _give_up(self, server: _Server, task: int, is_late: bool, now_ms: int) -> bool:
+        """As ``Supervisor.give_up``."""
+        del self._tasks[task]
+        does_hang = server.give_up(task, is_late, now_ms)
+        if server.client is not None:
+            if server.is_remote:
+                server.is_due = True
+            else:
+                self._flush(server)
+        return does_hang
 
     def handle_end(self, number: int, outcome: tuple):
         """Take what the sandbox says of the end of server *number*."""
@@ -292,22 +262,20 @@ class Servers:
     def _open(self, server: _Server, now_ms: int):
         if server.is_remote:
             server.process = self._remote(server.argv[0], server.headers, server.oauth)
-            server.client = server.process.client(
+            client = server.process.client(
                 __version__, now_ms, server.is_handshake, self._asks(None)
             )
         else:
             server.process = self._begin(
                 server.number, server.argv, server.env, server.hosts, server.cpu_s, now_ms
             )
-            server.client = MCPClient(
+            client = MCPClient(
                 (loads, dumps), __version__, now_ms, server.is_handshake, self._asks(None)
             )
         if self._keep is not None:
-            server.client.keep = lambda kind, data: self._keep(server.name, kind, data)
-        server.ready_ms, server.why = now_ms + START_MS, ""
-        server.old_ms = now_ms + server.life_ms if server.life_ms else None
-        server.idle_since_ms = None
-        server.is_writing, server.is_silent, server.mute_ms = False, True, None
+            client.keep = lambda kind, data: self._keep(server.name, kind, data)
+        server.begin(client, now_ms)
+        server.is_writing, server.is_silent = False, True
         descriptors = [server.process.stream.fileno()]
         if hasattr(server.process, "fileno"):
             descriptors.append(server.process.fileno())
@@ -325,15 +293,12 @@ class Servers:
             if server.is_remote:
                 done = server.process.receive(server.client, now_ms)
                 if done:
-                    server.mute_ms = None
+                    server.note_sign()
             else:
                 done = self._receive(server, now_ms)
         except ClawError as e:
             self._end_broken(server, e, now_ms)
             return
-        if server.client.odd_line and not server.has_told:
-            server.has_told = True
-            self._seam.warn(spoke_oddly(server.name, server.client.odd_line))
         told, server.client.progress = server.client.progress, {}
         for task in told:
             if task in server.calls:
@@ -342,7 +307,7 @@ class Servers:
             call = server.calls.get(task)
             if call is None:
                 continue
-            server.failures, server.is_anew = 0, False
+            server.note_answer()
             if outcome[IS_OK] is ASKED:
                 self._take_questions(server, task, call, outcome[VALUE], now_ms)
             else:
@@ -363,9 +328,7 @@ class Servers:
     def _take_questions(self, server: _Server, task: int, call: _Call, wanted: tuple, now_ms: int):
         """Take what *server* wants to know during *call*."""
         number, _, requests = wanted
-        call.questions += len(requests) or 1
-        if call.questions > MAX_QUESTIONS:
-            call.note = "it asked a person more than %d questions" % MAX_QUESTIONS
+        if call.has_asked_enough(requests):
             if number is None:
                 error = ClawError(
                     "the MCP server %s did not finish the call" % server.name,
@@ -464,7 +427,7 @@ class Servers:
             raise error
         server.is_silent = False
         if not data.isspace():  # blank lines are no sign that it works
-            server.mute_ms = None
+            server.note_sign()
         return server.client.feed(data)
 
     def _end_broken(self, server: _Server, e: ClawError, now_ms: int):
@@ -473,7 +436,6 @@ class Servers:
 
         has_ended = isinstance(e, SessionEnded)
         if has_ended and server.calls and not server.is_anew:
-            server.is_anew = True
             self._begin_anew(server, e.key, now_ms)
             return
         if has_ended and e.key in server.calls:
@@ -485,18 +447,13 @@ class Servers:
         """A session has ended: those calls that it refused, or never got, are made in another one.
         When that ends, too, before it has answered any, the server has failed.
         """
-        for task, call in list(server.calls.items()):
-            if task == key and not call.is_again:
-                call.sent_ms, call.is_again = None, True
-            elif call.sent_ms is not None:
-                del server.calls[task], self._tasks[task]
-                error = "the MCP server %s ended its session during the call" % server.name
-                self._done.append((task, (False, ClawError(error, OUTCOME_UNKNOWN))))
+        for task, _ in server.end_session(key):
+            self._refuse(task, server.make_lost_error("ended its session during the call"))
         self._end(server)
         try:
             self._open(server, now_ms)
         except (ClawError, OSError) as e:
-            self._note_failure(server, str(e), now_ms)
+            server.note_failure(str(e), "", now_ms)
             self._end_calls(server, e if isinstance(e, SandboxDenied) else None)
             return
         self._write(server, now_ms)
@@ -505,25 +462,13 @@ class Servers:
         """Send what can be sent."""
         if server.client is None or server.gone_ms is not None:
             return
-        if server.client.is_stale and server.client.state == READY:
-            server.client.ask_for_tools()
-        if server.client.state == READY:
-            server.ready_ms = None
-            for task, call in list(server.calls.items()):
-                if call.sent_ms is None:
-                    refusal = _pin_mismatch(server, call.tool)
-                    if refusal is None:
-                        try:
-                            server.client.call(
-                                task, call.tool, call.arguments, self._seam.watches(task)
-                            )
-                            call.sent_ms = now_ms
-                        except ClawError as e:
-                            refusal = e
-                    if refusal is not None:
-                        del server.calls[task], self._tasks[task]
-                        self._done.append((task, (False, refusal)))
+        for task, call, error in server.send_calls(now_ms):
+            self._refuse(task, error or _pin_mismatch(server, call.tool))
         self._write(server, now_ms)
+
+    def _refuse(self, task: int, error: ClawError):
+        del self._tasks[task]
+        self._done.append((task, (False, error)))
 
     def _write(self, server: _Server, now_ms: int):
         if server.is_remote:
@@ -561,18 +506,14 @@ class Servers:
             if server.process.has_ended() or now_ms >= server.gone_ms:
                 self._fail(server, "it ended", now_ms)
             return
-        if server.ready_ms is not None and now_ms >= server.ready_ms:
-            why = "it did not list its tools within %d s" % (START_MS // 1000)
-            odd = server.client.odd_line
-            self._fail(server, why + (", and wrote: " + odd if odd else ""), now_ms)
+        why = server.check_ready(now_ms)
+        if why:
+            self._fail(server, why, now_ms)
             return
-        if self._end_idle(server, now_ms):
+        if server.is_over(now_ms):
+            self._end(server)
             return
-        if not server.is_waiting:
-            server.client.tick(now_ms)
-        if server.client.is_often_ended and not server.has_warned:
-            server.has_warned = True
-            self._seam.warn(often_ended(server.name))
+        server.tick(now_ms, server.is_waiting)
         if server.client.out or server.is_remote:
             self._write(server, now_ms)
         if server.process is None:
@@ -583,15 +524,10 @@ class Servers:
                 self._seam.tell(task, call.progress)
                 call.progress, call.tell_ms = None, now_ms + TELL_MS
             if now_ms >= call.due_ms and call.asking_ms is None:
-                self.cancel(task)
+                does_hang = self._give_up(server, task, True, now_ms) or does_hang
                 error = "the MCP server %s did not answer in time" % server.name
                 hint = AGAIN if call.sent_ms is None else OUTCOME_UNKNOWN
                 self._done.append((task, (False, ToolTimeout(error, hint))))
-                if call.sent_ms is None:
-                    continue
-                if server.mute_ms is None:
-                    server.mute_ms = now_ms
-                does_hang = does_hang or call.sent_ms >= server.mute_ms
         if does_hang:
             self._fail(server, "two calls in a row were not answered in time", now_ms)
 
@@ -617,39 +553,28 @@ class Servers:
         """End *server*, and the calls that it has; *refusal* is the error of those that it never
         got, if there is a better one than that, and *hint* is what they may do.
         """
-        last_words = server.process.errors().strip()
-        self._note_failure(
-            server, why + (", and said: " + last_words if last_words else ""), now_ms
-        )
+        server.note_failure(why, server.process.errors(), now_ms)
         self._end_calls(server, refusal, hint)
         self._end(server)
 
     def _end_calls(self, server: _Server, refusal, hint=AGAIN):
-        for task, call in server.calls.items():
-            del self._tasks[task]
+        for task, call in server.take_calls():
             if call.sent_ms is not None:
-                error = ClawError(
-                    "the MCP server %s failed during the call: %s" % (server.name, server.why),
-                    OUTCOME_UNKNOWN,
-                )
+                error = server.make_lost_error("failed during the call: " + server.why)
             else:
                 error = refusal or _not_run(
                     "the MCP server %s failed: %s" % (server.name, server.why),
                     hint,
                 )
-            self._done.append((task, (False, error)))
-        server.calls.clear()
-
-    def _note_failure(self, server: _Server, why: str, now_ms: int):
-        pause_ms = min(FIRST_PAUSE_MS << min(server.failures, 16), LONGEST_PAUSE_MS)
-        server.failures, server.why, server.resume_ms = server.failures + 1, why, now_ms + pause_ms
+            self._refuse(task, error)
 
     def _end(self, server: _Server):
         for fd in [fd for fd, one in self._by_fd.items() if one is server]:
             self._watch.forget(fd)
             del self._by_fd[fd]
         server.process.end()
-        server.process = server.client = server.ready_ms = server.gone_ms = None
+        server.stop()
+        server.process = server.gone_ms = None
         server.is_due = False
 
 
@@ -668,8 +593,10 @@ def not_started(data: bytes):
 
 def _pin_mismatch(server: _Server, tool: str):
     """Return the error for a tool that is not what was pinned, or None."""
-    definition = server.client.tools.get(tool)
-    if definition is None and not server.client.asks:
+    difference = server.find_difference(tool)
+    if not difference:
+        return None
+    if tool not in server.client.tools and not server.client.asks:
         return _not_run(
             "the MCP server %s does not offer its tool %s here, where it can ask no person; when "
             "this agent was built, it could" % (server.name, tool),
@@ -677,20 +604,8 @@ def _pin_mismatch(server: _Server, tool: str):
             "that takes questions, a channel with an admin; if it is missing there too, clawlite "
             "build --refresh shows what has changed",
         )
-    if definition is None:
-        what = "the MCP server %s has no tool %s any more" % (server.name, tool)
-    else:
-        pin = server.pins[tool]
-        parts = name_changes(pin, pin_of(definition)) if pin else ""  # none: trust = "start"
-        if not parts:
-            return None
-        what = "the MCP server %s has changed the %s of its tool %s since this agent was built" % (
-            server.name,
-            parts,
-            tool,
-        )
     return _not_run(
-        what,
+        "the MCP server %s %s" % (server.name, difference),
         "clawlite build --refresh shows the difference, and --accept %s takes it" % server.name,
     )
 

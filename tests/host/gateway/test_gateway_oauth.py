@@ -233,7 +233,7 @@ async def listed(servers) -> None:
     """Return when each server has listed its tools again, as it does once it is told that it
     listens: a request that came after ``revoke`` would renew its token.
     """
-    clients = [server._client for server, _ in servers._servers.values()]
+    clients = [server.client for server, _ in servers._servers.values()]
     while any(one._next < 5 or list(one._waiting.values()) != [LISTEN] for one in clients):
         await asyncio.sleep(0.01)
 

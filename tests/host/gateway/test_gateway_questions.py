@@ -176,7 +176,7 @@ class Person(Caller):
 
     async def ask(self, server: str, params) -> tuple:
         self.asked += 1
-        calls = [one for known, _ in self.servers.values() for one in known._calls.values()]
+        calls = [one for known, _ in self.servers.values() for one in known.calls.values()]
         self.limits += [one.limit.when() for one in calls]
         self.waiting = max(self.waiting, *[len(one.asking) for one in calls])
         if self.answer is None:
