@@ -290,9 +290,9 @@ def _definition(definition, what: str, path: str) -> None:
     for field, check in (("inputSchema", validity.check_arguments), ("outputSchema", _any)):
         if definition.get(field) is not None:
             found: list = []
-            check(definition[field], lambda *args, **named: found.append((args, named)))
+            check(definition[field], lambda *args, **named: found.append(_describe(*args, **named)))
             if found:
-                raise _wrong(path, f"{what}, {field}{_format_finding(*found[0])}")
+                raise _wrong(path, f"{what}, {field}{found[0]}")
     if any(gives_orders(canonical(definition.get(f))) for f in ("description", "inputSchema")):
         raise _wrong(
             path,
@@ -305,10 +305,8 @@ def _any(schema: dict, report) -> None:
     validity.check(schema, report)
 
 
-def _format_finding(args: tuple, named: dict) -> str:
-    """Return what a check of schemas reports, as the end of a sentence."""
-    path, message, wanted, found = (*args, *("",) * 4)[:4]
-    wanted, found = wanted or named.get("expected", ""), found or named.get("found", "")
+def _describe(path: tuple, message: str, expected="", found="", hint="", key=False) -> str:
+    """Return what a check of schemas reports (schema/validity.py), as the end of a sentence."""
     at = "".join(f".{one}" for one in path)
-    parts = [message, wanted and f"expected {wanted}", found and f"found {found}"]
+    parts = [message, expected and f"expected {expected}", found and f"found {found}"]
     return f"{at}: " + ", ".join(part for part in parts if part)
