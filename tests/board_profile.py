@@ -38,7 +38,7 @@ import pico_stack
 from run_core_micropython import BOARD, ROOT, command
 
 from clawlite.host.firmware import firmware
-from clawlite.host.firmware.outlined import functions, is_plain
+from clawlite.host.firmware.rare_functions import functions, is_plain
 
 GOLDEN = ROOT / "tests/golden"
 # bytes in an .mpy file: what the call of a group takes, and what is left of the function

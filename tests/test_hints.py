@@ -53,7 +53,7 @@ EXCEPTIONS = {
         "clawlite/protocols/swarm/swarm_methods.py": (
             "SwarmMethods._report SwarmMethods.ask SwarmMethods.notify"
         ),
-        "clawlite/host/board_console/board_offer.py": "_Server._take",
+        "clawlite/host/board_console/mcp_server.py": "_Server._take",
         "clawlite/host/gateway/gateway.py": "loads",
         "clawlite/linux/mcp/form_fields.py": "_choices field_of*2",
         "clawlite/linux/mcp/http_offer.py": "HTTPSession._message _compare _no_session",

@@ -112,7 +112,7 @@ def ask(text, manifest, port, approve, timeout):
 
 def serve_tools(manifest, port, http):
     """Serve the tools of the agent on a board to an MCP client."""
-    from clawlite.host.board_console import board_offer
+    from clawlite.host.board_console import mcp_server
     from clawlite.host.builder.build import image_for
 
     if http is not None:
@@ -121,7 +121,7 @@ def serve_tools(manifest, port, http):
             "operator at a time, and over HTTP there would be several clients",
             "let the MCP client start this command without --http",
         )
-    return board_offer.serve(image_for(manifest or "."), port)
+    return mcp_server.serve(image_for(manifest or "."), port)
 
 
 def console(port, records, log, prompts, timeout, mode, editor):

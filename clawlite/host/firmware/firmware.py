@@ -13,8 +13,8 @@ from clawlite.host.base.data import firmware_dir
 from clawlite.host.firmware import cache, foreign_names, from_sources, functions, string_table
 from clawlite.host.firmware.link import Linker, LinkError
 from clawlite.host.firmware.outline import RareError, split
-from clawlite.host.firmware.outlined import with_classes, with_companions
 from clawlite.host.firmware.overlays import part
+from clawlite.host.firmware.rare_functions import with_classes, with_companions
 from clawlite.host.firmware.rename import rename
 from clawlite.host.firmware.trees import Transformer, suspend_gc, walk
 from clawlite.protocols.image.features import APIS

@@ -8,7 +8,7 @@ import pytest
 from run_core_micropython import command
 
 from clawlite.host.firmware import cache, firmware
-from clawlite.host.firmware.outlined import functions
+from clawlite.host.firmware.rare_functions import functions
 
 
 @pytest.fixture(scope="module")

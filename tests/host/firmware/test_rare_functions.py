@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from clawlite.host.firmware import firmware
-from clawlite.host.firmware.outlined import with_classes, with_companions
+from clawlite.host.firmware.rare_functions import with_classes, with_companions
 
 WORK = '''
 """What deep, texted and spare do is not said by these words."""

@@ -10,7 +10,7 @@ import pytest
 from agents import Agent, linux
 from sims import needs_micropython, needs_mpy_cross, simulated
 
-from clawlite.host.board_console import board_offer
+from clawlite.host.board_console import mcp_server
 
 pytestmark = [needs_micropython, needs_mpy_cross]
 
@@ -55,11 +55,11 @@ def test_a_secret_leaves_neither_in_a_question_nor_in_an_error(tmp_path, is_scan
     """5.7, secret scanning: the host knows the form of a secret, as the board does."""
     rules = [dict(mcp_offer.RULES[0], match={"name": "wait"}), mcp_offer.RULES[-1]]
     policy = {"secret_scanning": {"enabled": True, "scope": "output"}} if is_scanned else {}
-    setup = board_offer.setup_of(mcp_offer.build(tmp_path, rules, **policy))
-    asked = board_offer.approval_question(setup, "wait", {"mark": TOKEN})
+    setup = mcp_server.setup_of(mcp_offer.build(tmp_path, rules, **policy))
+    asked = mcp_server.approval_question(setup, "wait", {"mark": TOKEN})
     assert asked.startswith("Approve wait(")
     error = {"code": -32602, "message": "no " + TOKEN, "data": {"hint": TOKEN}}
-    told = json.dumps(board_offer.refusal(setup, error))
+    told = json.dumps(mcp_server.refusal(setup, error))
     for text, times in ((asked, 1), (told, 4)):
         assert (TOKEN in text) == (not is_scanned)
         assert text.count("[REDACTED: github]") == (times if is_scanned else 0)
