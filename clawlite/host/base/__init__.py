@@ -2,7 +2,7 @@
 files and the progress of a long run.
 
 Imports: no other room.
-Used by: bench, board_console, boards, builder, channels, cli, documents, firmware, fit, flash,
-gateway, image, manifest, memory, models, policy, projects, providers, proxy, schema, serial,
-services, sim, tools, wiring.
+Used by: bench, board_console, boards, builder, channels, cli, compiler, documents, drivers,
+firmware, fit, flash, gateway, gateway_operators, image, manifest, mcp, memory, models, page,
+policy, projects, providers, proxy, rules, schema, serial, services, sim, swarm, tools, wiring.
 """

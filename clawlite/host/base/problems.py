@@ -133,6 +133,12 @@ class Problems:
         file, line = place.where(path, key)
         self.found.append(Problem(place.full(path), message, file, line, expected, found, hint))
 
+    def add_excess(self, place, path: tuple, value: int | None, most: int, owner: str) -> None:
+        """Add one when *value* is declared, and more than *owner* takes."""
+        if value and value > most:
+            expected, hint = f"at most {most} on {owner}", f"set it to {most} or less"
+            self.add(place, path, "", expected, str(value), hint)
+
     def extend(self, errors: ManifestErrors) -> None:
         self.found.extend(errors.problems)
 

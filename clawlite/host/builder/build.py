@@ -11,10 +11,10 @@ from clawlite.host.base.problems import unwritten
 from clawlite.host.base.regular_file import open_regular
 from clawlite.host.base.without_links import replace_named
 from clawlite.host.boards import boards
-from clawlite.host.compiler import compiler
+from clawlite.host.compiler import compiler, lint
 from clawlite.host.fit import board_fit
 from clawlite.host.image import inspection
-from clawlite.host.manifest import lint_warnings, manifest
+from clawlite.host.manifest import manifest
 
 IMAGE = "claw.cbor"
 # of the time behind the reading of a manifest of 10,000 rules: what is compiled, then fitted
@@ -158,7 +158,7 @@ def build(
     before = _agent_of(path)
     changed = save(path, built.data)
     there = profile if profile and profile.runtime == "micropython" else None
-    found = lint_warnings.find(loaded)
+    found = lint.find(loaded)
     found["warnings"] = found["warnings"] + board_fit.notes(loaded, profile, need)
     if before not in (None, loaded.name):
         said = f"it had the agent {before}, and now has {loaded.name} - to keep both: -o FILE"

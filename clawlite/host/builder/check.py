@@ -3,15 +3,15 @@ it."""
 
 from clawlite.host.base.problems import NOT_ASKED, ManifestErrors
 from clawlite.host.boards import boards
-from clawlite.host.compiler import compiler
+from clawlite.host.compiler import compiler, lint
 from clawlite.host.fit import board_fit
-from clawlite.host.manifest import lint_warnings, manifest
+from clawlite.host.manifest import manifest
 
 
 def check(name: str, board: str = None, allowed=()) -> dict:
     """Return {file, tools, rules, not_asked, drivers, dead, shadowed, warnings}: counts; what a
     build asks first, a line each; ``pinned_drivers.list_rows``; and what is most likely not meant
-    (host/manifest/lint_warnings.py).
+    (host/compiler/lint.py).
 
     allowed  folders outside of the manifest's that its files may lie in
     Raises ``ManifestErrors`` with every problem for which ``build`` refuses it, or *board* cannot
@@ -32,7 +32,7 @@ def check(name: str, board: str = None, allowed=()) -> dict:
     else:
         if profile:
             board_fit.refuse(loaded, profile, board_fit.Need(loaded, built.data))
-    found = lint_warnings.find(loaded)
+    found = lint.find(loaded)
     found["warnings"] += board_fit.notes(loaded, profile)
     return {
         "file": loaded.file,

@@ -71,20 +71,15 @@ def _is_safe(parsed: tuple) -> bool:
 
 def check(manifest) -> None:
     """Add a problem for each Channel of ``to`` in which nobody can be asked."""
-    askable = [
-        one.name
-        for one in manifest.channels
-        if one.spec.type in channels.TYPES
-        and one.spec.type != "cli"
-        and channels.TYPES[one.spec.type].kind.carries
-    ]
+    able = [one.type for one in channels.TYPES.values() if one.kind.carries and one.is_remote]
+    askable = [one.name for one in manifest.channels if one.spec.type in able]
     for index, name in enumerate(manifest.settings.approvals.to or ()):
         if name not in askable:
             manifest.problems.add(
                 manifest.settings.place,
                 ("approvals", "to", index),
                 "nobody can be asked there",
-                one_of(askable) if askable else "a Channel of type telegram or queue",
+                one_of(askable) if askable else f"a Channel of type {' or '.join(able)}",
                 quoted(name),
             )
 

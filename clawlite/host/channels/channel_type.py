@@ -38,8 +38,9 @@ class ChannelType:
     record      function(manifest, channel) -> the record for its module of linux/channels, made
                 also for a manifest with problems
     answers     function(manifest, channel) -> bool, the tool ``message`` may write to this one
-
-    A section with the field ``via`` may leave its platform to the gateway of a board.
+    answers_with  what such a Channel must have for that, "" for nothing
+    relays      what the gateway of a board does for it, "" when it can do nothing: the section has
+                the field ``via``
     """
 
     type: str
@@ -53,6 +54,8 @@ class ChannelType:
     check: Callable = _nothing
     record: Callable = _nothing
     answers: Callable = lambda manifest, channel: True
+    answers_with: str = ""
+    relays: str = ""
 
     @property
     def kind(self) -> Kind:
@@ -62,3 +65,11 @@ class ChannelType:
     def number(self) -> int:
         """What stands for the type in images."""
         return [kind.type for kind in KINDS].index(self.type)
+
+    def without(self) -> str:
+        """Return what to do about a device that lacks the kind's ability."""
+        if not self.relays:
+            return "leave it out"
+        return (
+            f'let its gateway {self.relays}: [{self.kind.ability}] via = "gateway", and [gateway]'
+        )

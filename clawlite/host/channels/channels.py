@@ -1,8 +1,8 @@
 """The Channels of a manifest (CKP 0.2.0, 5.3) to the section of the image that
 linux/channels/channels.py reads.
 
-1. ``TYPES`` has the types that this version supports; each is declared in a module of its own
-   (channel_type.py).  Other types are refused by name.
+1. ``TYPES`` has the types that this version supports; each is declared in a module of this room
+   that has its name (channel_type.py).  Other types are refused by name.
 2. Three things are mistakes, because they promise what no code does: a transport that does not
    belong to the type, a block that the type does not use, and a feature that it does not have.
 3. With ``via = "gateway"`` in its section of clawlite.toml, the gateway of a board speaks to the
@@ -11,11 +11,14 @@ linux/channels/channels.py reads.
    ``access_control`` the channel would accept messages from nobody.
 """
 
+import importlib
+
 from clawlite.host.base.problems import quoted
-from clawlite.host.channels import cli, cron, queues, telegram, webhook
+from clawlite.host.models.feature import Requirement
+from clawlite.protocols.image.features import KINDS
 
 LATER = "not supported by this version of clawlite"
-TYPES = {one.type: one for one in (cli.TYPE, cron.TYPE, webhook.TYPE, telegram.TYPE, queues.TYPE)}
+TYPES = {kind.type: importlib.import_module(f"{__package__}.{kind.type}").TYPE for kind in KINDS}
 OVERLAPS = ("skip", "queue", "allow")
 MODES = ("open", "allowlist", "pairing", "role-based")
 ROLES = ("viewer", "user", "admin")
@@ -26,6 +29,7 @@ _POWERLESS = (
     'roles = ["user", "admin"] below [gateway] lets the gateway speak for admins'
 )
 RELAYED = "relayed"  # what a device needs for channels that its gateway carries
+_SPEAKS_ITSELF = "its gateway is to carry this channel, and %s speaks to the platform itself"
 
 
 def refuse(manifest) -> None:
@@ -176,9 +180,17 @@ def section(manifest) -> list | None:
     ] or None
 
 
-def abilities(manifest) -> set:
-    """Return the abilities that a device needs for these Channels."""
-    return {ability(manifest, channel) for channel in manifest.channels} - {None}
+def find_needs(manifest) -> list[Requirement]:
+    """Return what a device needs for these Channels."""
+    found = []
+    for channel in manifest.channels:
+        at = channel.place, ("type",)
+        if is_relayed(manifest, channel):
+            found.append(Requirement(RELAYED, *at, "remove via", _SPEAKS_ITSELF))
+        elif _counts(channel):
+            one = TYPES[channel.spec.type]
+            found.append(Requirement(one.kind.ability, *at, one.without()))
+    return found
 
 
 def is_relayed(manifest, channel) -> bool:
@@ -189,24 +201,19 @@ def is_relayed(manifest, channel) -> bool:
     return getattr(said, "via", None) is not None
 
 
-def ability(manifest, channel) -> str | None:
-    """Return what a device needs for *channel*: "access" for a console that is more than a plain
-    one.
-    """
-    if is_relayed(manifest, channel):
-        return RELAYED
-    return TYPES[channel.spec.type].kind.ability if _counts(channel) else None
-
-
-def written_to(manifest) -> list:
-    """Return the names of the Channels that the tool ``message`` may write to."""
-    return [
-        channel.name
-        for channel in manifest.channels
-        if channel.spec.type in TYPES
-        and TYPES[channel.spec.type].kind.carries
-        and TYPES[channel.spec.type].answers(manifest, channel)
-    ]
+def check_message(manifest, tool) -> None:
+    """Add a problem where no Channel carries what *tool*, ``message``, would send."""
+    for channel in manifest.channels:
+        one = TYPES.get(channel.spec.type)
+        if one and one.kind.carries and one.answers(manifest, channel):
+            return
+    carriers = [one for one in TYPES.values() if one.kind.carries]
+    hint = "declare a Channel of type " + " or ".join(
+        one.type for one in carriers if not one.answers_with
+    )
+    for one in carriers:
+        hint += f", or of type {one.type} with {one.answers_with}" if one.answers_with else ""
+    manifest.problem(tool, (), "no channel carries what message would send", hint=hint)
 
 
 def max_message(manifest) -> int:

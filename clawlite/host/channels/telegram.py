@@ -96,4 +96,5 @@ TYPE = ChannelType(
     refuse=refuse,
     check=check,
     record=record,
+    relays="speak to Telegram",
 )

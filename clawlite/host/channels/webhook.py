@@ -61,4 +61,5 @@ TYPE = ChannelType(
     refuse=refuse,
     check=check,
     record=record,
+    relays="listen",
 )

@@ -219,7 +219,7 @@ def _print_drivers(found: list) -> None:
 
 
 def _print_warnings(found: dict) -> None:
-    """Show the warnings: what is most likely not meant (host/manifest/lint_warnings.py)."""
+    """Show the warnings: what is most likely not meant (host/compiler/lint.py)."""
     for word in ("dead", "shadowed"):
         for rule in found[word]:
             why = "matches no tool" if word == "dead" else "an earlier rule always decides first"

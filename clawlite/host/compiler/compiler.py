@@ -19,13 +19,16 @@ from clawlite.core.rules import table as rule_table
 from clawlite.core.teach.draft import TEACH
 from clawlite.core.teach.row_text import parse_duration
 from clawlite.core.turns.builtin import HANDLERS
-from clawlite.host.channels import approvals, channels
+from clawlite.host.channels import channels
 from clawlite.host.compiler import schemas
+from clawlite.host.compiler.features import FEATURES
+from clawlite.host.compiler.work import Work
 from clawlite.host.documents import registry
 from clawlite.host.image.image_file import AUTONOMY, SECTION_NAMES, encode, table, write
 from clawlite.host.manifest import conformance, lint_errors, unsupported
 from clawlite.host.mcp import image_section
 from clawlite.host.memory import memories
+from clawlite.host.models.feature import Requirement
 from clawlite.host.policy import folding, scan_config
 from clawlite.host.providers import provider_order, trust
 from clawlite.host.providers.reflexes import compile_reflex
@@ -34,14 +37,13 @@ from clawlite.host.providers.replays import compile_replay
 from clawlite.host.providers.rule_calls import find_callables
 from clawlite.host.rules import confirms
 from clawlite.host.rules import rules as own_rules
-from clawlite.host.schema.automata import PatternError, compile_pattern
+from clawlite.host.schema.automata import PatternError
 from clawlite.host.schema.compile import SchemaError, compile_schema
 from clawlite.host.services import context as service_context
 from clawlite.host.services import image_section as services
 from clawlite.host.swarm import swarms
 from clawlite.host.telemetry import telemetries
 from clawlite.host.tools import buses, sandboxes, skills, world_models
-from clawlite.protocols.image.features import APPROVALS
 from clawlite.protocols.mcp.tool_definitions import SCHEMAS
 from clawlite.protocols.mcp.tool_provider import is_provided
 from clawlite.protocols.services.service_call import MAX_RESULT, TIMEOUT_MS
@@ -68,40 +70,6 @@ class Built:
     sections: list
 
 
-class Pool:
-    """Automata that schemas share, by pattern."""
-
-    def __init__(self):
-        self.tables = []
-        self._numbers = {}
-
-    def add(self, pattern: str, dollar: str = "end") -> int:
-        """Return the number of the automaton for *pattern* (``automata.compile_pattern``).
-        Raises ``automata.PatternError``.
-        """
-        if (pattern, dollar) not in self._numbers:
-            compiled = compile_pattern(pattern, dollar)
-            self._numbers[pattern, dollar] = len(self.tables)
-            self.tables.append(compiled)
-        return self._numbers[pattern, dollar]
-
-
-class Prose:
-    """Texts that are read in place, one after the other."""
-
-    def __init__(self):
-        self.data = b""
-
-    def add(self, text: str) -> list:
-        """Return [offset, length] of *text*, in bytes."""
-        added = text.encode()
-        where = self.data.find(added)
-        if where < 0:
-            where = len(self.data)
-            self.data += added
-        return [where, len(added)]
-
-
 def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
     """Compile *manifest* (``manifest.load``); *key* signs the image.
 
@@ -110,12 +78,15 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
     Raises ``ManifestErrors`` with every problem.
     """
     unsupported.refuse(manifest, at_use)
+    for feature in FEATURES:
+        feature.check(manifest, at_use)
     lint_errors.refuse(manifest)
     provider_order.check(manifest)
     manifest.check_handlers()
     skills.check(manifest)
     rules = folding.flatten(manifest.policies, sandboxes.workspace(manifest))
-    pool, prose = Pool(), Prose()
+    work = Work()
+    pool, prose = work.pool, work.prose
     records, index, entries = b"", [], []
     tools = manifest.tools + skills.as_tools(manifest)
     timeouts = {skills.called(tool): _timeout_ms(manifest, tool) for tool in tools}
@@ -146,8 +117,6 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         layout.SKILLS: skills.section(
             manifest, lambda *what: _schema(manifest, *what, pool), prose
         ),
-        layout.CHANNELS: channels.section(manifest),
-        APPROVALS: approvals.section(manifest),
         layout.WORLDS: world_models.section(manifest),
         layout.NETWORK: trust.section(manifest),
         layout.MCP: image_section.section(manifest),
@@ -157,6 +126,8 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         rule_table.SECTION: own_rules.section(manifest, list(zip(names, tools))),
         TEACH: own_rules.teach_section(manifest, list(zip(names, tools))),
     }
+    for feature in FEATURES:
+        sections.update(feature.compile(manifest, work))
     sections[rule_table.CONFIRMS] = _confirms(
         manifest, list(zip(names, tools)), sections[rule_table.SECTION], timeouts
     )
@@ -205,8 +176,7 @@ def _system(manifest, offered: list) -> str:
     return "\n\n".join(part.rstrip() for part in said if part) if said[1] else said[0]
 
 
-def requires(manifest) -> list[str]:
-    """Return the abilities that a device must have to run *manifest*, sorted."""
+def _requires(manifest) -> set[str]:
     needed = {
         provider.spec.endpoint.partition(":")[0 if provider_order.is_remote(provider) else 2]
         for provider in provider_order.providers(manifest)
@@ -253,7 +223,17 @@ def requires(manifest) -> list[str]:
         rule.action == "audit-only" for policy in manifest.policies for rule in policy.spec.rules
     ):
         needed.add("log")
-    return sorted(needed | scan_config.abilities(manifest) | channels.abilities(manifest))
+    return needed | scan_config.abilities(manifest)
+
+
+def requires(manifest) -> list[str]:
+    """Return the abilities that a device must have to run *manifest*, sorted."""
+    return sorted({one.ability for one in find_needs(manifest)} | _requires(manifest))
+
+
+def find_needs(manifest) -> list[Requirement]:
+    """Return what a device must have, each ability once: with the feature to blame first."""
+    return [one for feature in FEATURES for one in feature.needs(manifest)]
 
 
 def _stopped_with(manifest):

@@ -2,5 +2,5 @@
 clawlite.lock, and what the kernel of a Pi has in their place.
 
 Imports: base, documents, firmware.
-Used by: builder, fit, manifest, tools.
+Used by: builder, manifest, tools.
 """

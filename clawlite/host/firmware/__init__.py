@@ -2,5 +2,5 @@
 pass).
 
 Imports: base, image.
-Used by: bench, board_console, cli, fit, flash, tools.
+Used by: bench, board_console, cli, drivers, fit, flash, tools.
 """

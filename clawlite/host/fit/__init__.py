@@ -1,6 +1,6 @@
 """Whether an image fits a board: its abilities, pins, stores, heap and flash.
 
-Imports: base, boards, channels, compiler, documents, firmware, memory, policy, providers, rules,
-swarm, tools.
+Imports: base, boards, compiler, documents, firmware, memory, policy, providers, rules, swarm,
+tools.
 Used by: bench, builder, projects, sim, wiring.
 """

@@ -8,6 +8,7 @@ problem with file, line, field and a way out.
 """
 
 import dataclasses
+import functools
 import typing
 
 from clawlite.core.image.memories import FILES
@@ -15,8 +16,8 @@ from clawlite.host.base.document import LinePlace
 from clawlite.host.base.problems import ManifestErrors, Problem, Problems, quoted
 from clawlite.host.boards import boards
 from clawlite.host.boards.profile import Ability, Profile
-from clawlite.host.channels import channels
 from clawlite.host.compiler import compiler
+from clawlite.host.compiler.features import FEATURES
 from clawlite.host.documents import registry
 from clawlite.host.firmware import firmware, slot
 from clawlite.host.fit import audit, pins, samples, stores
@@ -34,15 +35,8 @@ _SHOWN_BOARDS = 6
 _INSTEAD = {
     "guard-model": "detection: pattern, which looks without a model",
     "tool-providers": "write them as plain functions of tools.py",
-    "telegram": 'let its gateway speak to Telegram: [telegram] via = "gateway", and [gateway]',
-    "webhook": 'let its gateway listen: [webhook] via = "gateway", and [gateway]',
-    "mqtt": 'let its gateway speak to the broker: [mqtt] via = "gateway", and [gateway]',
     "page": "remove [page]: with [gateway], the page of its gateway shows a board",
-    "relayed": "remove via",
     "mcp": 'let a gateway call it: mode = "mediated" under [mcp.NAME], and [gateway]',
-}
-_NEEDS = {
-    "relayed": "its gateway is to carry this channel, and %s speaks to the platform itself",
 }
 _ABILITIES = set(typing.get_args(Ability)) - {"http", "https", "process"}
 
@@ -126,7 +120,8 @@ def notes(manifest, board: Profile, need: Need = None) -> list[dict]:
     """
     if board is None:
         return []
-    found = []
+    free_bytes = board.flash_bytes - need.flash(board) if need and board.flash_bytes else None
+    found = [one for feature in FEATURES for one in feature.note(manifest, board, free_bytes)]
     if board.pins.simulated and manifest.settings.pins:
         found.append(
             (
@@ -146,7 +141,6 @@ def notes(manifest, board: Profile, need: Need = None) -> list[dict]:
             )
             for model, names in world_models.named_models(manifest)
         ]
-        found += _cron_notes(manifest, board)
         if need and board.flash_bytes is not None:
             found += samples.notes(manifest, board, board.flash_bytes - need.flash(board))
         found += stores.notes(manifest, board)
@@ -175,6 +169,9 @@ def board_problems(manifest, board: Profile, known: list = ()) -> list[Problem]:
     """
     problems = Problems()
     _abilities(manifest, board, known, problems)
+    other = functools.partial(_other_board_hint, known)
+    for feature in FEATURES:
+        feature.fit(manifest, board, other, problems)
     _network(manifest, board, known, problems)
     _sandbox(manifest, board, known, problems)
     _messages(manifest, board, problems)
@@ -186,9 +183,7 @@ def board_problems(manifest, board: Profile, known: list = ()) -> list[Problem]:
     _swarm(manifest, board, problems)
     _confirms(manifest, board, problems)
     _crons(manifest, board, problems)
-    pins.add_problems(
-        manifest, board, lambda can, otherwise: _other_board_hint(known, can, otherwise), problems
-    )
+    pins.add_problems(manifest, board, other, problems)
     return problems.found
 
 
@@ -249,7 +244,22 @@ def _abilities(manifest, board: Profile, known: list, problems: Problems) -> Non
     """But for those of the network.  What is no ability (of a provider that this version does
     not have) is refused anyway.
     """
-    for ability in compiler.requires(manifest):
+    needs = {}
+    for feature in FEATURES:
+        own = {}
+        for one in feature.needs(manifest):
+            own.setdefault(one.ability, []).append(one)
+        needs = own | needs
+    for ability, wanted in needs.items():
+        if ability in _ABILITIES and ability not in board.abilities:
+            for one in wanted:
+                problems.add(
+                    one.place,
+                    one.path,
+                    (one.message or f"this needs {ability}, which %s does not have") % board.name,
+                    hint=_other_board_hint(known, lambda b: ability in b.abilities, one.instead),
+                )
+    for ability in compiler._requires(manifest):
         if ability in _ABILITIES and ability not in board.abilities:
             hint = _other_board_hint(
                 known, lambda b: ability in b.abilities, _INSTEAD.get(ability, "leave it out")
@@ -265,8 +275,7 @@ def _abilities(manifest, board: Profile, known: list, problems: Problems) -> Non
                 problems.add(
                     place,
                     path,
-                    _NEEDS.get(ability, f"this needs {ability}, which %s does not have")
-                    % board.name,
+                    f"this needs {ability}, which {board.name} does not have",
                     hint=hint,
                 )
 
@@ -307,9 +316,6 @@ def _place_of_ability(manifest, ability: str) -> tuple:
         return manifest.settings.place, ("pins", 0)
     if ability == "swarm":
         return manifest.swarm.place, ()
-    for channel in manifest.channels:
-        if ability == channels.ability(manifest, channel):
-            return channel.place, ("type",)
     for tool in manifest.tools:
         if ability == "tools" or ability == "tools.py" and tool.function:
             return tool.report_place, ()
@@ -495,16 +501,7 @@ def _messages(manifest, board: Profile, problems: Problems) -> None:
     """Only a declared value counts; a default is no promise."""
     limits = manifest.sandbox.spec.resource_limits if manifest.sandbox else None
     most = board.messages
-    asked = [
-        (
-            channel.place,
-            ("processing", "max_message_length"),
-            channel.spec.processing.max_message_length,
-            most.max_message_bytes,
-        )
-        for channel in manifest.channels
-        if channel.spec.processing
-    ]
+    asked = []
     # else it bounds what a child says, of which an answer holds the first part
     if limits and "process" not in board.sandbox.levels:
         asked.append(
@@ -553,22 +550,9 @@ def _stores(manifest, board: Profile, known: list, problems: Problems) -> None:
                 else f"retention.max_entries in its place: a {store.type} store is "
                 f"counted in entries",
             )
-    if board.runtime == "micropython" and manifest.settings.approvals.notify:
-        problems.add(
-            manifest.settings.place,
-            ("approvals", "notify"),
-            f"{board.name} sends no notices",
-            hint="remove it; a gateway tells the admins of its channels",
-            key=True,
-        )
     for ability, wants_of in (("memory", stores.add_problems), ("audit", audit.add_problems)):
         if board.runtime == "micropython" and ability in board.abilities:
-            wants_of(
-                manifest,
-                board,
-                lambda can, otherwise: _other_board_hint(known, can, otherwise),
-                problems,
-            )
+            wants_of(manifest, board, functools.partial(_other_board_hint, known), problems)
 
 
 def _other_board_hint(known: list, can, otherwise: str) -> str:
@@ -595,21 +579,6 @@ def _crons(manifest, board: Profile, problems: Problems) -> None:
                 "both alike",
                 hint="rename one",
             )
-
-
-def _cron_notes(manifest, board: Profile) -> list:
-    """Return [(where, message), ...] of the Channels of type cron that *board* runs otherwise."""
-    return [
-        (
-            channel.where("trigger", "max_parallel"),
-            f"{board.name} runs the turns of {channel.name} one after the other: "
-            f"max_parallel: {channel.spec.trigger.max_parallel} is without effect",
-        )
-        for channel in manifest.channels
-        if channel.spec.type == "cron"
-        and channel.spec.trigger
-        and channel.spec.trigger.max_parallel > 1
-    ]
 
 
 def _confirms(manifest, board: Profile, problems: Problems) -> None:

@@ -2,5 +2,5 @@
 
 Imports: base, boards, channels, documents, drivers, mcp, memory, models, policy, providers,
 services, swarm, telemetry, tools.
-Used by: bench, builder, cli, compiler, flash, gateway, wiring.
+Used by: a2a, builder, cli, compiler, flash, gateway, wiring.
 """

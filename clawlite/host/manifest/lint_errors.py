@@ -7,7 +7,7 @@ paths     that mean no file (host/base/paths.py); mounts that are relative, or s
 secrets   an injection that a level does not have, a ``secret_ref`` that is a secret itself or more
           than a name
 rules     two of a policy with one id
-A setting that is only odd is a warning: lint_warnings.py.
+A setting that is only odd is a warning: host/compiler/lint.py.
 """
 
 import re

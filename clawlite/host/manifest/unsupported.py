@@ -7,7 +7,7 @@ anyway when an error at use can report the lack: methods of a swarm that is not 
 and built-in tools that lack what they need answer -32010."""
 
 from clawlite.host.boards import boards
-from clawlite.host.channels import approvals, channels
+from clawlite.host.channels import channels
 from clawlite.host.documents import registry
 from clawlite.host.mcp import image_section
 from clawlite.host.memory import memories
@@ -34,8 +34,6 @@ def refuse(manifest, at_use: bool = False) -> None:
     """
     for provider in manifest.providers:
         _provider(manifest, provider)
-    channels.refuse(manifest)
-    approvals.check(manifest)
     for tool in manifest.tools:
         _tool(manifest, tool)
         if tool.origin == "registry" and not at_use:
@@ -120,14 +118,8 @@ def _tool(manifest, tool) -> None:
 
 def _builtin(manifest, tool) -> None:
     """A built-in tool that would refuse every call: -32010 at use."""
-    if tool.name == "message" and not channels.written_to(manifest):
-        manifest.problem(
-            tool,
-            (),
-            "no channel carries what message would send",
-            hint="declare a Channel of type cli or telegram, or of type queue with a "
-            "topic in [mqtt] replies",
-        )
+    if tool.name == "message":
+        channels.check_message(manifest, tool)
     if tool.name == "delegate" and not swarms.is_built(manifest):
         manifest.problem(
             tool,

@@ -1,8 +1,8 @@
 """The primitives of CKP as typed models, and the check of plain data against them.
 
 Imports: base, schema.
-Used by: bench, boards, channels, documents, manifest, memory, policy, providers, services,
-telemetry, tools, wiring.
+Used by: boards, builder, channels, compiler, documents, manifest, memory, policy, providers,
+services, swarm, telemetry, tools, wiring.
 """
 
 from clawlite.host.base import kinds

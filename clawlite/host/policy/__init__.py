@@ -2,5 +2,5 @@
 5.8).
 
 Imports: base, models.
-Used by: bench, builder, compiler, fit, manifest, providers.
+Used by: builder, compiler, fit, manifest, mcp, providers.
 """

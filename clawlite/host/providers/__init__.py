@@ -2,5 +2,5 @@
 turns (CKP 5.2).
 
 Imports: base, documents, image, models, policy, schema.
-Used by: compiler, fit, manifest, mcp, memory, projects, rules, telemetry, tools.
+Used by: builder, compiler, fit, manifest, mcp, memory, projects, rules, swarm, telemetry, tools.
 """

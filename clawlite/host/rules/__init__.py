@@ -2,5 +2,5 @@
 need.
 
 Imports: base, channels, providers, tools.
-Used by: compiler, fit, manifest.
+Used by: builder, compiler, fit.
 """

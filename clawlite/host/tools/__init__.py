@@ -2,5 +2,5 @@
 providers of tools.py (CKP 5.4, 5.5, 5.7).
 
 Imports: base, boards, documents, drivers, firmware, mcp, models, providers, schema, systems.
-Used by: builder, compiler, fit, manifest, memory, services, telemetry, wiring.
+Used by: builder, compiler, fit, manifest, memory, rules, services, telemetry, wiring.
 """

@@ -7,9 +7,9 @@ from clawlite.core.image.image import CHANNELS
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards
 from clawlite.host.channels import zone_changes
-from clawlite.host.compiler import compiler
+from clawlite.host.compiler import compiler, lint
 from clawlite.host.fit import board_fit
-from clawlite.host.manifest import lint_warnings, manifest
+from clawlite.host.manifest import manifest
 from clawlite.linux.files.files import image_of
 
 CRON = {"type": "cron", "transport": "polling", "trigger": {"schedule": "30 7 * * MON-FRI"}}
@@ -379,7 +379,7 @@ def test_what_runs_when_nobody_answers_is_told_for_schedules(tmp_path):
     path.write_text(text)
     loaded = manifest.load(tmp_path)
     compiler.build(loaded)
-    warnings = [one["message"] for one in lint_warnings.find(loaded)["warnings"]]
+    warnings = [one["message"] for one in lint.find(loaded)["warnings"]]
     assert [one for one in warnings if "turns of tick" in one and "nobody answers" in one]
 
 

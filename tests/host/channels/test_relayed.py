@@ -6,9 +6,8 @@ from channel_world import project
 from clawlite.core.image.image import CHANNELS
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards
-from clawlite.host.compiler import compiler
+from clawlite.host.compiler import compiler, lint
 from clawlite.host.fit import board_fit
-from clawlite.host.manifest import lint_warnings
 from clawlite.linux.files.files import image_of
 
 HOOK = {"type": "webhook", "transport": "webhook", "access_control": {"mode": "open"}}
@@ -87,6 +86,6 @@ def test_an_admin_for_whom_the_gateway_may_not_speak_is_named(tmp_path, roles, w
     settings = '[telegram]\nvia = "gateway"\n[gateway]\n' + roles
     made = project(tmp_path, {"bot": dict(BOT, access_control=ADMIN)}, settings)
     data = compiler.build(made).data
-    found = [one["message"] for one in lint_warnings.find(made)["warnings"]]
+    found = [one["message"] for one in lint.find(made)["warnings"]]
     assert any("an admin who comes by the gateway is a user" in text for text in found) is warns
     assert image_of(data, "test").section(CHANNELS)[0][6] is not warns

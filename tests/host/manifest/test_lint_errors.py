@@ -10,7 +10,8 @@ from whole_manifest import MANIFEST, checked, line_of
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.bench import agent
 from clawlite.host.builder import check
-from clawlite.host.manifest import lint_warnings, manifest
+from clawlite.host.compiler import lint
+from clawlite.host.manifest import manifest
 
 
 def test_the_manifest_itself_is_right(tmp_path):
@@ -313,7 +314,7 @@ def test_rules_that_name_no_tool_are_told_one_by_one_up_to_a_bound(tmp_path, abs
     path.write_text(head + "".join(rules))
     said = [
         one
-        for one in lint_warnings.find(manifest.load(folder))["warnings"]
+        for one in lint.find(manifest.load(folder))["warnings"]
         if "there is no tool" in one["message"] or "more rule" in one["message"]
     ]
     assert [one["line"] for one in said] == [

@@ -8,8 +8,8 @@ import pytest
 
 from clawlite.core.image.image import LOCAL, SANDBOX, Image
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.compiler import compiler
-from clawlite.host.manifest import lint_errors, lint_warnings, manifest
+from clawlite.host.compiler import compiler, lint
+from clawlite.host.manifest import lint_errors, manifest
 from clawlite.protocols.sandbox.profile import Profile
 
 ENDPOINT = "http://192.168.1.5:8080/search?format=json&q={query}"
@@ -164,7 +164,7 @@ def test_hosts_that_nothing_matches_are_refused_and_closed_ones_told(tmp_path):
         )
         return [
             warning["message"]
-            for warning in lint_warnings.find(found)["warnings"]
+            for warning in lint.find(found)["warnings"]
             if "address" in warning["message"]
         ], found
 

@@ -5,7 +5,8 @@ import pytest
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.builder.build import build
 from clawlite.host.builder.check import check
-from clawlite.host.manifest import lint_warnings, manifest
+from clawlite.host.compiler import lint
+from clawlite.host.manifest import manifest
 
 CLAW = """claw: "0.3.0"
 kind: Claw
@@ -173,7 +174,7 @@ def test_a_server_at_a_url_that_the_sandbox_keeps_from_is_a_warning(tmp_path, ne
     (tmp_path / "claw.yaml").write_text(claw)
     (tmp_path / "clawlite.toml").write_text('reflex = "r.toml"\n')
     (tmp_path / "r.toml").write_text('[[rule]]\nwhen = "x"\nsay = "y"\n')
-    found = lint_warnings.find(manifest.load(str(tmp_path)))["warnings"]
+    found = lint.find(manifest.load(str(tmp_path)))["warnings"]
     said = [one["message"] for one in found if "mcp.example.com" in one["message"]]
     assert bool(said) != is_reached
     if said:

@@ -15,8 +15,8 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import Image
 from clawlite.core.turns import tools as pipeline
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.compiler import compiler
-from clawlite.host.manifest import lint_warnings, manifest
+from clawlite.host.compiler import compiler, lint
+from clawlite.host.manifest import manifest
 from clawlite.host.models import walk
 from clawlite.host.models.policy import Rule
 from clawlite.host.policy import folding
@@ -486,7 +486,7 @@ def test_what_retry_means_when_it_says_little(tmp_path):
 def found(folder, *args, **more):
     write(folder, *args, **more)
     (folder / "tools.py").unlink()  # its functions would be tools too
-    return lint_warnings.find(manifest.load(folder))
+    return lint.find(manifest.load(folder))
 
 
 def test_rules_that_never_decide(tmp_path):
@@ -518,7 +518,7 @@ def test_a_policy_of_more_than_a_mebibyte_takes_time_that_grows_with_its_rules(
     write(tmp_path, [tool("one")], {"p": [*rules, ALLOW, rule("late", "deny")]})
     assert os.path.getsize(tmp_path / "claw.yaml") > 1 << 20
     (tmp_path / "tools.py").unlink()
-    told = lint_warnings.find(manifest.load(tmp_path))
+    told = lint.find(manifest.load(tmp_path))
     assert [one["id"] for one in told["dead"]] == ["name-%d" % n for n in range(12000)]
     assert [one["id"] for one in told["shadowed"]] == ["late"]
 

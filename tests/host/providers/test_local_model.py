@@ -11,8 +11,8 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import WIRE, Image
 from clawlite.core.image.memories import stores
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.compiler import compiler
-from clawlite.host.manifest import lint_warnings, manifest
+from clawlite.host.compiler import compiler, lint
+from clawlite.host.manifest import manifest
 from clawlite.host.projects import new
 
 
@@ -116,15 +116,11 @@ def test_another_model_is_refused_and_a_board_behind_a_gateway_needs_no_engine(t
 
 def test_check_warns_of_heaters_that_run_unasked_and_of_few_examples(tmp_path):
     project(tmp_path / "a")
-    said = [
-        one["message"] for one in lint_warnings.find(manifest.load(str(tmp_path / "a")))["warnings"]
-    ]
+    said = [one["message"] for one in lint.find(manifest.load(str(tmp_path / "a")))["warnings"]]
     assert any("policy lets the local model run water unasked" in one for one in said)
     assert any("read-soil has 3 example sentences" in one for one in said)
     project(tmp_path / "b", approve="require-approval")
-    said = [
-        one["message"] for one in lint_warnings.find(manifest.load(str(tmp_path / "b")))["warnings"]
-    ]
+    said = [one["message"] for one in lint.find(manifest.load(str(tmp_path / "b")))["warnings"]]
     assert not any("unasked" in one for one in said)
 
 

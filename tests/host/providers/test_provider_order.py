@@ -6,8 +6,8 @@ import pytest
 from provider_builds import build, opened, provider
 
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.compiler import compiler
-from clawlite.host.manifest import lint_warnings, manifest
+from clawlite.host.compiler import compiler, lint
+from clawlite.host.manifest import manifest
 
 
 def asked(built):
@@ -56,7 +56,7 @@ def test_a_hint_chooses_who_is_asked_first_and_its_fallbacks_stay_in_order(tmp_p
         providers = (provider("clever", **CLEVER),) + providers[1:]
     built = build(tmp_path, *providers, settings='prefer = "%s"\n' % prefer if prefer else "")
     assert asked(built) == order
-    told = lint_warnings.find(manifest.load(tmp_path))["warnings"]
+    told = lint.find(manifest.load(tmp_path))["warnings"]
     assert any("choose nothing" in warning["message"] for warning in told) == (not prefer)
 
 

@@ -13,9 +13,8 @@ from rules_world import READING, project
 from clawlite.core.rules import table
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards, profile
-from clawlite.host.compiler import compiler
+from clawlite.host.compiler import compiler, lint
 from clawlite.host.fit import board_fit
-from clawlite.host.manifest import lint_warnings
 from clawlite.host.manifest.settings import Pin
 from clawlite.host.tools.pin_uses import find_switched_on
 from clawlite.linux.files.files import image_of
@@ -148,7 +147,7 @@ def test_a_single_mistake_is_one_problem(tmp_path):
 def test_a_function_in_one_piece_is_told(tmp_path):
     loaded = load(tmp_path, WATER + PUMP)
     compiler.build(loaded)
-    said = [one["message"] for one in lint_warnings.find(loaded)["warnings"]]
+    said = [one["message"] for one in lint.find(loaded)["warnings"]]
     assert any("water runs in one piece" in text for text in said), said
 
 

@@ -20,9 +20,8 @@ from clawlite.core.rules.schedule import Sun, Zone
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards, profile
 from clawlite.host.channels import zone_changes
-from clawlite.host.compiler import compiler
+from clawlite.host.compiler import compiler, lint
 from clawlite.host.fit import board_fit
-from clawlite.host.manifest import lint_warnings
 from clawlite.host.providers.rule_calls import Callable
 from clawlite.host.rules import sun_table, triggers
 from clawlite.linux.files.files import image_of
@@ -224,14 +223,14 @@ def test_a_board_takes_them(tmp_path):
 def test_a_supervised_agent_is_told_that_each_run_asks(tmp_path):
     loaded = load(tmp_path, READING + RULE + 'every = "1m"\n', autonomy="supervised")
     compiler.build(loaded)
-    said = [one["message"] for one in lint_warnings.find(loaded)["warnings"]]
+    said = [one["message"] for one in lint.find(loaded)["warnings"]]
     assert any("asked before each run of r" in text for text in said), said
 
 
 def test_an_observer_is_told_that_none_runs(tmp_path):
     loaded = load(tmp_path, RULE + 'every = "1m"\n', autonomy="observer")
     compiler.build(loaded)
-    said = [one["message"] for one in lint_warnings.find(loaded)["warnings"]]
+    said = [one["message"] for one in lint.find(loaded)["warnings"]]
     assert any("none of its rules" in text for text in said), said
 
 
@@ -239,7 +238,7 @@ def test_allow_on_timeout_is_told_to_hold_for_no_rule(tmp_path):
     approval = {"timeout_seconds": 5, "default_if_timeout": "allow"}
     loaded = load(tmp_path, RULE + 'every = "1m"\n', approval=approval)
     compiler.build(loaded)
-    said = [one["message"] for one in lint_warnings.find(loaded)["warnings"]]
+    said = [one["message"] for one in lint.find(loaded)["warnings"]]
     assert any("never lets a call of a rule through" in text for text in said), said
 
 
@@ -341,7 +340,7 @@ def test_each_section_fits_the_grammar_of_images(tmp_path):
 def test_times_without_a_zone_are_told_to_be_utc(tmp_path):
     loaded = load(tmp_path, RULE + 'at = "07:00"\n')
     compiler.build(loaded)
-    said = [one["message"] for one in lint_warnings.find(loaded)["warnings"]]
+    said = [one["message"] for one in lint.find(loaded)["warnings"]]
     assert any("times of r are UTC" in text for text in said), said
 
 
@@ -392,7 +391,7 @@ def test_the_example_of_the_page_is_right():
 def test_what_is_for_admins_is_told_to_reach_none(tmp_path):
     loaded = load(tmp_path, RULE + 'every = "1m"\nthen = [{ say = "x", to = "admins" }]\n')
     compiler.build(loaded)
-    said = [one["message"] for one in lint_warnings.find(loaded)["warnings"]]
+    said = [one["message"] for one in lint.find(loaded)["warnings"]]
     assert any("no channel has admins" in text for text in said), said
 
 

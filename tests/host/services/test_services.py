@@ -13,8 +13,9 @@ from trading_desk import ALLOW, DESCRIPTOR, TOKEN
 from clawlite.core.image.image import AGENT, SERVICES, WIRE
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.builder import tool_table
+from clawlite.host.compiler import lint
 from clawlite.host.image import inspection
-from clawlite.host.manifest import lint_warnings, manifest
+from clawlite.host.manifest import manifest
 
 REMOTE = (
     "{ name: remote, protocol: %s, endpoint: 'https://api.example.com/v1', model: m, "
@@ -398,7 +399,7 @@ def test_a_grant_that_nobody_can_execute_is_a_hard_error(tmp_path):
 
 def test_the_private_address_of_a_service_is_open_to_it(tmp_path):
     trading_desk.build(tmp_path / "p")
-    warnings = lint_warnings.find(manifest.load(tmp_path / "p"))["warnings"]
+    warnings = lint.find(manifest.load(tmp_path / "p"))["warnings"]
     assert not [one for one in warnings if "no public address" in one["message"]]
 
 

@@ -8,8 +8,9 @@ from host.policy.test_policies import built, refused, rule, tool, write
 from clawlite.core.image import image as layout
 from clawlite.core.image.skill import find
 from clawlite.host.builder import tool_table
+from clawlite.host.compiler import lint
 from clawlite.host.image import inspection
-from clawlite.host.manifest import lint_warnings, manifest
+from clawlite.host.manifest import manifest
 from clawlite.host.tools import skills
 
 MODEL = [
@@ -235,7 +236,7 @@ def test_findings_say_what_no_model_can_begin_and_what_a_skill_never_gets(tmp_pa
             rule("dead", "allow", "skill", {"name": "nope"}),
         ]
     }
-    told = lint_warnings.find(
+    told = lint.find(
         manifest.load(
             write(
                 tmp_path,

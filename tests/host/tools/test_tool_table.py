@@ -7,7 +7,8 @@ from agents import clawlite
 
 from clawlite.core.base.errors import ImageError
 from clawlite.host.builder import tool_table
-from clawlite.host.manifest import lint_warnings, manifest
+from clawlite.host.compiler import lint
+from clawlite.host.manifest import manifest
 from clawlite.protocols.sandbox.defaults import DEFAULTS
 
 KEYS = [
@@ -172,7 +173,7 @@ def test_what_the_sandbox_refuses_is_said(tmp_path):
     found = rows(tmp_path, capabilities={})
     warned = [
         warning["message"]
-        for warning in lint_warnings.find(manifest.load(tmp_path))["warnings"]
+        for warning in lint.find(manifest.load(tmp_path))["warnings"]
         if "refuses" in warning["message"]
     ]
     assert (

@@ -14,9 +14,9 @@ from providers.project import TOOLS, World, provider, texts
 from clawlite.core.image import image as layout
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards
-from clawlite.host.compiler import compiler
+from clawlite.host.compiler import compiler, lint
 from clawlite.host.fit import board_fit
-from clawlite.host.manifest import lint_warnings, manifest
+from clawlite.host.manifest import manifest
 from clawlite.linux.tools.world_model import Model, doubtful, misses, prediction_text
 
 SKILL = {
@@ -368,7 +368,7 @@ def test_boards_ignore_it_and_what_has_no_effect_is_said(world):
             stores=[{"name": "s", "type": "key-value"}],
         )
     loaded = manifest.load(str(world.folder / "project"))
-    said_of = [warning["message"] for warning in lint_warnings.find(loaded)["warnings"]]
+    said_of = [warning["message"] for warning in lint.find(loaded)["warnings"]]
     for words in (
         "no skill names the world model unused",
         "memory_ref changes nothing",

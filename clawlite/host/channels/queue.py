@@ -254,4 +254,6 @@ TYPE = ChannelType(
     check=check,
     record=record,
     answers=answers,
+    answers_with="a topic in [mqtt] replies",
+    relays="speak to the broker",
 )

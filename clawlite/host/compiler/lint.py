@@ -17,6 +17,8 @@ from types import SimpleNamespace
 
 from clawlite.core.policy.policy import ACTIONS, is_within
 from clawlite.host.base.problems import did_you_mean, quoted
+from clawlite.host.compiler.features import FEATURES
+from clawlite.host.compiler.work import Work
 from clawlite.host.policy import folding
 from clawlite.host.providers import local_model, provider_order
 from clawlite.host.tools import sandbox_warnings, sandboxes, skills, world_models
@@ -39,11 +41,12 @@ _TOLD = 100
 
 
 def find(manifest) -> dict:
-    """Return {dead, shadowed: [{id, file, line}], warnings: [{file, line, message}]} of *manifest*,
-    each in its order.
+    """Return {dead, shadowed: [{id, file, line}], warnings: [{file, line, message}]} of *manifest*:
+    rules in their order, warnings by file and line.
 
     It need not be one that this version builds.
     """
+    work = Work()
     rules = folding.flatten(manifest.policies, sandboxes.workspace(manifest))
     entries, reached = [], []
     for tool in manifest.tools + skills.as_tools(manifest):
@@ -55,23 +58,27 @@ def find(manifest) -> dict:
     return {
         "dead": [_rule(manifest, flat) for flat in dead],
         "shadowed": [_rule(manifest, flat) for flat in shadowed if flat is not rest],
-        "warnings": _general(manifest)
-        + _refused(manifest)
-        + _unmentioned(manifest, rules, entries)
-        + _skills(manifest, rules, entries)
-        + _strangers(manifest, rules)
-        + _hosts(manifest)
-        + [_warning(*note) for note in world_models.notes(manifest)]
-        + [
-            _warning(manifest.sandbox.where(*path), message)
-            for path, message in sandbox_warnings.find(manifest)
-        ]
-        + [_warning(*note) for note in manifest.notes]
-        + _local(manifest, rules, entries)
-        + _own_pins(manifest)
-        + _unused(manifest)
-        + _absent(manifest)
-        + _pathless(manifest, rules, entries),
+        "warnings": sorted(
+            [_warning(*one) for feature in FEATURES for one in feature.warn(manifest, work)]
+            + _general(manifest)
+            + _refused(manifest)
+            + _unmentioned(manifest, rules, entries)
+            + _skills(manifest, rules, entries)
+            + _strangers(manifest, rules)
+            + _hosts(manifest)
+            + [_warning(*note) for note in world_models.notes(manifest)]
+            + [
+                _warning(manifest.sandbox.where(*path), message)
+                for path, message in sandbox_warnings.find(manifest)
+            ]
+            + [_warning(*note) for note in manifest.notes]
+            + _local(manifest, rules, entries)
+            + _own_pins(manifest)
+            + _unused(manifest)
+            + _absent(manifest)
+            + _pathless(manifest, rules, entries),
+            key=lambda one: (one["file"], one["line"]),
+        ),
     }
 
 
