@@ -10,7 +10,7 @@ from ckp.static import MINIMAL
 
 from clawlite.core.image.image import SUPERVISED
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.compiler import compiler
+from clawlite.host.image.image_file import AUTONOMY
 from clawlite.host.manifest import manifest
 
 AUTH = {"secret_ref": "T"}
@@ -151,4 +151,4 @@ def test_autonomy_is_supervised_unless_it_says_otherwise(tmp_path):
     (tmp_path / "claw.yaml").write_text(json.dumps(MINIMAL))
     found = manifest.load(tmp_path)
     assert found.identity.spec.autonomy == "supervised"
-    assert compiler.AUTONOMY.index("supervised") == SUPERVISED
+    assert AUTONOMY.index("supervised") == SUPERVISED

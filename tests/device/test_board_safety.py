@@ -7,7 +7,7 @@ from rules_world import EPOCH_S, HALF_PAST_TWO, READING, RULE, name_runs
 
 from clawlite.core.rules import table
 from clawlite.core.rules.rehearsal import OF_BOARD
-from clawlite.host.fit import samples
+from clawlite.host.rules import samples
 from clawlite.linux.files.files import image_of
 from clawlite.linux.rules.board_samples import read_samples
 from clawlite.linux.rules.rehearsal import Rehearsal

@@ -3,7 +3,7 @@
 BUSES = [buses, waves]
 
     bus   [name, kind, number, device, mode, speed, addresses, devices, pins, registers, writable,
-          most, simulated]; host/tools/buses.py says what each kind has of it
+          most, simulated]; host/hardware/buses.py says what each kind has of it
     wave  [pin, lowest Hz, highest Hz, shortest us, longest us, degrees], of a servo (degrees > 0)
           or of a tone
 

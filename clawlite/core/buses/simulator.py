@@ -1,8 +1,8 @@
 """Devices on buses and pins that are not there: chips with registers, and a world that they
 measure.
 
-1. The image has them as rows (section SIMULATED, bustable.py), which host/tools/devices.py makes of
-   files such as bme280.toml: nothing here knows a chip by name.
+1. The image has them as rows (section SIMULATED, bustable.py), which host/hardware/devices.py makes
+   of files such as bme280.toml: nothing here knows a chip by name.
 2. A quantity of the world (a temperature) moves by itself, swings once a day, changes while an
    output is on that drives it, and follows an actor: the angle of a servo its pulses, the light of
    a strip its colours.

@@ -3,6 +3,7 @@ files and the progress of a long run.
 
 Imports: no other room.
 Used by: bench, board_console, boards, builder, channels, cli, compiler, documents, drivers,
-firmware, fit, flash, gateway, gateway_operators, image, manifest, mcp, memory, models, page,
-policy, projects, providers, proxy, rules, schema, serial, services, sim, swarm, tools, wiring.
+firmware, fit, flash, gateway, gateway_operators, hardware, image, manifest, mcp, memory, models,
+page, policy, projects, providers, proxy, rules, sandbox, schema, serial, services, sim, skills,
+swarm, tools, wiring, world_models.
 """

@@ -18,6 +18,7 @@ from clawlite.core.base.printable import escape_ends, escape_line
 
 # a hostile file can hold 100,000 mistakes; nobody reads past the first screens
 MAX_SHOWN = 100
+LATER = "not supported by this version of clawlite"
 NOT_ASKED = "is not known yet"  # a build asks for it, and this is no mistake in a check
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 

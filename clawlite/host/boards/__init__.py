@@ -1,5 +1,6 @@
 """Board profiles: what is known of each board.
 
 Imports: base, models.
-Used by: board_console, builder, cli, fit, flash, manifest, projects, serial, sim, tools, wiring.
+Used by: board_console, builder, cli, fit, flash, hardware, projects, sandbox, serial, sim, tools,
+wiring.
 """

@@ -1,6 +1,6 @@
 """The work behind `clawlite check`, `build`, `add`, `discover`, `schema` and `tools`.
 
 Imports: base, boards, compiler, documents, drivers, fit, image, manifest, mcp, models, policy,
-providers, rules, services, tools.
+providers, rules, sandbox, services, skills.
 Used by: bench, cli, flash, projects.
 """

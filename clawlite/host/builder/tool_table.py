@@ -61,7 +61,7 @@ def rows(name: str) -> list[dict]:
         image = inspection.open_image(name)
         schemas = _read_sent(image)
     else:
-        from clawlite.host.tools import skills
+        from clawlite.host.skills import skills
 
         loaded, image = _build(name)
         schemas = {
@@ -108,7 +108,7 @@ def decision_of(name: str, tool: str) -> dict:
                 "name the manifest: clawlite tools claw.yaml --may " + tool,
             )
         from clawlite.host.policy import folding, named
-        from clawlite.host.tools import sandboxes
+        from clawlite.host.sandbox import sandboxes
 
         rules = named.Named(folding.flatten(loaded.policies, sandboxes.workspace(loaded)))
         found = types.SimpleNamespace(

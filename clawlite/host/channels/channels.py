@@ -13,11 +13,10 @@ linux/channels/channels.py reads.
 
 import importlib
 
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import LATER, quoted
 from clawlite.host.models.feature import Requirement
 from clawlite.protocols.image.features import KINDS
 
-LATER = "not supported by this version of clawlite"
 TYPES = {kind.type: importlib.import_module(f"{__package__}.{kind.type}").TYPE for kind in KINDS}
 OVERLAPS = ("skip", "queue", "allow")
 MODES = ("open", "allowlist", "pairing", "role-based")

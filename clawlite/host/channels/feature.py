@@ -3,12 +3,18 @@
 from clawlite.core.image.image import CHANNELS
 from clawlite.host.channels import approvals, channels
 from clawlite.host.models.feature import Feature
+from clawlite.host.policy.secret_refs import check_secret_ref
 from clawlite.protocols.image.features import APPROVALS
 
 
 def check(manifest, at_use: bool) -> None:
     channels.refuse(manifest)
     approvals.check(manifest)
+    for channel in manifest.channels:
+        check_secret_ref(manifest, channel)
+    for tool in manifest.tools:
+        if tool.origin == "registry" and tool.name == "message" and not at_use:
+            channels.check_message(manifest, tool)
 
 
 def compile_sections(manifest, work) -> dict:

@@ -1,6 +1,6 @@
-"""The back end: a checked Manifest becomes the sections of an image.
+"""The back end: a checked Manifest becomes the sections of an image, feature by feature.
 
-Imports: base, channels, documents, image, manifest, mcp, memory, models, policy, providers, rules,
-schema, services, swarm, telemetry, tools.
+Imports: base, channels, hardware, image, manifest, mcp, memory, models, policy, providers, rules,
+sandbox, schema, services, skills, swarm, telemetry, tools, world_models.
 Used by: builder, fit, gateway.
 """

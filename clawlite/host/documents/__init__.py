@@ -1,5 +1,5 @@
 """The documents that a manifest refers to: read, followed, fetched from registries and pinned.
 
 Imports: base, models, schema.
-Used by: builder, compiler, drivers, fit, manifest, mcp, providers, services, tools.
+Used by: builder, drivers, hardware, manifest, mcp, providers, sandbox, services, skills, tools.
 """

@@ -1,6 +1,5 @@
-"""Whether an image fits a board: its abilities, pins, stores, heap and flash.
+"""Whether an image fits a board: what each feature asks of it, heap and flash.
 
-Imports: base, boards, compiler, documents, firmware, memory, policy, providers, rules, swarm,
-tools.
-Used by: bench, builder, projects, sim, wiring.
+Imports: base, boards, compiler, firmware, memory, providers.
+Used by: bench, builder, sim.
 """

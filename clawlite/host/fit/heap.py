@@ -18,7 +18,7 @@ from clawlite.core.image.image import RULE_ACTION, SUPERVISED
 from clawlite.core.policy import policy
 from clawlite.core.rules import table
 from clawlite.host.firmware import slot
-from clawlite.host.fit import stores
+from clawlite.host.memory import board_stores as stores
 from clawlite.protocols.image.features import KINDS
 
 BLOCK_BYTES = 4096  # of littlefs on boards' flash

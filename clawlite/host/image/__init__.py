@@ -1,5 +1,5 @@
 """The image as a file: written, and shown to people.
 
 Imports: base.
-Used by: bench, builder, cli, compiler, firmware, flash, providers.
+Used by: bench, builder, cli, compiler, firmware, flash, policy, providers, tools.
 """

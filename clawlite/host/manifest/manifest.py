@@ -25,13 +25,14 @@ from clawlite.host.documents.primitives import DeclaredNames, Primitive
 from clawlite.host.documents.references import LISTS, References
 from clawlite.host.documents.sources import Refused, Sources
 from clawlite.host.drivers import pinned_drivers
+from clawlite.host.hardware import pin_uses
 from clawlite.host.manifest import cross_references, settings
 from clawlite.host.mcp import pinned, whole_servers
 from clawlite.host.models.claw import ClawSpec, Envelope
 from clawlite.host.models.common import Metadata
 from clawlite.host.models.walk import convert
 from clawlite.host.services import grants as services
-from clawlite.host.tools import handlers, imports, pin_uses, signature, tool_providers
+from clawlite.host.tools import handlers, imports, signature, tool_providers
 
 NAMES = ("claw.yaml", "claw.yml", "claw.json")  # looked for in a folder, in this order
 HEARTBEAT_MS = 30_000  # CKP 9.3.1

@@ -30,6 +30,9 @@ from clawlite.host.base.toml_text import TOMLDocument
 from clawlite.host.channels import channels
 from clawlite.host.channels.approvals import Approvals
 from clawlite.host.documents.sources import Refused, Sources, is_glob
+from clawlite.host.hardware import devices
+from clawlite.host.hardware.buses import Bus
+from clawlite.host.hardware.devices import Quantity
 from clawlite.host.memory.memory_settings import Memory
 from clawlite.host.models.common import URI, Money, Name, Strict, Text, text_like
 from clawlite.host.models.sandbox import Mount
@@ -38,12 +41,9 @@ from clawlite.host.policy.audits import AuditSettings
 from clawlite.host.providers.local_settings import Local
 from clawlite.host.providers.remotes import ENDPOINT, endpoint_problem, is_secure
 from clawlite.host.providers.trust import TLS, Gateway, authorities
+from clawlite.host.sandbox.credentials import Credential
 from clawlite.host.services.grants import ServiceSettings
 from clawlite.host.swarm.swarm_settings import SwarmSettings
-from clawlite.host.tools import devices
-from clawlite.host.tools.buses import Bus
-from clawlite.host.tools.credentials import Credential
-from clawlite.host.tools.devices import Quantity
 from clawlite.host.tools.search_settings import Search
 
 FILE = "clawlite.toml"
@@ -77,7 +77,7 @@ _SECRET = re.compile(
 class Simulate(Strict):
     """How a pin behaves on a virtual board: it starts at *start*; while it is on, what it *raises*,
     an ADC pin or a quantity PLACE.NAME of a simulated device, gains *per_second*.  *device*: what
-    is at the pin (host/tools/devices.py), with its *quantities*, or how often it is pressed.
+    is at the pin (host/hardware/devices.py), with its *quantities*, or how often it is pressed.
     """
 
     start: Annotated[int, Meta(ge=0, le=65535)] = 0
@@ -646,6 +646,10 @@ class Settings:
         return self.place.where(path)
 
 
+# fields of the file that are more than a value, or have another meaning there
+_READ_APART = ("reflex", "replay", "place")
+
+
 def load(sources: Sources, problems: Problems) -> Settings:
     """Return the Settings beside the manifest, defaults when there is no file; mistakes go to
     *problems*.
@@ -697,41 +701,13 @@ def load(sources: Sources, problems: Problems) -> Settings:
                 _text(sources, known[key], _named(place, key, rules), problems),
             )
     if file is not None:
-        settings.packages = file.packages or []
-        settings.console = file.console or Console()
-        settings.pins = file.pins or []
-        settings.confirm = file.confirm or {}
-        settings.teach = file.teach
-        settings.buses = file.buses or []
+        for field in dataclasses.fields(Settings):
+            value = getattr(file, field.name, None)
+            if value is not None and field.name not in _READ_APART:
+                setattr(settings, field.name, value)
         settings.devices = _devices(settings, sources, place, problems)
-        settings.prices = file.prices or {}
-        settings.oauth2 = file.oauth2 or {}
-        settings.dialect = file.dialect or {}
-        settings.answer = file.answer or Answer()
-        settings.local = file.local or Local()
-        settings.budget = file.budget or Budget()
-        settings.boot = file.boot
-        settings.page = file.page
-        settings.gateway = file.gateway
-        settings.authorities = (
-            authorities(sources, file.tls.ca, place, problems) if file.tls else []
-        )
-        settings.prefer = file.prefer
-        settings.sandbox = file.sandbox or Sandbox()
-        settings.search = file.search
-        settings.credentials = file.credentials or []
-        settings.memory = file.memory or Memory()
-        settings.swarm = file.swarm
-        settings.audit = file.audit or AuditSettings()
-        settings.approvals = file.approvals or Approvals()
-        settings.mcp = file.mcp or {}
-        settings.surfaces = file.surfaces or []
-        settings.services = file.services or {}
-        settings.tools = file.tools
-        settings.tools_defaults = file.tools_defaults or []
-        settings.feeds = file.feeds or []
-        settings.tenant_id = file.tenant_id
-        settings.time_zone = file.time_zone
+        if file.tls:
+            settings.authorities = authorities(sources, file.tls.ca, place, problems)
         settings.location = tuple(file.place) if file.place else None
         for section in _OF_CHANNELS:
             settings.channels[section] = getattr(file, section) or settings.channels[section]
@@ -788,9 +764,8 @@ def _refuse_by_name(value, place: Place, problems: Problems, path: tuple = ()) -
                 path + (key,),
                 "a secret has no place here",
                 key=True,
-                hint="settings are compiled into images; the manifest names a secret "
-                "with secret_ref, "
-                "its value stays on the device or the gateway",
+                hint="settings are compiled into images; the manifest names a secret with "
+                "secret_ref, its value stays on the device or the gateway",
             )
             continue
         if not path and key in NOT_BUILT:
@@ -842,7 +817,7 @@ def _check_pins(pins, place: Place, problems: Problems) -> None:
     for index, pin in enumerate(pins):
         simulate = pin.get("simulate")
         raises = simulate.get("raises") if isinstance(simulate, dict) else None
-        # of a quantity, host/tools/buses.py looks whether a device has it
+        # of a quantity, host/hardware/buses.py looks whether a device has it
         is_told = kinds.get(raises) not in (None, *KINDS) if isinstance(raises, str) else True
         if not is_told and raises not in inputs and "." not in raises:
             found = (

@@ -1,5 +1,5 @@
 """MCP servers of a manifest: started when it is built, their tools listed and pinned.
 
-Imports: base, documents, policy, providers, schema, systems.
+Imports: base, documents, models, policy, providers, schema, systems.
 Used by: builder, compiler, manifest, services, tools.
 """

@@ -11,13 +11,12 @@ reads.
 from clawlite.core.image import memories
 from clawlite.core.memory.memory_methods import MAX_NUMBERS
 from clawlite.core.policy.policy import is_within, normalise
-from clawlite.host.base.problems import did_you_mean, quoted, value_text
+from clawlite.host.base.problems import LATER, did_you_mean, quoted, value_text
 from clawlite.host.memory.store_type import TYPES
 from clawlite.host.models.common import seconds_of
 from clawlite.host.providers import local_model, provider_order, remotes
-from clawlite.host.tools import sandboxes
+from clawlite.host.sandbox import sandboxes
 
-LATER = "not supported by this version of clawlite"
 SCOPES = {
     None: memories.GLOBAL,
     "global": memories.GLOBAL,

@@ -1,8 +1,8 @@
 """The primitives of CKP as typed models, and the check of plain data against them.
 
 Imports: base, schema.
-Used by: boards, builder, channels, compiler, documents, manifest, memory, policy, providers,
-services, swarm, telemetry, tools, wiring.
+Used by: boards, builder, channels, compiler, documents, hardware, manifest, mcp, memory, policy,
+providers, rules, sandbox, services, skills, swarm, telemetry, tools, wiring, world_models.
 """
 
 from clawlite.host.base import kinds

@@ -59,7 +59,7 @@ class FlatRule:
         ]
 
 
-def flatten(policies: list, workspace: str = None) -> list[FlatRule]:
+def flatten(policies: list, workspace: str | None = None) -> list[FlatRule]:
     """Return the rules of all policies as one list, in the order of the manifest's ``policies``
     (5.8).
 

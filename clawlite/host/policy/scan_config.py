@@ -13,6 +13,7 @@ import functools
 import operator
 
 from clawlite.core.image import scan_config as guard
+from clawlite.host.base.problems import LATER
 from clawlite.host.policy import audits
 from clawlite.host.policy.injections import LITERALS, SENTENCES, WORDS
 
@@ -41,7 +42,6 @@ KINDS = (
     "telegram",
     "url-password",
 )
-LATER = "not supported by this version of clawlite"
 ENCRYPTION = "aes-256-gcm"
 ENGINE = "aho-corasick"
 PHRASES = 1000  # the sentences of injections.py match at least so many different phrases
@@ -95,15 +95,10 @@ def section(manifest, pool) -> list | None:
     )
 
 
-def abilities(manifest) -> set[str]:
-    """Return the abilities that a device needs for *manifest*: "guard" (scan texts), "guard-model"
-    (ask a model about them), "encryption" (of its secrets) and "audit".
-    """
-    return {ability for ability, _, _ in wanted_abilities(manifest)}
-
-
 def wanted_abilities(manifest) -> list:
-    """Return (ability, primitive, path in its spec) of each block that needs an ability."""
+    """Return (ability, primitive, path in its spec) of each block that needs an ability: "guard"
+    (scan texts), "guard-model" (ask a model about them), "encryption" (of its secrets) or "audit".
+    """
     found = [
         ("guard", policy, (field,))
         for field in ("prompt_injection", "secret_scanning", "input_validation")

@@ -1,5 +1,5 @@
 """New projects from templates.
 
-Imports: base, boards, builder, fit, providers.
+Imports: base, boards, builder, hardware, providers.
 Used by: bench, cli.
 """

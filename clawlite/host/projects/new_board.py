@@ -5,7 +5,7 @@ import tomllib
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.boards.profile import Profile, is_in_spans, span
-from clawlite.host.fit.pins import able_to
+from clawlite.host.hardware.board_pins import able_to
 
 _PIN = re.compile(r"^(pin|sda|scl) = (\d+)$|^\[\[(pins|buses)\]\]$", re.MULTILINE)
 _CHANNEL = "[telegram]\n"

@@ -2,5 +2,6 @@
 turns (CKP 5.2).
 
 Imports: base, documents, image, models, policy, schema.
-Used by: builder, compiler, fit, manifest, mcp, memory, projects, rules, swarm, telemetry, tools.
+Used by: builder, compiler, fit, manifest, mcp, memory, projects, rules, skills, swarm, telemetry,
+tools, world_models.
 """

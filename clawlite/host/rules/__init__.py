@@ -1,6 +1,6 @@
 """Readings of a reflex file, and its rules that begin by themselves, with the time zone that they
 need.
 
-Imports: base, channels, providers, tools.
-Used by: builder, compiler, fit.
+Imports: base, channels, hardware, models, providers, tools.
+Used by: builder, compiler.
 """

@@ -9,14 +9,15 @@ of a tool, and ``confirm`` of a pin.
     confirm = { reading = "flow", above = 5, within = "3s" }        # pins: the pin itself
 
 A pin's holds for ``digital-write`` and ``pwm-write`` that switch it on, and for each function of
-tools.py that does so by a constant (host/tools/pin_uses.py).
+tools.py that does so by a constant (host/hardware/pin_uses.py).
 """
 
 from clawlite.core.rules import table
 from clawlite.core.teach.row_text import parse_duration, show_duration
 from clawlite.host.base.problems import did_you_mean, quoted
+from clawlite.host.hardware import pin_uses
 from clawlite.host.providers.rule_calls import called_as
-from clawlite.host.tools import pin_uses, signature
+from clawlite.host.tools import signature
 
 _DRIVEN = ("output", "pwm")
 

@@ -5,7 +5,7 @@ Endpoints of a service that declares tools are for its operators: a model reache
 only through granted tools.
 """
 
-from clawlite.host.services.image_section import alias
+from clawlite.host.skills.skills import alias
 
 
 def text(manifest, offered: list) -> str:

@@ -7,9 +7,10 @@ from collections import namedtuple
 from clawlite.core.base.render import canonical
 from clawlite.host.base.problems import quoted
 from clawlite.host.mcp.injection_check import gives_orders
+from clawlite.host.sandbox import sandboxes
 from clawlite.host.services.descriptor import SERVER_WANTED, is_server
 from clawlite.host.services.grants import NAME
-from clawlite.host.tools import sandboxes, skills
+from clawlite.host.skills import skills
 from clawlite.protocols.net.netaddress import address_of, is_loopback
 from clawlite.protocols.net.netrules import is_listed
 from clawlite.protocols.services.service_call import BEARER, HEADER, MEDIATED, NATIVE, SERVED
@@ -18,11 +19,6 @@ MAX_ALIAS = 64  # characters of a name before a provider
 
 
 _Rules = namedtuple("_Rules", "network hosts")
-
-
-def alias(name: str) -> str:
-    """Return the name of a tool in the form that providers' APIs accept: they refuse dots."""
-    return name.replace(".", "__", 1)
 
 
 def section(manifest) -> list | None:
@@ -205,7 +201,7 @@ def _called_alike(manifest, tool, others: dict) -> None:
     """Refuse *tool* where a provider's call of it could mean one of *others*, {name: primitive}
     (``Image.tool``).
     """
-    name = alias(tool.name)
+    name = skills.alias(tool.name)
     other = others.get(name) or others.get(name.replace("_", "-"))
     if other:
         file, line = other.where()
@@ -219,12 +215,12 @@ def _called_alike(manifest, tool, others: dict) -> None:
 
 
 def _tool(manifest, tool) -> None:
-    if len(alias(tool.name)) > MAX_ALIAS:
+    if len(skills.alias(tool.name)) > MAX_ALIAS:
         manifest.problem(
             tool,
             ("name",),
-            f"providers take names of {MAX_ALIAS} characters, and {alias(tool.name)} has "
-            f"{len(alias(tool.name))}",
+            f"providers take names of {MAX_ALIAS} characters, and {skills.alias(tool.name)} has "
+            f"{len(skills.alias(tool.name))}",
             hint="give the service a shorter name in clawlite.toml",
         )
     if gives_orders(canonical(tool.spec.description)) or gives_orders(

@@ -4,7 +4,7 @@ protocols/swarm/swarm.py reads, and what of it this version does not do yet.
 
 from clawlite.core.base import uri as claw_uri
 from clawlite.core.base.errors import InvalidParams
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import LATER, quoted
 from clawlite.host.providers import provider_order, remotes
 from clawlite.host.swarm import swarm_settings
 from clawlite.protocols.swarm.swarm import LEADER, ROOT, SOURCE
@@ -27,7 +27,6 @@ FAILURES, RESET_MS = 3, 60000  # of a circuit breaker that does not say
 AT_ONCE = 4  # tasks of one process at once, where it need not do one after the other
 OPERATOR = "operator"  # as linux/swarm_engines/engine.py has it
 RETRIES = 2  # of a task whose process ended, where the manifest says nothing
-_LATER = "not supported by this version of clawlite"
 
 
 def refuse(manifest) -> None:
@@ -67,7 +66,7 @@ def problems(manifest) -> list:
     def one_of(path: tuple, value: str, known: tuple, what: str):
         if value not in known:
             expected = " or ".join(f'"{one}"' for one in known)
-            found.append((path, f'{what} "{value}" is {_LATER}', expected))
+            found.append((path, f'{what} "{value}" is {LATER}', expected))
 
     coordination, aggregation = spec.coordination, spec.aggregation
     passing, backend = coordination.message_passing, coordination.backend

@@ -5,7 +5,7 @@ linux/telemetry/telemetry.py reads.
 from clawlite.host.models.telemetry import TYPES
 from clawlite.host.providers import remotes
 from clawlite.host.swarm import swarms
-from clawlite.host.tools import world_models
+from clawlite.host.world_models import world_models
 from clawlite.protocols.image.features import EXPORTERS
 
 CATEGORIES = (

@@ -1,6 +1,6 @@
-"""Tools, skills, sandboxes, buses and credentials of a manifest, and the functions and tool
-providers of tools.py (CKP 5.4, 5.5, 5.7).
+"""Tools of a manifest, and the functions and tool providers of tools.py (CKP 5.4).
 
-Imports: base, boards, documents, drivers, firmware, mcp, models, providers, schema, systems.
-Used by: builder, compiler, fit, manifest, memory, rules, services, telemetry, wiring.
+Imports: base, boards, documents, drivers, firmware, image, mcp, models, policy, providers, sandbox,
+schema, skills, systems.
+Used by: compiler, manifest, rules.
 """

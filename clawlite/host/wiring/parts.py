@@ -8,7 +8,7 @@
 from typing import NamedTuple
 
 from clawlite.host.boards.profile import Profile
-from clawlite.host.tools.buses import PINS, number_of
+from clawlite.host.hardware.buses import PINS, number_of
 
 _PLUS, _PLUS_5, _GROUND = ("supply", "3V3"), ("supply", "5V"), ("supply", "GND")
 # where a Raspberry Pi has its buses; its SPI has two chip selects

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import Problems
 from clawlite.host.boards import boards
-from clawlite.host.fit import pins
+from clawlite.host.hardware import board_pins as pins
 from clawlite.host.manifest import manifest
 from clawlite.host.wiring import header, parts
 from clawlite.host.wiring.header import Header, Pad

@@ -34,7 +34,6 @@ MAX_TALKS = 64  # conversations of one channel that stay in memory
 # limits for people's messages: turns at once, messages of one actor that wait, all that wait
 AT_ONCE, IN_LINE, ROOM = 4, 8, 256
 _GREETED = ("/start", "/help")  # Telegram sends the first for a person who opens a chat
-_PERSONAL = "telegram"  # the type of the channels in which what comes is a person's own words
 TRY_AGAIN_MS = 30000  # after a channel could not be opened
 
 
@@ -411,7 +410,7 @@ class Channel:
         agent = self.agent
         if text.strip() == "/new" and not self.is_trigger:
             return history.renew()
-        is_person = KINDS[self.kind].type == _PERSONAL and role not in (None, VIEWER)
+        is_person = KINDS[self.kind].personal and role not in (None, VIEWER)
         history.speaker = (caller, role == ADMIN) if is_person else None
         chain, run = agent.chain(), refusal_for(caller) if role == VIEWER else calling(caller)
         if text.startswith("/") and agent.image.size_of(SKILLS):

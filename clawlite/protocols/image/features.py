@@ -31,6 +31,7 @@ class Kind:
     carries   bool, the tool ``message`` may write to it
     package   the ``Package`` that its module needs and that STARTING checks for, or None
     board     bool, boards have it without a gateway
+    personal  bool, what comes is a person's own words
     """
 
     def __init__(
@@ -41,8 +42,9 @@ class Kind:
         carries: bool,
         package=None,
         board: bool = False,
+        personal: bool = False,
     ) -> None:
-        self.board = board
+        self.board, self.personal = board, personal
         self.type, self.ability, self.triggers, self.carries = type, ability, triggers, carries
         self.package = package
 
@@ -51,7 +53,7 @@ KINDS = (  # images contain these numbers: add a new one at the end
     Kind("cli", "access", False, True),
     Kind("cron", "cron", True, False, board=True),
     Kind("webhook", "webhook", False, False),
-    Kind("telegram", "telegram", False, True),
+    Kind("telegram", "telegram", False, True, personal=True),
     Kind("queue", "mqtt", True, True, Package("paho.mqtt", "paho-mqtt", 2, "mqtt")),
 )
 APPROVALS = 28  # the section of an image that says who is asked (host/channels/approvals.py)

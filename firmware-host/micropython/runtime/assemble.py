@@ -19,7 +19,7 @@ _MAX_TASKS = 8
 # bytes of earlier turns that a remote provider sees
 _CONVERSATION = 2048
 # the limit of entries in stores: one for each _ENTRY_HEAP bytes of the heap, of which an entry
-# takes 6 (host/fit/stores.py)
+# takes 6 (host/memory/board_stores.py)
 _MAX_ENTRIES, _ENTRY_HEAP = 4096, 256
 
 

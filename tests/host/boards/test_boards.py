@@ -20,10 +20,10 @@ from clawlite.host.boards import boards
 from clawlite.host.boards import profile as board_profile
 from clawlite.host.boards import text as board_text
 from clawlite.host.builder import build, check
-from clawlite.host.compiler import compiler
 from clawlite.host.fit import board_fit
 from clawlite.host.manifest import manifest
-from clawlite.host.tools import sandboxes
+from clawlite.host.sandbox import sandboxes
+from clawlite.host.tools import tool_records
 from clawlite.protocols.image import features
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -122,7 +122,7 @@ def test_a_profile_says_what_this_version_can_do(name):
     ]
     assert (
         profile.messages.max_message_bytes == line
-        and profile.messages.max_result_bytes <= compiler.MAX_OUTPUT
+        and profile.messages.max_result_bytes <= tool_records.MAX_OUTPUT
     )
     assert profile.sandbox.levels == ["none", "process"][
         : 1 + ("process" in able)

@@ -10,8 +10,8 @@ import pytest
 from msgspec import structs
 
 import clawlite.host
+from clawlite.host.hardware import devices
 from clawlite.host.models.common import Strict
-from clawlite.host.tools import devices
 
 VALUES = (None, True, 0, -1, 1.5, "", "x", [], [None], [[]], ["x", {}], {}, {"x": None}, {"x": []})
 

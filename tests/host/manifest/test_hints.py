@@ -6,10 +6,9 @@ import pytest
 from host.manifest.test_lint_errors import test_one_problem_with_its_line_and_what_to_do as mistakes
 from whole_manifest import checked
 
-from clawlite.host.base.problems import ManifestErrors
+from clawlite.host.base.problems import LATER, ManifestErrors
 from clawlite.host.builder import check
 from clawlite.host.builder.build import build_beside
-from clawlite.host.manifest.unsupported import LATER
 
 OFFER = re.compile(r'(?:write|did you mean) "?([^\s",]+)')
 CASES = [(old, new) for old, new, _ in mistakes.pytestmark[0].args[1]]

@@ -9,7 +9,8 @@ import pytest
 from clawlite.core.image.image import LOCAL, SANDBOX, Image
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.compiler import compiler, lint
-from clawlite.host.manifest import lint_errors, manifest
+from clawlite.host.manifest import manifest
+from clawlite.host.sandbox import sandbox_errors
 from clawlite.protocols.sandbox.profile import Profile
 
 ENDPOINT = "http://192.168.1.5:8080/search?format=json&q={query}"
@@ -172,14 +173,14 @@ def test_hosts_that_nothing_matches_are_refused_and_closed_ones_told(tmp_path):
     assert [text.split('"')[1] for text in found] == private and all(
         "no public address" in text for text in found
     )
-    lint_errors.refuse(manifest)
+    sandbox_errors.refuse(manifest)
     assert (
         not manifest.problems.found
         and said(good + private, ssrf_protection={"enabled": False})[0] == []
     )
     for host in bad:
         _, manifest = said([host])
-        lint_errors.refuse(manifest)
+        sandbox_errors.refuse(manifest)
         assert [
             "no host matches it" in problem.message and problem.hint != ""
             for problem in manifest.problems.found

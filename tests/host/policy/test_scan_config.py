@@ -68,6 +68,10 @@ def compiled(*policies, secrets=None):
     return record and ScanConfig(record)
 
 
+def abilities(manifest) -> set:
+    return {ability for ability, _, _ in scan_config.wanted_abilities(manifest)}
+
+
 @pytest.mark.parametrize(
     "policies",
     [
@@ -79,7 +83,7 @@ def compiled(*policies, secrets=None):
     ],
 )
 def test_nothing_is_wanted(policies):
-    assert compiled(*policies) is None and scan_config.abilities(Manifest(*policies)) == set()
+    assert compiled(*policies) is None and abilities(Manifest(*policies)) == set()
 
 
 def test_what_is_left_out_is_strict():
@@ -157,16 +161,14 @@ def test_a_sandbox_asks_too():
 
 
 def test_abilities():
-    assert scan_config.abilities(Manifest({"audit": Block()})) == {"audit"}
-    assert scan_config.abilities(Manifest({"input_validation": Block(), "audit": Block()})) == {
+    assert abilities(Manifest({"audit": Block()})) == {"audit"}
+    assert abilities(Manifest({"input_validation": Block(), "audit": Block()})) == {
         "audit",
         "guard",
     }
-    assert scan_config.abilities(Manifest(secrets=Block(leak_detection=Block()))) == {"guard"}
-    assert scan_config.abilities(Manifest(secrets=Block(encryption="aes-256-gcm"))) == {
-        "encryption"
-    }
-    assert scan_config.abilities(Manifest({"prompt_injection": Block(detection="hybrid")})) == {
+    assert abilities(Manifest(secrets=Block(leak_detection=Block()))) == {"guard"}
+    assert abilities(Manifest(secrets=Block(encryption="aes-256-gcm"))) == {"encryption"}
+    assert abilities(Manifest({"prompt_injection": Block(detection="hybrid")})) == {
         "guard",
         "guard-model",
     }

@@ -8,9 +8,9 @@ from clawlite.core.buses.bustable import BUSES, SIMULATED
 from clawlite.core.image.pins import SimulatedPins
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.compiler import compiler
+from clawlite.host.hardware import devices
 from clawlite.host.manifest import manifest
 from clawlite.host.projects import new
-from clawlite.host.tools import devices
 from clawlite.linux.files.files import image_of
 from clawlite.linux.hardware.buses import make_board
 

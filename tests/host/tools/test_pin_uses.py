@@ -9,10 +9,10 @@ import pytest
 from clawlite.core.base.errors import SandboxDenied
 from clawlite.core.image.pins import ADC, INPUT, OUTPUT, PWM, SimulatedPins
 from clawlite.host.base.problems import ManifestErrors, Problems
+from clawlite.host.hardware import pin_uses
+from clawlite.host.hardware.buses import Bus
 from clawlite.host.manifest import manifest
 from clawlite.host.manifest.settings import Pin
-from clawlite.host.tools import pin_uses
-from clawlite.host.tools.buses import Bus
 
 PINS = [
     Pin("soil", 26, "adc"),

@@ -11,7 +11,7 @@ from clawlite.host.builder import tool_table
 from clawlite.host.compiler import lint
 from clawlite.host.image import inspection
 from clawlite.host.manifest import manifest
-from clawlite.host.tools import skills
+from clawlite.host.skills import skills
 
 MODEL = [
     {

@@ -1,4 +1,4 @@
-"""Buses (clawlite/host/tools/buses.py, clawlite/linux/hardware/buses.py): what is declared can
+"""Buses (clawlite/host/hardware/buses.py, clawlite/linux/hardware/buses.py): what is declared can
 be reached, nothing else; layouts are the kernel's.
 """
 

@@ -1,4 +1,4 @@
-"""Secrets that tools use (clawlite/host/tools/credentials.py,
+"""Secrets that tools use (clawlite/host/sandbox/credentials.py,
 clawlite/linux/secrets/credentials.py): who declares one gets it, and nobody else.
 """
 

@@ -41,10 +41,8 @@ def notes(manifest, board) -> list:
         notes.append(
             (
                 found[0][0].where("audit"),
-                f"{board.name} keeps its audit until the flash "
-                f"has no room, and then runs nothing more: say "
-                f"with retention "
-                "how long, or take the records in time",
+                f"{board.name} keeps its audit until the flash has no room, and then runs nothing "
+                "more: say with retention how long, or take the records in time",
             )
         )
     return notes

@@ -11,8 +11,8 @@ from clawlite.core.policy.policy import normalise
 from clawlite.host.base.kinds import LIMITS
 from clawlite.host.base.problems import quoted
 from clawlite.host.documents import registry
+from clawlite.host.sandbox import credentials
 from clawlite.host.schema.automata import PatternError
-from clawlite.host.tools import credentials
 from clawlite.protocols.net.netrules import is_listed, parse_authority
 from clawlite.protocols.sandbox import profile
 

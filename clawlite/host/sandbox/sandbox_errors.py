@@ -1,13 +1,11 @@
-"""Find settings that are valid CKP but cannot be meant: a protection that has no effect, or another
-one than its maker expects.  Each is an error when an image is built.
+"""Find settings of a Sandbox that are valid CKP but cannot be meant: a protection that has no
+effect, or another one than its maker expects.  Each is an error when an image is built.
 
 hosts     of ``allowed_hosts`` that no host matches: with a scheme, a port, a path, a ``*``
           elsewhere than first
 paths     that mean no file (host/base/paths.py); mounts that are relative, or stand twice
-secrets   an injection that a level does not have, a ``secret_ref`` that is a secret itself or more
-          than a name
-rules     two of a policy with one id
-A setting that is only odd is a warning: host/compiler/lint.py.
+secrets   an injection that a level does not have
+A setting that is only odd is a warning: without_effect.py, sandbox_warnings.py.
 """
 
 import re
@@ -18,36 +16,27 @@ from clawlite.host.base.paths import MOST, mistake
 from clawlite.host.base.problems import quoted
 from clawlite.protocols.net.netaddress import address_of
 from clawlite.protocols.net.netrules import parse_host
-from clawlite.scan.leaks import find as secrets_in
 
 MOST_MB = 1 << 20  # a tebibyte: more is bytes
 _RANGE = re.compile(r"[0-9a-fA-F.:]+/[0-9]+|[0-9.]*\*[0-9.*]*|[0-9.]+-[0-9.]+")
-_SECRET_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
 def refuse(manifest) -> None:
-    """Add a problem for each mistake in *manifest*."""
-    if manifest.sandbox:
-        capabilities = manifest.sandbox.spec.capabilities
-        _hosts(manifest, capabilities and capabilities.network)
-        _paths(manifest, capabilities and capabilities.filesystem)
-        _injection(manifest, capabilities and capabilities.secrets)
-        limits = manifest.sandbox.spec.resource_limits
-        if limits and (limits.memory_mb or 0) > MOST_MB:
-            manifest.problem(
-                manifest.sandbox,
-                ("resource_limits", "memory_mb"),
-                "that is more than a tebibyte",
-                "a number of MiB",
-                str(limits.memory_mb),
-                f"{limits.memory_mb >> 20} is as many bytes",
-            )
-    for policy in manifest.policies:
-        _rules(manifest, policy)
-    for primitive in [*manifest.providers, *manifest.channels]:
-        auth = primitive.spec.auth
-        if auth and auth.secret_ref:
-            _secret(manifest, primitive, auth.secret_ref)
+    """Add a problem for each mistake in the Sandbox of *manifest*."""
+    capabilities = manifest.sandbox.spec.capabilities
+    _hosts(manifest, capabilities and capabilities.network)
+    _paths(manifest, capabilities and capabilities.filesystem)
+    _injection(manifest, capabilities and capabilities.secrets)
+    limits = manifest.sandbox.spec.resource_limits
+    if limits and (limits.memory_mb or 0) > MOST_MB:
+        manifest.problem(
+            manifest.sandbox,
+            ("resource_limits", "memory_mb"),
+            "that is more than a tebibyte",
+            "a number of MiB",
+            str(limits.memory_mb),
+            f"{limits.memory_mb >> 20} is as many bytes",
+        )
 
 
 def _hosts(manifest, network) -> None:
@@ -165,53 +154,4 @@ def _injection(manifest, secrets) -> None:
             '"host-boundary"',
             quoted(mode),
             "use level: process, or host-boundary",
-        )
-
-
-def _rules(manifest, policy) -> None:
-    seen = {}
-    for index, rule in enumerate(policy.spec.rules):
-        if rule.id in seen:
-            _, line = policy.where("rules", seen[rule.id], "id")
-            manifest.problem(
-                policy,
-                ("rules", index, "id"),
-                f"this policy has a rule {quoted(rule.id)} already (line {line})",
-                hint="the log and the audit name rules by their ids: give each its own",
-            )
-        seen.setdefault(rule.id, index)
-        within = rule.conditions.path_within if rule.conditions else None
-        wrong = None if within is None else mistake(within)
-        if wrong:
-            manifest.problem(
-                policy,
-                ("rules", index, "conditions", "path_within"),
-                "",
-                wrong[0],
-                quoted(within),
-                wrong[1],
-            )
-
-
-def _secret(manifest, primitive, text: str) -> None:
-    bare = text.strip("${} ")
-    if secrets_in(text.encode()):
-        manifest.problem(
-            primitive,
-            ("auth", "secret_ref"),
-            "this is a secret itself; whoever sees the manifest or its image has it",
-            "the name of a secret",
-            hint="take it out, make it invalid where it came from, and store a new "
-            "one: clawlite secrets set NAME",
-        )
-    elif not _SECRET_NAME.fullmatch(text):
-        manifest.problem(
-            primitive,
-            ("auth", "secret_ref"),
-            "",
-            "the name of a secret, 1 to 128 of A-Z a-z 0-9 _ . -",
-            quoted(text),
-            f"write {quoted(bare)}: the store and the environment are looked through by that name"
-            if _SECRET_NAME.fullmatch(bare)
-            else "",
         )

@@ -60,9 +60,8 @@ def add_problems(manifest, board, other, problems) -> None:
         if total <= entries(board.heap_bytes) < total + kept:
             problem(
                 ("retention", "max_entries"),
-                f"{board.name} keeps at most "
-                f"{entries(board.heap_bytes):,} entries, all "
-                f"stores together",
+                f"{board.name} keeps at most {entries(board.heap_bytes):,} entries, all stores "
+                "together",
                 "set it to less",
                 found=f"{total + kept:,}",
             )
@@ -80,11 +79,8 @@ def notes(manifest, board) -> list[tuple]:
                 found.append(
                     (
                         manifest.memory.where("stores", number),
-                        f"{board.name} keeps the "
-                        f"newest {TALK_ENTRIES} "
-                        f"messages of "
-                        f"{store.name}: it names "
-                        f"no retention.max_entries",
+                        f"{board.name} keeps the newest {TALK_ENTRIES} messages of {store.name}: "
+                        "it names no retention.max_entries",
                     )
                 )
             break
@@ -92,13 +88,8 @@ def notes(manifest, board) -> list[tuple]:
         found.append(
             (
                 manifest.settings.place.where(("memory", "wear_saving")),
-                f"wear_saving "
-                f"changes nothing "
-                f"on "
-                f"{board.name}: "
-                f"each request is "
-                f"one append to a "
-                f"log there",
+                f"wear_saving changes nothing on {board.name}: each request is one append to a log "
+                "there",
             )
         )
     return found

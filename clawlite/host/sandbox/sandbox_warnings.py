@@ -6,7 +6,7 @@ down by accident."""
 
 from clawlite.core.policy.policy import is_within
 from clawlite.host.base.problems import quoted
-from clawlite.host.tools import sandboxes
+from clawlite.host.sandbox import sandboxes
 from clawlite.protocols.sandbox import defaults, profile
 
 # Under many countries a registry gives names to strangers one level down: co.uk, com.au, or.jp.
@@ -30,9 +30,8 @@ def find(manifest) -> list[tuple]:
         found.append(
             (
                 ("capabilities", "shell", "mode"),
-                "exec-shell may run every command: mode: restricted keeps a model from "
-                "running what "
-                "blocked_commands name by accident, and a rule with require-approval asks a "
+                "exec-shell may run every command: mode: restricted keeps a model from running "
+                "what blocked_commands name by accident, and a rule with require-approval asks a "
                 "person first",
             )
         )
@@ -48,9 +47,8 @@ def _limits(manifest) -> list[tuple]:
     return [
         (
             (),
-            f"no resource_limits: each call has {defaults.sentence(default)}, as far as the "
-            f"kernel keeps it; "
-            "resource_limits declare others",
+            f"no resource_limits: each call has {defaults.sentence(default)}, as far as the kernel "
+            "keeps it; resource_limits declare others",
         )
     ]
 

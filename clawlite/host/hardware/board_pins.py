@@ -10,7 +10,7 @@ problem with line, field and a way out.
 
 from clawlite.host.base.problems import Problems, one_of, quoted
 from clawlite.host.boards.profile import Profile, is_in_spans, shared, span
-from clawlite.host.tools.buses import PINS
+from clawlite.host.hardware.buses import PINS
 
 _DRIVEN = ("output", "pwm")
 _AS = {"adc": "read as ADC", "pwm": "driven as PWM", "input": "an input", "output": "an output"}
@@ -161,9 +161,8 @@ def _check_against_others(
             problems.add(
                 place,
                 where,
-                f"pins {twin.pin} ({twin.name}) and {pin.pin} of "
-                f"{board.name} are one PWM channel: both would get the "
-                f"same signal",
+                f"pins {twin.pin} ({twin.name}) and {pin.pin} of {board.name} are one PWM channel: "
+                "both would get the same signal",
                 hint=f"free for PWM: {', '.join(free)}"
                 if free
                 else "no channel is left: drive one of them as an output",

@@ -18,7 +18,7 @@ from clawlite.host.base.problems import quoted
 from clawlite.host.documents import registry
 from clawlite.host.models.tool import ToolSpec
 from clawlite.host.providers import provider_order
-from clawlite.host.tools import sandboxes
+from clawlite.host.sandbox import sandboxes
 from clawlite.protocols.sandbox.profile import FULL
 
 MAX_NAME = 64 - len(PREFIX)  # providers take names of 64 characters
@@ -56,6 +56,11 @@ def as_tools(manifest) -> list:
 def called(tool) -> str:
     """Return the name by which *tool*, or a skill, is called."""
     return PREFIX + tool.name if tool.kind == "Skill" else tool.name
+
+
+def alias(name: str) -> str:
+    """Return the name of a tool in the form that providers' APIs accept: they refuse dots."""
+    return name.replace(".", "__", 1)
 
 
 def handler(manifest, tool) -> list | None:

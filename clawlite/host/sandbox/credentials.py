@@ -75,7 +75,7 @@ def records(manifest) -> list:
                     hint=f"tools here: {one_of(names)}",
                 )
             elif manifest.sandbox and manifest.sandbox.spec.level == "none":
-                if mode == "host-boundary":  # lint_errors.py refuses the others
+                if mode == "host-boundary":  # sandbox_errors.py refuses the others
                     manifest.problems.add(
                         manifest.settings.place,
                         path,

@@ -7,11 +7,10 @@ linux/tools/world_model.py reads (docs/skills.md).
    decides.
 """
 
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import LATER, quoted
 from clawlite.host.providers import provider_order
-from clawlite.host.tools import skills
+from clawlite.host.skills import skills
 
-LATER = "not supported by this version of clawlite"
 GIVEN = {
     "tool": "string",
     "arguments": "object",
@@ -199,9 +198,8 @@ def notes(manifest) -> list[tuple]:
             found.append(
                 (
                     model.where("predicts"),
-                    f"{model.name} predicts neither risk nor, with "
-                    f"planning.uncertainty_mode, uncertainty: only "
-                    f"no answer makes it doubt",
+                    f"{model.name} predicts neither risk nor, with planning.uncertainty_mode, "
+                    "uncertainty: only no answer makes it doubt",
                 )
             )
         for field, said in (

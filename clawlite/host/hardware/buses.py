@@ -25,9 +25,9 @@ from msgspec import Meta
 from clawlite.core.buses.bustable import KINDS
 from clawlite.core.buses.wirebus import rom_of
 from clawlite.host.base.problems import one_of, quoted
+from clawlite.host.hardware import devices
+from clawlite.host.hardware.devices import SimulatedDevice
 from clawlite.host.models.common import Name, Strict, Text
-from clawlite.host.tools import devices
-from clawlite.host.tools.devices import SimulatedDevice
 
 OF_TOOLS = {"i2c-transfer": "i2c", "spi-transfer": "spi", "one-wire-read": "one-wire"}
 PINS = {

@@ -1,0 +1,79 @@
+"""Policies, and what they and the Sandbox want scanned and audited, as the compiler sees them."""
+
+from clawlite.core.image.image import GUARD, RULES
+from clawlite.host.base.paths import mistake
+from clawlite.host.base.problems import quoted
+from clawlite.host.image.image_file import encode, table
+from clawlite.host.models.feature import Feature, Requirement
+from clawlite.host.policy import board_audit, policy_warnings, scan_config
+
+
+def check(manifest, at_use: bool) -> None:
+    for policy in manifest.policies:
+        _check_rules(manifest, policy)
+
+
+def _check_rules(manifest, policy) -> None:
+    """Add a problem for two rules with one id, and for each path that means no file."""
+    seen = {}
+    for index, rule in enumerate(policy.spec.rules):
+        if rule.id in seen:
+            _, line = policy.where("rules", seen[rule.id], "id")
+            manifest.problem(
+                policy,
+                ("rules", index, "id"),
+                f"this policy has a rule {quoted(rule.id)} already (line {line})",
+                hint="the log and the audit name rules by their ids: give each its own",
+            )
+        seen.setdefault(rule.id, index)
+        within = rule.conditions.path_within if rule.conditions else None
+        if within is not None and (wrong := mistake(within)):
+            manifest.problem(
+                policy,
+                ("rules", index, "conditions", "path_within"),
+                "",
+                wrong[0],
+                quoted(within),
+                wrong[1],
+            )
+
+
+def compile_sections(manifest, work) -> dict:
+    return {
+        RULES: table([encode(rule.record()) for rule in work.rules]),
+        GUARD: scan_config.section(manifest, work.pool),
+    }
+
+
+def find_needs(manifest) -> list[Requirement]:
+    instead = {"guard-model": "detection: pattern, which looks without a model"}
+    found = [
+        Requirement(ability, one.place, path, instead.get(ability, "leave it out"))
+        for ability, one, path in scan_config.wanted_abilities(manifest)
+    ]
+    return found + [
+        Requirement("log", policy.place, ("rules", index, "action"))
+        for policy in manifest.policies
+        for index, rule in enumerate(policy.spec.rules)
+        if rule.action == "audit-only"
+    ]
+
+
+def fit(manifest, board, other, problems) -> None:
+    if board.runtime == "micropython" and "audit" in board.abilities:
+        board_audit.add_problems(manifest, board, other, problems)
+
+
+def find_notes(manifest, board, free_bytes) -> list:
+    return board_audit.notes(manifest, board) if board.runtime == "micropython" else []
+
+
+FEATURE = Feature(
+    "policy",
+    check=check,
+    compile=compile_sections,
+    needs=find_needs,
+    warn=policy_warnings.find,
+    fit=fit,
+    note=find_notes,
+)
