@@ -17,8 +17,8 @@ from agents import INITIALIZE, Agent, linux, tool_call
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.builder.build import build_beside
-from clawlite.host.manifest.settings import MCPOAuth2
 from clawlite.host.mcp import authorization, pinned, remote_listing, remote_token
+from clawlite.host.mcp.mcp_settings import MCPOAuth2
 
 VALUES = {"number": 2, "integer": 2, "string": "x", "boolean": True}
 

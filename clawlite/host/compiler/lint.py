@@ -28,7 +28,7 @@ def find(manifest) -> dict:
         "shadowed": [_rule(manifest, flat) for flat in shadowed if flat is not rest],
         "warnings": [
             {"file": file, "line": line, "message": message}
-            for (file, line), message in sorted(found + manifest.notes)
+            for (file, line), message in sorted(found + manifest.notes, key=lambda one: one[0])
         ],
     }
 

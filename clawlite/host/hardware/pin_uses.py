@@ -32,7 +32,7 @@ _WAVES = {"servo": "pulse_us", "tone": "frequency_hz"}
 
 def check(source: bytes, file: str, pins: list, buses: list, problems: Problems) -> None:
     """Add a problem for each use of a pin or a bus in the text of tools.py that *pins*
-    ([``settings.Pin``]) and *buses* ([``buses.Bus``]) do not allow.
+    ([``pin_settings.Pin``]) and *buses* ([``buses.Bus``]) do not allow.
 
     *source* must be Python (``signature.read`` has said so otherwise); *file* is its name for
     messages."""

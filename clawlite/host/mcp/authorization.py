@@ -36,7 +36,7 @@ def discover(url: str, oauth2, headers: list, authorities: list) -> dict:
     """Return what is pinned of where tokens for the MCP server at *url* come from: ``issuer``,
     ``resource`` and the endpoints.
 
-    oauth2       ``settings.MCPOAuth2``
+    oauth2       ``mcp_settings.MCPOAuth2``
     headers      (name, value) of requests to the server
     authorities  as in remote_listing.py
     Raises ``ClawError``.

@@ -38,8 +38,8 @@ class Server:
     """A server: its name, the URI that is its key in the lock, what starts it, or its URL; the
     variables of the agent that it gets, or the headers of requests to it; whether its tools are
     what it says at each start (``trust = "start"``), in place of what was pinned; where its tokens
-    come from (``settings.MCPOAuth2``, or None); whether a gateway calls it, and for which devices
-    alone.
+    come from (``mcp_settings.MCPOAuth2``, or None); whether a gateway calls it, and for which
+    devices alone.
     """
 
     name: str
@@ -273,7 +273,7 @@ def image_row(oauth2, place, url: str) -> list:
     client, scope, name of the secret, resource, and for a person where they sign in and the name
     of the client's own secret, or "".
 
-    oauth2  ``settings.MCPOAuth2``;  place: of ``authorization.discover``, or None
+    oauth2  ``mcp_settings.MCPOAuth2``;  place: of ``authorization.discover``, or None
     """
     place = place or {"token_endpoint": oauth2.endpoint, "resource": url}
     return [

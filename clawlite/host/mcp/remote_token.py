@@ -34,7 +34,7 @@ class _Meter:
 def header(oauth2, row: list, url: str, authorities: list) -> tuple[str, str]:
     """Return the header that requests to the MCP server at *url* have.
 
-    oauth2       ``settings.MCPOAuth2``; the secret comes from the variable of its name
+    oauth2       ``mcp_settings.MCPOAuth2``; the secret comes from the variable of its name
     row          of ``pinned.image_row``
     authorities  as in remote_listing.py
     Raises ``ClawError``.

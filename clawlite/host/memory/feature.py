@@ -33,8 +33,7 @@ def fit(manifest, board, other, problems) -> None:
                 f"{board.name} has {board.flash_bytes:,} bytes of flash",
                 found=f"{size:,} bytes",
                 hint=other(
-                    lambda b: b.flash_bytes is None or size <= b.flash_bytes,
-                    "a smaller store",
+                    lambda b: b.flash_bytes is None or size <= b.flash_bytes, "a smaller store"
                 )
                 if TYPES[store.type].does(FILES)
                 else f"retention.max_entries in its place: a {store.type} store is "

@@ -13,6 +13,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # the name of one
+
 
 class Strict(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """An object that has no other fields than these."""

@@ -24,20 +24,10 @@ class MCPSource(Strict):
         if not isinstance(uri, str) or _TRANSPORT.match(uri):
             return
         if uri.startswith("mcp://"):
-            report(
-                ("uri",),
-                "the mcp:// scheme is reserved and must not be used",
-                hint=MCP_MEND,
-            )
+            report(("uri",), "the mcp:// scheme is reserved and must not be used", hint=MCP_MEND)
         elif uri:
             why = "http:// is for this machine only" if uri.startswith("http://") else ""
-            report(
-                ("uri",),
-                why,
-                "stdio:///PATH or https://HOST/...",
-                quoted(uri),
-                MCP_MEND,
-            )
+            report(("uri",), why, "stdio:///PATH or https://HOST/...", quoted(uri), MCP_MEND)
 
 
 class ToolRetry(Strict):

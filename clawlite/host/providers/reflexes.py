@@ -32,13 +32,7 @@ from clawlite.core.providers.reflex import (
     words,
 )
 from clawlite.host.base.document import LinePlace
-from clawlite.host.base.problems import (
-    ManifestErrors,
-    Problem,
-    did_you_mean,
-    quoted,
-    value_text,
-)
+from clawlite.host.base.problems import ManifestErrors, Problem, did_you_mean, quoted, value_text
 from clawlite.host.base.toml_text import TOMLDocument, read_toml
 
 TYPES = {"int": INT, "number": NUMBER, "word": WORD, "text": TEXT}

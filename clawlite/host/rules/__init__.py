@@ -2,5 +2,5 @@
 need.
 
 Imports: base, channels, hardware, models, providers, tools.
-Used by: builder, compiler.
+Used by: builder, compiler, manifest.
 """

@@ -114,12 +114,7 @@ class _Compiler:
         return compiled, rules, self.problems
 
     def report(
-        self,
-        path: tuple,
-        message: str,
-        expected: str = "",
-        found: str = "",
-        hint: str = "",
+        self, path: tuple, message: str, expected: str = "", found: str = "", hint: str = ""
     ):
         file, line = self.document.where(path)
         self.problems.append(Problem(path, message, file, line, expected, found, hint))

@@ -50,9 +50,7 @@ def refuse(manifest) -> None:
     events = telemetry.spec.events
     if events is not None and events.swarm_ops and not swarms.is_built(manifest):
         manifest.note(
-            telemetry,
-            ("events", "swarm_ops"),
-            "swarm_ops tells nothing: this agent is in no swarm",
+            telemetry, ("events", "swarm_ops"), "swarm_ops tells nothing: this agent is in no swarm"
         )
     for index, exporter in enumerate(telemetry.spec.exporters):
         if TYPES[exporter.type].is_remote:

@@ -15,8 +15,8 @@ from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards, profile
 from clawlite.host.compiler import compiler, lint
 from clawlite.host.fit import board_fit
+from clawlite.host.hardware.pin_settings import Pin
 from clawlite.host.hardware.pin_uses import find_switched_on
-from clawlite.host.manifest.settings import Pin
 from clawlite.linux.files.files import image_of
 
 PUMP = '[[pins]]\nname = "pump"\npin = 5\nkind = "output"\n'

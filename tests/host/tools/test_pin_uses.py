@@ -11,8 +11,8 @@ from clawlite.core.image.pins import ADC, INPUT, OUTPUT, PWM, SimulatedPins
 from clawlite.host.base.problems import ManifestErrors, Problems
 from clawlite.host.hardware import pin_uses
 from clawlite.host.hardware.buses import Bus
+from clawlite.host.hardware.pin_settings import Pin
 from clawlite.host.manifest import manifest
-from clawlite.host.manifest.settings import Pin
 
 PINS = [
     Pin("soil", 26, "adc"),
