@@ -1,8 +1,8 @@
 """MCP servers that a gateway asks for its devices: each device has its own, started by the first
 call of one of its tools (docs/mcp.md; linux/mcp/servers.py is the like for a device's own).
 
-1. protocols/mcp/supervisor.py decides when a server is started and ended, and which calls it gets.
-   Where its image says nothing, it is ended when no call has needed it for ``IDLE_S``.
+1. protocols/mcp/server_state.py decides when a server is started and ended, and which calls it
+   gets.  Where its image says nothing, it is ended when no call has needed it for ``IDLE_S``.
 2. The image that the device runs names the server and pins its tools; one that differs from its pin
    is refused.  The device says nothing but the name of a granted tool and its arguments.
 3. A server on stdio runs here, contained as the Sandbox of that image says (program.py).
@@ -42,7 +42,7 @@ from clawlite.protocols.mcp.mcp_client import (
     make_input_error,
 )
 from clawlite.protocols.mcp.mcp_http import HTTPClient, SessionEnded
-from clawlite.protocols.mcp.supervisor import MAX_UNSENT, Call, Supervisor
+from clawlite.protocols.mcp.server_state import MAX_UNSENT, Call, ServerState
 from clawlite.protocols.net.device_flow import Ended, renew
 from clawlite.protocols.net.netrules import authority, parse_url
 from clawlite.protocols.services.service_call import (
@@ -393,7 +393,7 @@ async def _in_thread(work, *args):
     return await asyncio.get_running_loop().run_in_executor(None, work, *args)
 
 
-class _Server(Supervisor, abc.ABC):
+class _Server(ServerState, abc.ABC):
     """One server of one device, begun when it is first called; *later* as ``Servers._later``."""
 
     _has_gone = False  # a program has closed its stdout: nothing is sent any more

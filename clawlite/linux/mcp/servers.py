@@ -1,7 +1,8 @@
 """The MCP servers of one agent: started by the first call of one of their tools, ended with the
 agent.
 
-1. protocols/mcp/supervisor.py decides when a server is started and ended, and which calls it gets.
+1. protocols/mcp/server_state.py decides when a server is started and ended, and which calls it
+   gets.
 2. Nothing here waits, but ``close``: what a server says is read when the loop finds it readable.
 3. A tool that differs from what was pinned when the agent was built is refused, until it is built
    again.
@@ -27,7 +28,7 @@ from clawlite.protocols.mcp.mcp_client import (
     MCPClient,
     make_input_error,
 )
-from clawlite.protocols.mcp.supervisor import MAX_UNSENT, Call, Supervisor
+from clawlite.protocols.mcp.server_state import MAX_UNSENT, Call, ServerState
 
 CALL_MS = 60000  # of a call that nothing else limits
 TELL_MS = 250  # between two words of a call's progress
@@ -50,7 +51,7 @@ class _Call(Call):
         self.tell_ms = 0
 
 
-class _Server(Supervisor):
+class _Server(ServerState):
     """One server.
 
     argv   list of str;  env  names of the agent's variables that it gets
@@ -223,7 +224,7 @@ class Servers:
             self._give_up(server, task, False, 0)
 
     def _give_up(self, server: _Server, task: int, is_late: bool, now_ms: int) -> bool:
-        """As ``Supervisor.give_up``."""
+        """As ``ServerState.give_up``."""
         del self._tasks[task]
         does_hang = server.give_up(task, is_late, now_ms)
         if server.client is not None:

@@ -53,7 +53,7 @@ class Call:
         return True
 
 
-class Supervisor:
+class ServerState:
     """One server.
 
     name     str

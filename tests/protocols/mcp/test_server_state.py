@@ -1,5 +1,5 @@
-"""When an MCP server is started and ended, and which calls it gets: protocols/mcp/supervisor.py, by
-times that the test hands in, with a client whose other end the test has.
+"""protocols/mcp/server_state.py: when an MCP server is started and ended, and which calls it gets.
+The test hands in the times, and has the other end of the client.
 """
 
 import json
@@ -9,7 +9,7 @@ from hostile_mcp import loads
 
 from clawlite.protocols.mcp.mcp_client import OUTCOME_UNKNOWN, PROBE_MS, STATELESS, MCPClient
 from clawlite.protocols.mcp.mcp_pin import pin_of
-from clawlite.protocols.mcp.supervisor import MAX_QUESTIONS, START_MS, Call, Supervisor
+from clawlite.protocols.mcp.server_state import MAX_QUESTIONS, START_MS, Call, ServerState
 
 ECHO = {"name": "echo", "description": "Give it back.", "inputSchema": {"type": "object"}}
 
@@ -18,20 +18,20 @@ def line(number: int, result: dict) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode() + b"\n"
 
 
-def begun(now_ms=0, idle_ms=None, life_ms=0, pin=b"", warn=pytest.fail) -> Supervisor:
-    one = Supervisor("t", [["echo", pin]], idle_ms, life_ms, warn)
+def begun(now_ms=0, idle_ms=None, life_ms=0, pin=b"", warn=pytest.fail) -> ServerState:
+    one = ServerState("t", [["echo", pin]], idle_ms, life_ms, warn)
     one.begin(MCPClient((loads, json.dumps), "1", now_ms), now_ms)
     return one
 
 
-def ready(*about, tools=(ECHO,), **more) -> Supervisor:
+def ready(*about, tools=(ECHO,), **more) -> ServerState:
     one = begun(*about, **more)
     one.client.feed(line(0, {"supportedVersions": [STATELESS]}))
     one.client.feed(line(1, {"tools": list(tools)}))
     return one
 
 
-def call(one: Supervisor, key: int, now_ms: int = 0) -> Call:
+def call(one: ServerState, key: int, now_ms: int = 0) -> Call:
     made = Call("echo", {}, False)
     one.add(key, made)
     assert one.send_calls(now_ms) == []
