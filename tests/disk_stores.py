@@ -16,7 +16,7 @@ from clawlite.core.image.memories import GLOBAL
 from clawlite.linux.audit import files as auditfile
 from clawlite.linux.audit import sqlite
 from clawlite.linux.audit.chain import line, verify
-from clawlite.linux.channels import dead_letters, inbox, seen
+from clawlite.linux.channels import dead_letters, inbox, replay_cache
 from clawlite.linux.channels import state as channel_state
 from clawlite.linux.files import files
 from clawlite.linux.files.inherited_log import InheritedLog
@@ -174,7 +174,7 @@ class Signatures:
     """What a webhook has seen."""
 
     def __init__(self, folder):
-        self.one = seen.Seen(os.path.join(folder, "a", "channels", "w.seen"), 1000)
+        self.one = replay_cache.ReplayCache(os.path.join(folder, "a", "channels", "w.seen"), 1000)
         self.begun = False
 
     def put(self, name):

@@ -19,7 +19,7 @@ from faults import KINDS, Faults
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.audit import files as auditfile
 from clawlite.linux.audit import sqlite
-from clawlite.linux.channels import dead_letters, inbox, seen
+from clawlite.linux.channels import dead_letters, inbox, replay_cache
 from clawlite.linux.channels import state as channel_state
 from clawlite.linux.files import files, inherited_log, record_log
 from clawlite.linux.memory import database, jsonl, memory_journal, workspace_store
@@ -44,7 +44,7 @@ MODULES = [
     database,
     meters,
     secrets,
-    seen,
+    replay_cache,
     dead_letters,
     bus,
 ]
