@@ -87,7 +87,8 @@ ANSWERS = {
     "claw.log.subscribe": {"subscribed": True},
     "claw.status": {"state": BAD, "version": BAD, "uptime_ms": 1, "memory": {"free_bytes": 1}},
     "claw.usage.get": USAGE,
-    "claw.reading.list": {"readings": [READING]},
+    # what each object of JavaScript has is no curve
+    "claw.reading.list": {"readings": [READING, {**READING, "name": "constructor", "value": None}]},
     "claw.reading.history": {"samples": [[1, 2], [2, 3]], "from": 1, "to": 2},
     "claw.rule.list": {"rules": [RULE]},
     "claw.rule.why": {"text": BAD + "\n" + LONG},

@@ -19,16 +19,17 @@ export function open(app) {
         (one) => agent.try_ask(one),
       ),
     );
-    const before = (KNOWN.get(agent) || { curves: {} }).curves,
-      curves = {};
+    const before = (KNOWN.get(agent) || {}).curves || new Map(),
+      curves = new Map();
     for (const { name, value } of (readings && readings.readings) || []) {
       if (typeof value !== "number") continue;
-      curves[name] = before[name];
-      if (before[name] && Date.now() - before[name].at < CURVE_MS) continue;
+      const drawn = before.get(name);
+      if (drawn) curves.set(name, drawn);
+      if (drawn && Date.now() - drawn.at < CURVE_MS) continue;
       const said = await agent.try_ask("claw.reading.history", { name });
       if (!said) continue;
       const samples = said.samples.filter((one) => typeof one[1] === "number");
-      curves[name] = { samples, at: Date.now() };
+      curves.set(name, { samples, at: Date.now() });
     }
     KNOWN.set(agent, {
       status,
@@ -137,7 +138,7 @@ function values(known) {
       ),
     );
   const curves = (known.readings || [])
-    .filter(({ name }) => known.curves[name] && known.curves[name].samples.length > 1)
+    .filter(({ name }) => known.curves.has(name) && known.curves.get(name).samples.length > 1)
     .map((one) => curve(one, known));
   const row = [...readings, ...pins];
   return [
@@ -158,7 +159,7 @@ function pin_text(one) {
 }
 
 function curve(one, known) {
-  const samples = known.curves[one.name].samples,
+  const samples = known.curves.get(one.name).samples,
     all = samples.map(([, value]) => value);
   const mark = threshold(one.name, known.rules || []);
   const [low, high] = [Math.min(...all), Math.max(...all)].map((value) =>
