@@ -81,7 +81,7 @@ class A2A:
         self._agent = AgentProcess(folder, self._manifest.name, bool(approvers))
         self._card, self._open, self._shown_to = {}, {}, {}
         routes = [("GET", CARD, self._get_card), ("POST", "/", self._post)]
-        self._door = HTTPServer(routes, self._missing, note, strangers)
+        self._server = HTTPServer(routes, self._missing, note, strangers)
 
     async def open(self, address: str, url=None, certificate=None, key=None) -> str:
         """Listen; return the URL that the card names, *url* if it is given.  Raises
@@ -93,13 +93,13 @@ class A2A:
                 "write the address at which clients reach this door, such as "
                 "https://team.example/a2a",
             )
-        where = await self._door.open(OPTION, address, certificate, key)
+        where = await self._server.open(OPTION, address, certificate, key)
         url = url or f"http{'s' if certificate else ''}://{where}/"
         self._card = card_of(self._manifest, url)
         return url
 
     async def close(self) -> None:
-        await self._door.close()
+        await self._server.close()
         await self._agent.close()
 
     # -- HTTP

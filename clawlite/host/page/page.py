@@ -94,13 +94,13 @@ class Page:
         self.people = KnownPeople(root or state_root(), agents)
         guard = Guard(place.names, place.is_secure, place.proxied)
         self._site = Site(self.people, Logins(self.people), guard)
-        self._door = HTTPServer(self._site.routes(), self._site.missing, print_note)
+        self._server = HTTPServer(self._site.routes(), self._site.missing, print_note)
         self._sweeper: asyncio.Task | None = None
 
     async def open(self) -> str:
         """Listen; return the URL.  Raises ``ClawError``."""
         place = self._place
-        where = await self._door.open(
+        where = await self._server.open(
             "clawlite page",
             place.address,
             place.certificate,
@@ -118,7 +118,7 @@ class Page:
             self._sweeper.cancel()
         await self._site.setup.close()
         await self._site.sessions.close()
-        await self._door.close()
+        await self._server.close()
 
 
 def state_root() -> str:

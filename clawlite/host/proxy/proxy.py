@@ -34,7 +34,7 @@ from clawlite.host.proxy.upstream import (
     first_piece,
     read,
 )
-from clawlite.host.proxy.usage import MAX_SAID, Tally
+from clawlite.host.proxy.usage import MAX_SAID, UsageReader
 from clawlite.protocols.image.features import LOCAL_API
 
 MAX_REQUESTS = 512  # of all runners at once
@@ -126,15 +126,15 @@ class Proxy:
         self.first_s, self.keep_alive_s = FIRST_S, KEEP_ALIVE_S
         routes = [("POST", dialect.path, self._handler(dialect)) for dialect in _DIALECTS]
         routes.append(("GET", "/v1/models", self._models))
-        self._door = HTTPServer(routes, self._missing, note, strangers)
+        self._server = HTTPServer(routes, self._missing, note, strangers)
 
     async def open(self, address: str, certificate=None, key=None) -> str:
         """Listen; return the address with its port.  Raises ``ClawError``."""
-        return await self._door.open("--proxy", address, certificate, key)
+        return await self._server.open("--proxy", address, certificate, key)
 
     async def close(self) -> None:
         """Refuse runners, cancel what they asked, and return once all of it is on record."""
-        await self._door.close()
+        await self._server.close()
         while self._tasks:  # the server forgets a request whose connection is gone
             await asyncio.wait(self._tasks)
         await self._upstream.close()
@@ -273,7 +273,7 @@ class Proxy:
         )
         try:
             kind = response.headers.get("Content-Type", "")
-            turn.tally = Tally(turn.dialect, self._codecs[0], "event-stream" in kind)
+            turn.reader = UsageReader(turn.dialect, self._codecs[0], "event-stream" in kind)
             out = web.StreamResponse(status=response.status)
             for name, value in response.headers.items():
                 if name.lower() not in _HOP:
@@ -282,10 +282,10 @@ class Proxy:
             await out.prepare(turn.request)
             turn.is_begun = True
             if first:
-                turn.tally.feed(first)
+                turn.reader.feed(first)
                 await out.write(first)
             async for piece in response.content.iter_any():
-                turn.tally.feed(piece)
+                turn.reader.feed(piece)
                 await out.write(piece)
             turn.outcome = "ok"  # a runner may go as soon as it has the last byte
             await out.write_eof()
@@ -480,10 +480,10 @@ class Proxy:
     async def _record(self, turn: "Turn") -> None:
         """Write the row of the history, and count what an answer used that passed through."""
         (read_tokens, written), trace = (0, 0), []
-        if turn.tally:
-            turn.tally.end()
-            turn.said = turn.tally.said
-            read_tokens, written = turn.tally.tokens(len(turn.raw) // 4)
+        if turn.reader:
+            turn.reader.end()
+            turn.said = turn.reader.said
+            read_tokens, written = turn.reader.tokens(len(turn.raw) // 4)
             await self._spend(turn, read_tokens, written)
         elif turn.mediation:
             read_tokens, written = turn.dialect.tokens(turn.mediation.usage)
@@ -541,7 +541,7 @@ class Turn:
         self.runner, self.dialect, self.providers = runner, dialect, providers
         self.raw, self.body, self.request = raw, body, request
         self.provider, self.model = providers[0].name, providers[0].model
-        self.out = self.tally = self.mediation = None
+        self.out = self.reader = self.mediation = None
         self.is_begun, self.outcome = False, "it ended without an answer"
         self.said, self.rounds, self.context = "", 0, ""
         self.under_way: list = []  # ``Outgoing``s that hold tokens

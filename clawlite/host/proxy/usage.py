@@ -10,8 +10,8 @@ _LINE = 262144  # bytes of a line of a stream that are read; of a longer one not
 _WHOLE = 4 << 20  # bytes of an answer in one piece that are read
 
 
-class Tally:
-    """Of one answer.
+class UsageReader:
+    """Reads the usage of one answer.
 
     dialect  see dialect.py;  loads: function(bytes) -> value of JSON, raises ``ParseError``
     is_stream  it comes as server-sent events

@@ -309,15 +309,15 @@ def test_a_strangers_body_is_not_waited_for(tmp_path, door):
         else:
             it = A2A.__new__(A2A)
             it._is_right, it._note = (lambda name, token: False), notes.append
-            it._door = HTTPServer([("POST", "/", it._post)], it._missing, notes.append)
-            where, path = await it._door.open("--a2a", "127.0.0.1:0"), "/"
+            it._server = HTTPServer([("POST", "/", it._post)], it._missing, notes.append)
+            where, path = await it._server.open("--a2a", "127.0.0.1:0"), "/"
         host, port = where.split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         head = "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a:b\r\n" % path
         writer.write((head + "Content-Length: 4000000\r\n\r\n").encode())
         status = await reader.readline()
         writer.close()
-        await (it.close() if door == "proxy" else it._door.close())
+        await (it.close() if door == "proxy" else it._server.close())
         assert "has a wrong token" in notes[0]
         return status
 

@@ -15,7 +15,7 @@ from clawlite.host.proxy.amounts import Amount, amount
 from clawlite.host.proxy.anthropic import Anthropic
 from clawlite.host.proxy.dialect import Refused
 from clawlite.host.proxy.openai import OpenAI
-from clawlite.host.proxy.usage import Tally
+from clawlite.host.proxy.usage import UsageReader
 
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
 APIS = [("openai-compatible", "openai", CHAT), ("anthropic-native", "anthropic", MESSAGES)]
@@ -311,18 +311,18 @@ def test_a_summary_that_an_answer_does_not_count_counts():
     usage = {"input_tokens": 10, "output_tokens": 20, "iterations": [part, mine, 5]}
     assert Anthropic().tokens(usage) == (1010, 520)
     assert Anthropic().tokens({**usage, "iterations": "x"}) == (10, 20)
-    tally = Tally(Anthropic(), json.loads, True)
+    reader = UsageReader(Anthropic(), json.loads, True)
     event = {"type": "message_delta", "delta": {}, "usage": usage}
-    tally.feed(b"data: " + json.dumps(event).encode() + b"\n\n")
-    assert tally.tokens(5) == (1010, 520)
+    reader.feed(b"data: " + json.dumps(event).encode() + b"\n\n")
+    assert reader.tokens(5) == (1010, 520)
 
 
 @pytest.mark.parametrize("is_stream", [True, False])
 def test_all_choices_of_an_answer_without_usage_are_estimated(is_stream):
-    tally = Tally(OpenAI(), json.loads, is_stream)
+    reader = UsageReader(OpenAI(), json.loads, is_stream)
     key = "delta" if is_stream else "message"
     answer = {"choices": [{"index": i, key: {"content": "x" * 400}} for i in range(10)]}
     data = json.dumps(answer).encode()
-    tally.feed(b"data: " + data + b"\n\n" if is_stream else data)
-    tally.end()
-    assert 1000 <= tally.tokens(5)[1] < 1200
+    reader.feed(b"data: " + data + b"\n\n" if is_stream else data)
+    reader.end()
+    assert 1000 <= reader.tokens(5)[1] < 1200

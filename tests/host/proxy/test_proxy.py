@@ -23,7 +23,7 @@ from clawlite.host.proxy.anthropic import Anthropic
 from clawlite.host.proxy.dialect import OWNER, for_reader
 from clawlite.host.proxy.openai import OpenAI
 from clawlite.host.proxy.upstream import Outgoing, RunnerMeter, Upstream
-from clawlite.host.proxy.usage import Tally
+from clawlite.host.proxy.usage import UsageReader
 
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
 APIS = [("openai-compatible", "openai", CHAT), ("anthropic-native", "anthropic", MESSAGES)]
@@ -758,11 +758,11 @@ def test_requests_that_wait_for_a_secret_exceed_no_minute_together(tmp_path):
 
 def of_stream(dialect, *events) -> tuple:
     """Return the tokens that are counted of a stream of *events*, of a request of 400 bytes."""
-    tally = Tally(dialect, json.loads, True)
+    reader = UsageReader(dialect, json.loads, True)
     for event in events:
-        tally.feed(b"data: " + json.dumps(event).encode() + b"\n\n")
-    tally.end()
-    return tally.tokens(100)
+        reader.feed(b"data: " + json.dumps(event).encode() + b"\n\n")
+    reader.end()
+    return reader.tokens(100)
 
 
 def test_the_tokens_of_an_answer_that_says_nothing_sensible_are_estimated():
