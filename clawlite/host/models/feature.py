@@ -36,10 +36,10 @@ class Feature:
     check     function(manifest, at_use): adds a problem for every part that no device can honour,
               or that cannot be meant; *at_use*: but for those of which an answer at use says it
     compile   function(manifest, work) -> {number of a section: what an image has there}, made also
-              for a manifest with problems (``compiler.Work``)
+              for a manifest with problems; *work*: ``Work`` of host/compiler/work.py
     needs     function(manifest) -> [Requirement]; the first with an ability is the one to blame
-    warn      function(manifest, decisions) -> [((file, line), message)]: what is valid, and most
-              likely not meant (``warnings.Decisions``)
+    warn      function(manifest, work) -> [((file, line), message)]: what is valid, and most likely
+              not meant
     fit       function(manifest, board, other, problems): adds what the profile *board* cannot give;
               *other*: function(can, otherwise) -> a hint that names the boards that can
     note      function(manifest, board, free_bytes) -> [((file, line), message)]: what is different
