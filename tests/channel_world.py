@@ -231,7 +231,7 @@ class World:
             if not self.hold:
                 self.finish()
         elif kind == E.KEEP:
-            self.agent.done(rest[0], (True, []), self.ms)
+            self.agent.complete(rest[0], (True, []), self.ms)
         elif kind == E.LOG:
             self.logged.append(rest[0])
         elif kind in (E.TELL, E.SAY):
@@ -241,7 +241,7 @@ class World:
 
     def finish(self):
         """Let the oldest tool under way end."""
-        self.agent.done(self.held.pop(0), (True, "done"), self.ms)
+        self.agent.complete(self.held.pop(0), (True, "done"), self.ms)
 
     def move(self, ms: int, step_ms: int = 1000):
         """Let *ms* pass."""

@@ -233,7 +233,7 @@ class World:
                 self.looked.append(self.ms)
                 if self.soil is HANGS:
                     return
-                self.agent.done(
+                self.agent.complete(
                     task,
                     (False, self.soil) if wrong else (True, {"percent": self.soil}),
                     self.ms,
@@ -245,10 +245,10 @@ class World:
                 self.finish()
         elif kind == E.STORE:
             if not self.hold_stores:
-                self.agent.done(rest[0], (True, True), self.ms)
+                self.agent.complete(rest[0], (True, True), self.ms)
         elif kind == E.KEEP:
             self.kept.append(rest)
-            self.agent.done(rest[0], (True, []), self.ms)
+            self.agent.complete(rest[0], (True, []), self.ms)
         elif kind == E.CANCEL:
             self.cancelled.append(rest[0])
             self.held = [task for task in self.held if task != rest[0]]
@@ -260,7 +260,7 @@ class World:
     def finish(self, failed: bool = False):
         """Let the oldest tool under way end."""
         outcome = (False, ClawError("broken")) if failed else (True, "done")
-        self.agent.done(self.held.pop(0), outcome, self.ms)
+        self.agent.complete(self.held.pop(0), outcome, self.ms)
         self.settle()
 
     def move(self, seconds: int, step_ms: int = 1000):

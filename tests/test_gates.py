@@ -95,7 +95,7 @@ def test_a_way_has_the_gates_that_its_tool_needs():
     assert set(gates.find_way(Setup, Tool)) == set(plain + more)
     Tool.flags = gates.HAS_SIDE_EFFECTS
     Setup.is_recorded = True
-    assert {gates.heed_stop, gates.record_run} < set(gates.find_way(Setup, Tool))
+    assert {gates.check_stop, gates.record_run} < set(gates.find_way(Setup, Tool))
     Tool.handler = gates.COMPOSITE, "x"
     assert gates.find_way(Setup, Tool)[-2:] == [gates.record_begin, gates.run_composite]
 

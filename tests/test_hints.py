@@ -76,7 +76,7 @@ EXCEPTIONS = {
         "clawlite/protocols/services/service_call.py": "_fill*3 request_of",
         "clawlite/core/turns/handlers.py": "Handlers._failure",
         "clawlite/core/turns/gates.py": "check_arguments",
-        "clawlite/core/turns/turn.py": "_answered*2",
+        "clawlite/core/turns/turn.py": "_call*2",
         "clawlite/linux/files/path_walk.py": (
             "PathWalk.below*2 PathWalk.enter*2 PathWalk.into PathWalk.missing*2"
         ),
@@ -97,9 +97,9 @@ EXCEPTIONS = {
     },
     GATE: {
         "firmware-host/micropython/rules/boardcron.py": "CronRules._work",
-        "clawlite/core/policy/approval.py": "denied",
+        "clawlite/core/policy/approval.py": "make_denial",
         "clawlite/core/protocol/console.py": "Console.interrupt",
-        "clawlite/core/turns/gates.py": "_denied _resolve refuse_observer",
+        "clawlite/core/turns/gates.py": "_refuse _resolve refuse_observer",
         "clawlite/core/turns/tools.py": "_refuse_outside",
         "clawlite/host/cli/ui.py": "agree",
         "clawlite/linux/channels/channel.py": "Channel._work",
@@ -110,13 +110,13 @@ EXCEPTIONS = {
     },
     PROVIDER: {
         "clawlite/core/agent/agent.py": "Agent._late",
-        "clawlite/core/net/exchange.py": "_event _received*3 exchange refused*2",
+        "clawlite/core/net/exchange.py": "_event _receive*3 exchange error_of*2",
         "clawlite/core/net/http1.py": (
             "Response._begin*3 Response._field Response._line*2 Response._take*3 "
             "Response.next_event"
         ),
         "clawlite/core/net/sse.py": "Events._field Events.next_event",
-        "clawlite/core/policy/meter.py": "Meter.allowed*2 Meter.pause",
+        "clawlite/core/policy/meter.py": "Meter.admit_request*2 Meter.pause",
         "clawlite/core/providers/provider_order.py": "ProviderOrder.ask",
         "clawlite/core/providers/wire.py": (
             "Codec.parse*2 Stream.at_end*3 Stream.call*2 Stream.feed Stream.text field*2"
@@ -132,7 +132,7 @@ EXCEPTIONS = {
         "clawlite/linux/net/waiting.py": "_receive*2",
         "clawlite/linux/runtime/providers.py": "Remote.poll",
         "firmware-host/micropython/line/uplink.py": "Uplink.tick",
-        "firmware-host/micropython/net/net.py": "Net._failed*2",
+        "firmware-host/micropython/net/net.py": "Net._report_failure*2",
     },
     IMAGE: {
         "clawlite/core/formats/automaton.py": "search*3 validate*4",

@@ -208,7 +208,7 @@ def test_each_exception_is_needed():
     [
         ("def f(shell):\n    shell.agent.meter = 1", ["2: shell.agent.meter"]),
         ("def f(image):\n    image.guard = None", ["2: image.guard"]),
-        ("class A:\n    def f(self):\n        self.agent.done = self.f", ["3: self.agent.done"]),
+        ("class A:\n    def f(self):\n        self.agent.tick = self.f", ["3: self.agent.tick"]),
         ("class A:\n    def f(self): pass\ndef g(a):\n    a.f = 1", ["4: a.f"]),
         ("class A:\n    def f(self):\n        self.f = 1", ["3: self.f"]),
         ("def f(agent):\n    agent.on_wait += (1,)", ["2: agent.on_wait"]),

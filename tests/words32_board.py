@@ -64,7 +64,7 @@ def turn(device, path: str):
     if device.uplink:
         device.stdio.feed(HELLO)
         device.stdio.next_event()
-        device.heed(device.stdio.line)
+        device.check_line(device.stdio.line)
         device.stdio.pump()
     now, folder = device.now_ms(), path.rpartition("/")[0]
     lines = [_text(folder + "/says")]

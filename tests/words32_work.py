@@ -139,7 +139,7 @@ def step(device):
                 event = device.stdio.next_event()
             data = gateway.send()
         if device.stdio.line:
-            device.heed(device.stdio.line)
+            device.check_line(device.stdio.line)
             device.stdio.line.tick()
     if device.net:
         device.net.tick()

@@ -67,7 +67,7 @@ class Guard:
         self._image, self._roomy = image, roomy
         self._kept = None  # the patterns
         self._lookers = injection[_ASKS] if injection else 0
-        self.asks = self._lookers & (DOUBTFUL | ALL) != 0  # ``ask`` has something to do
+        self.asks = self._lookers & (DOUBTFUL | ALL) != 0  # ``ask_model`` has something to do
         self._injection = injection[_ACTION] if injection else None
         self._secrets, self._judge, self._alive = secrets, judge, alive
         self._known = None
@@ -108,7 +108,7 @@ class Guard:
 
             check(self._checks, tool, arguments)
         if self._leaks and self._leaks[_WHERE] & INPUT:
-            return self._clean(arguments, "%s: its arguments hold" % tool, event)
+            return self._clean_value(arguments, "%s: its arguments hold" % tool, event)
         return arguments
 
     def message(self, text: str) -> str:
@@ -120,7 +120,7 @@ class Guard:
 
             check(self._checks, "message", text)
         return (
-            self._clean(text, "the message holds", {})
+            self._clean_value(text, "the message holds", {})
             if self._leaks and self._leaks[_WHERE] & INPUT
             else text
         )
@@ -131,9 +131,9 @@ class Guard:
         Raises ``PolicyDenied``: the tool has run, and its result is withheld.
         """
         if self._leaks and self._leaks[_WHERE] & OUTPUT:
-            clean = self._clean(text, "%s: withheld, what it returned holds" % tool, event)
+            clean = self._clean_value(text, "%s: withheld, what it returned holds" % tool, event)
             if clean != text:
-                value = clean if isinstance(value, str) else self._clean(value, "", event)
+                value = clean if isinstance(value, str) else self._clean_value(value, "", event)
                 text = clean
         if self._lookers & PATTERN and self._patterns().found(text):
             text = self._mark(tool, text, event)
@@ -141,7 +141,7 @@ class Guard:
             event["output"] = text
         return text, value
 
-    def ask(self, tool: str, result, event: dict):
+    def ask_model(self, tool: str, result, event: dict):
         """A generator of effects that asks a model about *result*, an ``effect.Result``, and
         changes its text as policies say.
 
@@ -209,7 +209,7 @@ class Guard:
             self._known.find(data, found)
         return merge(found)
 
-    def _clean(self, value, what: str, event: dict):
+    def _clean_value(self, value, what: str, event: dict):
         """Return *value*, a text or arguments, without secrets unless policies only warn.  Raises
         ``PolicyDenied`` when they block secrets.
         """
@@ -235,7 +235,7 @@ class Guard:
         return top[0]
 
     def _without(self, text: str, what: str, event: dict) -> str:
-        """Return *text* without secrets.  Raises as ``_clean``."""
+        """Return *text* without secrets.  Raises as ``_clean_value``."""
         data = text.encode()
         found = self._secrets_in(data)
         if not found:

@@ -85,10 +85,10 @@ class Clockwork:
             self.sent.append((self.now, effect[1]))
         elif kind == E.RUN:
             self.ran.append(effect[2].name)
-            self.agent.done(effect[1], (True, "ran"), self.now)
+            self.agent.complete(effect[1], (True, "ran"), self.now)
         elif kind == E.REMEMBER:
             ((number, outcome),) = self.stores.run([effect[1:]])
-            self.agent.done(number, outcome, self.now)
+            self.agent.complete(number, outcome, self.now)
         elif kind == E.OPEN:
             self.opened[effect[1]] = self.now
             self.on_open(effect[1])

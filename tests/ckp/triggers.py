@@ -65,7 +65,7 @@ class Seen:
             self.work.move(STEP_MS)
             for task, at in list(self.work.opened.items()):
                 over = self.work.now - at >= self.job_ms
-                self.work.agent.received(
+                self.work.agent.receive(
                     task,
                     (False, ProviderError("the job is over")) if over else (True, self._next(task)),
                     self.work.now,

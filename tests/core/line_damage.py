@@ -60,9 +60,9 @@ class Watched(Line):
         self.way = way
         return self
 
-    def _taken(self, seq, ack, kind, payload):
+    def _take_frame(self, seq, ack, kind, payload):
         self.way.believed((seq, ack, kind, payload), self._seed)
-        return Line._taken(self, seq, ack, kind, payload)
+        return Line._take_frame(self, seq, ack, kind, payload)
 
 
 class Hurt(Way):

@@ -262,7 +262,7 @@ def test_8_stopping_drains_and_says_whether_it_did():
     told = []
     under_way(agent)
     agent.stop(100, lambda drained, now_ms: told.append(drained), 5)
-    agent.done(1, (True, "done"), 50)
+    agent.complete(1, (True, "done"), 50)
     assert told == [True] and agent.lifecycle.state == "STOPPED"
 
 

@@ -20,8 +20,8 @@ from clawlite.core.line.lineframe import (
     Splitter,
     decode,
     encode,
-    greeted,
     greeting,
+    parse_hello,
 )
 from clawlite.core.line.linereceive import RESERVE, Receiver
 from clawlite.core.line.linesend import MAX_FLIGHT, Sender
@@ -95,9 +95,9 @@ def test_a_frame_byte_by_byte():
     assert encode(0, 0, RESET, b"", 0) == b"\x1e~0000rd20e7449\n" and decode(
         b"\x1e~0000rd20e7449", 0
     ) == (0, 0, RESET, b"")
-    assert greeted(b"0200001002000020020104a0later") == (2, 0x1002, 0x2002, 260, 160)
+    assert parse_hello(b"0200001002000020020104a0later") == (2, 0x1002, 0x2002, 260, 160)
     for payload in (b"", b"0200001002000020020104a", b"0200001002000020020104ag"):
-        assert greeted(payload) == (0, 0, 0, 0, 0)
+        assert parse_hello(payload) == (0, 0, 0, 0, 0)
 
 
 def test_no_flipped_bit_and_no_missing_byte_passes():
@@ -487,8 +487,8 @@ def test_never_more_frames_in_flight_than_half_the_numbers():
         count += 1
     assert count == MAX_FLIGHT == 127
     # 128: not sent; 255: old
-    assert sender.acknowledged(128, 0) == 0 and sender.acknowledged(255, 0) == 0
-    assert sender.acknowledged(127, 0) == 127 and sender.next_frame(0)[0] == 127
+    assert sender.acknowledge(128, 0) == 0 and sender.acknowledge(255, 0) == 0
+    assert sender.acknowledge(127, 0) == 127 and sender.next_frame(0)[0] == 127
 
 
 def test_numbers_wrap():
@@ -603,7 +603,7 @@ def test_going_back_twice_takes_the_time_of_the_first():
     assert not sender.next_frame(1209)
     sender.go_back(1210)
     assert sender.next_frame(1210)[0] == 0 and sender.resent == 2
-    assert sender.acknowledged(2, 1300) == 178  # the second copy was not needed
+    assert sender.acknowledge(2, 1300) == 178  # the second copy was not needed
     assert sender.next_frame(1300) == (2, DATA, b"z" * 89)
     sender.go_back(1301)  # for the next frame at once
     assert sender.next_frame(1301) == (2, DATA, b"z" * 89)

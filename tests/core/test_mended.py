@@ -1,6 +1,6 @@
 """Text that is no Unicode, on every runtime the same."""
 
-from clawlite.core.base.mended import mended_json, mended_text, mended_value
+from clawlite.core.base.mended import mend_json, mend_text, mend_value
 
 try:  # MicroPython takes such a str for bytes that it is made of
     "\udce9".encode()
@@ -20,7 +20,7 @@ def test_bytes_that_belong_to_no_character_are_replaced():
         ("Gr\u00fc\u00dfe \U0001f331".encode(), "Gr\u00fc\u00dfe \U0001f331"),
         (b"", ""),
     ):
-        assert mended_text(data) == text, data
+        assert mend_text(data) == text, data
 
 
 def test_half_of_a_pair_is_replaced_and_nothing_else():
@@ -35,15 +35,15 @@ def test_half_of_a_pair_is_replaced_and_nothing_else():
         (b'"\\u"', b'"\\u"'),
         (b'"a\xff"', '"a\ufffd"'.encode()),
     ):
-        assert mended_json(data) == expected, data
+        assert mend_json(data) == expected, data
     same = b'{"a":"\\n"}'
-    assert mended_json(same) is same
+    assert mend_json(same) is same
 
 
 def test_texts_in_a_value_are_mended():
     plain = {"a": ["b", 1, None, 2.5, True], "\u00e9": {"c": "\U0001f331"}}
-    assert mended_value(plain) == plain
+    assert mend_value(plain) == plain
     half = b"\xed\xb3\xa9".decode("utf-8", "surrogatepass") if _MAKES_HALVES else ""
-    assert mended_value({"n": ["caf" + half], half: 1}) == (
+    assert mend_value({"n": ["caf" + half], half: 1}) == (
         {"n": ["caf\ufffd"], "\ufffd": 1} if half else {"n": ["caf"], "": 1}
     )

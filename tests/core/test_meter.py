@@ -41,7 +41,7 @@ def spend(meter, provider, read, written):
 
 def refused(meter, provider, asked):
     try:
-        meter.allowed(provider, asked)
+        meter.admit_request(provider, asked)
     except QuotaExceeded as e:
         assert e.code == -32021
         return e.data["limit"]
@@ -49,26 +49,26 @@ def refused(meter, provider, asked):
 
 
 def test_without_limits_an_answer_has_its_default():
-    assert meter().allowed(Provider(), 10**6) == MAX_TOKENS
+    assert meter().admit_request(Provider(), 10**6) == MAX_TOKENS
     assert meter().spend(Provider(), 5, 5) == []
 
 
 def test_a_day_refuses_the_request_that_would_exceed_it():
     """5.2: tokens_per_day is enforced, -32021 before the request."""
     m, p = meter(), Provider(per_day=1000)
-    assert m.allowed(p, 400) == 600
+    assert m.admit_request(p, 400) == 600
     assert spend(m, p, 400, 500) == [["p", 100, 900]]
-    assert m.allowed(p, 99) == 1
+    assert m.admit_request(p, 99) == 1
     assert refused(m, p, 100) == "tokens_per_day"
     NOW[1] += DAY
-    assert m.allowed(p, 100) == 900
+    assert m.admit_request(p, 100) == 900
 
 
 def test_a_refusal_says_what_was_used_and_reserved():
     """9.4: errors have a message, and data with structured context."""
     m, p = meter({"p": [100, 990]}), Provider(per_day=1000)
     try:
-        m.allowed(p, 20, 30)
+        m.admit_request(p, 20, 30)
     except QuotaExceeded as e:
         assert e.data == {
             "provider": "p",
@@ -85,7 +85,7 @@ def test_a_refusal_says_what_was_used_and_reserved():
 def test_what_was_spent_survives_a_restart():
     p = Provider(per_day=1000)
     assert refused(meter({"p": [100, 990]}), p, 20) == "tokens_per_day"
-    assert meter({"p": [99, 990]}).allowed(p, 20) == 980
+    assert meter({"p": [99, 990]}).admit_request(p, 20) == 980
 
 
 def test_a_clock_that_is_unset_or_goes_back_begins_no_new_day():
@@ -98,9 +98,9 @@ def test_a_clock_that_is_unset_or_goes_back_begins_no_new_day():
 
 def test_a_request_has_a_limit_of_its_own():
     m, p = meter(), Provider(per_request=100)
-    assert m.allowed(p, 99) == 1 and refused(m, p, 100) == "tokens_per_request"
+    assert m.admit_request(p, 99) == 1 and refused(m, p, 100) == "tokens_per_request"
     assert refused(m, Provider(window=100), 100) == "max_context_window"
-    assert meter().allowed(Provider(per_day=5000, per_request=300, window=400), 100) == 200
+    assert meter().admit_request(Provider(per_day=5000, per_request=300, window=400), 100) == 200
 
 
 def test_a_limit_of_nothing_admits_nothing():
@@ -119,14 +119,14 @@ def test_an_hour_of_all_providers():
     none.
     """
     m, p = meter(per_hour=1000), Provider()
-    assert m.allowed(p, 400) == 600 and spend(m, p, 400, 500) == [[".tokens", 2400, 900]]
+    assert m.admit_request(p, 400) == 600 and spend(m, p, 400, 500) == [[".tokens", 2400, 900]]
     other = Provider()
     other.name = "q"
-    assert m.allowed(other, 99) == 1 and refused(m, other, 100) == "tokens_per_hour"
+    assert m.admit_request(other, 99) == 1 and refused(m, other, 100) == "tokens_per_hour"
     NOW[1] -= 7200
     assert refused(m, p, 100) == "tokens_per_hour"
     NOW[1] += 7200 + 3600
-    assert m.allowed(p, 100) == 900
+    assert m.admit_request(p, 100) == 900
 
 
 def test_money_of_a_day_by_the_price_table():
@@ -135,24 +135,24 @@ def test_money_of_a_day_by_the_price_table():
     """
     # a dollar; 1 and 4 dollars for a million
     m, p = meter(cost=10**9), Provider(prices=(1000, 4000))
-    assert m.allowed(p, 500000) == MAX_TOKENS
+    assert m.admit_request(p, 500000) == MAX_TOKENS
     assert (
-        m.allowed(p, 996000) == 1000
-        and m.allowed(p, 999996) == 1
+        m.admit_request(p, 996000) == 1000
+        and m.admit_request(p, 999996) == 1
         and refused(m, p, 999997) == "cost_per_day_usd"
     )
     assert spend(m, p, 500000, 100000) == [[".cost", 100, 900000000]]
     assert (
-        m.allowed(p, 0) == MAX_TOKENS
-        and m.allowed(p, 96000) == 1000
+        m.admit_request(p, 0) == MAX_TOKENS
+        and m.admit_request(p, 96000) == 1000
         and refused(m, p, 99997) == "cost_per_day_usd"
     )
-    assert m.allowed(Provider(), 10**9) == MAX_TOKENS, "what costs nothing goes on"
+    assert m.admit_request(Provider(), 10**9) == MAX_TOKENS, "what costs nothing goes on"
     NOW[1] += DAY
-    assert m.allowed(p, 500000) == MAX_TOKENS
+    assert m.admit_request(p, 500000) == MAX_TOKENS
     assert (
         refused(meter(cost=0), p, 1) == "cost_per_day_usd"
-        and meter(cost=0).allowed(Provider(), 1) == MAX_TOKENS
+        and meter(cost=0).admit_request(Provider(), 1) == MAX_TOKENS
     )
 
 
@@ -172,7 +172,7 @@ def test_requests_per_minute_wait():
     m, p = meter(), Provider(per_minute=2)
     for _ in range(2):
         assert m.pause(p) == 0
-        m.sent(p)
+        m.count_request(p)
         NOW[0] += 1000
     assert m.pause(p) == 58000
     NOW[0] = 59999

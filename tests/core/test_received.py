@@ -30,7 +30,7 @@ def begun(pieces: int) -> tuple:
 def test_pieces_that_come_at_once_are_handed_in_one_by_one_and_in_order():
     agent, number, got, ended = begun(3)
     for piece in (b"a", b"b", b"c"):
-        agent.received(number, (True, piece), 5)
+        agent.receive(number, (True, piece), 5)
     assert got == [] and agent.deadline() is None, (
         "it is not carried on here, and has not been silent"
     )
@@ -40,9 +40,9 @@ def test_pieces_that_come_at_once_are_handed_in_one_by_one_and_in_order():
 
 def test_a_piece_that_nobody_waits_for_any_more_is_dropped():
     agent, number, got, ended = begun(1)
-    agent.received(number, (True, b"a"), 5)
-    agent.received(number, (True, b"b"), 5)
+    agent.receive(number, (True, b"a"), 5)
+    agent.receive(number, (True, b"b"), 5)
     agent.catch_up(5)
     assert got == [b"a"] and ended == [None]
-    agent.received(number, (True, b"c"), 6)
+    agent.receive(number, (True, b"c"), 6)
     assert agent.later == []

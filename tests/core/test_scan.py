@@ -374,8 +374,8 @@ def test_a_board_feeds_its_watchdog_and_knows_its_secrets():
     guarding.guard.result("show", "word " * 1000, None, {})
     assert (
         device.fed == 10
-        and guarding.shown(E.WRITE, "half of a line") == ""
-        and guarding.shown(E.SAY, "said") == "half of a line\nsaid"
+        and guarding.show_part(E.WRITE, "half of a line") == ""
+        and guarding.show_part(E.SAY, "said") == "half of a line\nsaid"
     )
 
 

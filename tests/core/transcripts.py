@@ -172,7 +172,7 @@ class Player:
                 effect = self.agent.next_effect()
             ended = self.handlers.poll(self.at)
             for task, outcome in ended:
-                self.agent.done(task, outcome, self.at)
+                self.agent.complete(task, outcome, self.at)
             if not ended and not self.agent.effects:
                 return seen
 
@@ -181,18 +181,18 @@ class Player:
         if kind == E.RUN:
             outcome = self.handlers.start(effect[1], effect[2], effect[3], effect[4], self.at)
             if outcome is not None:
-                self.agent.done(effect[1], outcome, self.at)
+                self.agent.complete(effect[1], outcome, self.at)
         elif kind == E.CANCEL:
             self.handlers.cancel(effect[1])
         elif kind == E.KEEP:
             self._records[effect[3]] = effect[2], effect[4]
-            self.agent.done(effect[1], (True, []), self.at)
+            self.agent.complete(effect[1], (True, []), self.at)
         elif kind == E.REMEMBER:
-            self.agent.done(
+            self.agent.complete(
                 effect[1], self.memory.run(effect[2], effect[3], effect[4], effect[5]), self.at
             )
         elif kind == E.RESOLVE:
-            self.agent.done(effect[1], (True, self._links.get(effect[2], effect[2])), self.at)
+            self.agent.complete(effect[1], (True, self._links.get(effect[2], effect[2])), self.at)
 
 
 def shown(effect: tuple) -> list:

@@ -43,7 +43,7 @@ def steps(calls: int, step: int):
 
 
 def answers(now: int, numbers) -> dict:
-    return {number: journal.kept("/disk", now, key(number)) for number in numbers}
+    return {number: journal.find("/disk", now, key(number)) for number in numbers}
 
 
 def main(calls: str, step: str, out: str):
@@ -74,7 +74,7 @@ def main(calls: str, step: str, out: str):
         if "calls.journal" in os.listdir("/disk"):
             journal._compact("/disk", now, True)
         for n, kind in wanted.items():
-            for record in (before[n], journal.kept("/disk", now, key(n))):
+            for record in (before[n], journal.find("/disk", now, key(n))):
                 has_ended = record == (END, payload(n))
                 if not has_ended and (kind == END or record != (BEGIN, payload(n)[:1])):
                     wrong.append([count, n, str(record)])

@@ -42,9 +42,9 @@ def run_on_a_uart():
 
 def count_time():
     """Run the agent of sys.argv to its end; print how much time passed, and what it counted."""
-    from main import _prepared, run
+    from main import _prepare, run
 
-    device = _prepared(sys.argv[1:])
+    device = _prepare(sys.argv[1:])
     run(device, None)
     print("passed", time.passed, "counted", device.now_ms())
 

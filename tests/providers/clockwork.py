@@ -41,7 +41,7 @@ class Clockwork:
             elif kind == E.SEND:
                 self.sent.append(effect[1])
             elif kind == E.SECRET:
-                self.agent.done(effect[1], (True, KEY), self.now)
+                self.agent.complete(effect[1], (True, KEY), self.now)
             elif kind == E.OPEN:
                 assert effect[1] not in self.open
                 self.open.add(effect[1])
@@ -50,7 +50,7 @@ class Clockwork:
                 self.open.discard(effect[1])
             elif kind == E.RUN:
                 self.ran.append(effect[2].name)
-                self.agent.done(effect[1], (True, "ran"), self.now)
+                self.agent.complete(effect[1], (True, "ran"), self.now)
             effect = self.agent.next_effect()
 
     def line(self, text: str):
@@ -59,12 +59,12 @@ class Clockwork:
 
     def receive(self, data: bytes):
         (task,) = self.open
-        self.agent.received(task, (True, data), self.now)
+        self.agent.receive(task, (True, data), self.now)
         self.settle()
 
     def refuse(self, sentence: str):
         (task,) = self.open
-        self.agent.received(task, (False, ProviderError(sentence)), self.now)
+        self.agent.receive(task, (False, ProviderError(sentence)), self.now)
         self.settle()
 
     def move(self, ms: int):

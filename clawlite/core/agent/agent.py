@@ -160,7 +160,7 @@ class Agent:
             self.later.append((task, None, None))
         return number
 
-    def done(self, number: int, outcome: tuple, now_ms: int):
+    def complete(self, number: int, outcome: tuple, now_ms: int):
         """Hand in the outcome of a RUN or RESOLVE effect; one for a task that was cancelled is
         dropped.
         """
@@ -181,7 +181,7 @@ class Agent:
             if is_asked:
                 self._ask(now_ms)
 
-    def received(self, number: int, outcome: tuple, now_ms: int):
+    def receive(self, number: int, outcome: tuple, now_ms: int):
         """Hand in what the connection of a task received; dropped when the task does not wait
         for it any more.
         """
@@ -267,7 +267,7 @@ class Agent:
                 kind = effect[KIND]
                 if kind == LOG:
                     if effect[_EVENT]["event"] == "tool.call":
-                        self._called(task, effect[_EVENT], now_ms)
+                        self._note_call(task, effect[_EVENT], now_ms)
                     self.emit(effect)
                     continue
                 if kind == RUN:
@@ -310,7 +310,7 @@ class Agent:
             return self._end(task, None, e if isinstance(e, ClawError) else unexpected(e), now_ms)
         self._end(task, value, None, now_ms)
 
-    def _called(self, task, event: dict, now_ms: int):
+    def _note_call(self, task, event: dict, now_ms: int):
         """Add to the *event* of a call that has ended how long it took, and keep it where a
         console asks for the last ones.
         """
@@ -331,7 +331,7 @@ class Agent:
             except MemoryError:  # tried again when there is room
                 self.tasks[task.number] = task
                 raise
-            self.lifecycle.drained(now_ms)
+            self.lifecycle.drain(now_ms)
             if self.on_wait:
                 self._ask(now_ms)
 
@@ -362,7 +362,7 @@ class Agent:
         approval = task.approval
         # This comes first because it may fail: a board may have to load a file for it.  Then the
         # approval is not used up, and the call still waits.
-        event, error = ending.ended(approval, how, reason)
+        event, error = ending.end(approval, how, reason)
         self._forget(task, now_ms)
         if approval.form is None:
             task.answer = how

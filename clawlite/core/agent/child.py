@@ -28,16 +28,16 @@ def begin(agent, task, effect: tuple, now_ms: int):
             task.due_ms = None
     own = []  # the child, once it has begun
 
-    def ended(value, error, at_ms):
+    def finish(value, error, at_ms):
         if task.child is None:  # it was cancelled
             return
         task.child = None
         if budget_ms is not None and due_ms is not None:
             task.due_ms = due_ms + (own[0].due_ms - now_ms - budget_ms if own else 0)
-        agent.done(task.number, (False, error) if error else (True, value), at_ms)
+        agent.complete(task.number, (False, error) if error else (True, value), at_ms)
 
     task.child = 0
-    number = agent.begin(work, ended, now_ms, budget_ms, None, task.chain)
+    number = agent.begin(work, finish, now_ms, budget_ms, None, task.chain)
     if task.child is not None:
         task.child = number
         own.append(agent.tasks[number])

@@ -93,14 +93,14 @@ class Lifecycle:
         In STOPPING this ends the time to drain.  In ERROR and STOPPED it changes nothing."""
         if self._drain:
             self._drain[0] = now_ms
-            self.drained(now_ms)
+            self.drain(now_ms)
         if self.state != READY and self.state != STARTING:
             return
         if self.recovery is None:
             from clawlite.core.agent.recovery import Recovery
 
             self.recovery = Recovery(self._agent)
-        self.recovery.failed(error, now_ms)
+        self.recovery.count_failure(error, now_ms)
 
     def stop(self, timeout_ms: int, stopped, now_ms: int):
         """Accept no more work, let the work in progress end for at most *timeout_ms*, then call
@@ -110,9 +110,9 @@ class Lifecycle:
         self._drain = [now_ms + timeout_ms, stopped]
         # calls are ended by ``tick``: here, deep in a request, a board has no stack for that
         if not self._agent.tasks:
-            self.drained(now_ms)
+            self.drain(now_ms)
 
-    def drained(self, now_ms: int):
+    def drain(self, now_ms: int):
         """While STOPPING: go to STOPPED when no task is left, or the time to drain is over."""
         tasks = self._agent.tasks
         if self._drain and (not tasks or now_ms >= self._drain[_DUE_MS]):
@@ -140,7 +140,7 @@ class Lifecycle:
 
     def tick(self, now_ms: int):
         """Do what is due at this time."""
-        self.drained(now_ms)
+        self.drain(now_ms)
         if self.state == ERROR and now_ms >= self.recovery.due_ms:
             self.start(now_ms)
 

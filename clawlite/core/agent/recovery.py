@@ -33,7 +33,7 @@ class Recovery:
         self.error = None
         self.due_ms = 0
 
-    def failed(self, error, now_ms: int):
+    def count_failure(self, error, now_ms: int):
         """Go to ERROR; after too many failures go to STOPPED, and end the process."""
         life = self._agent.lifecycle
         self.error = error = error if isinstance(error, ClawError) else unexpected(error)
@@ -49,7 +49,7 @@ class Recovery:
         if self._agent.setup.on_failure:
             self._agent.setup.on_failure(error, pause_ms)
         if pause_ms is None:
-            life.stop(0, _stopped, now_ms)
+            life.stop(0, _ignore, now_ms)
             self._agent.effects.append((EXIT, 1))
         else:
             self.due_ms = now_ms + pause_ms
@@ -77,5 +77,5 @@ class Recovery:
         )
 
 
-def _stopped(drained: bool, now_ms: int):
+def _ignore(drained: bool, now_ms: int):
     """Do nothing: the process ends, and nobody waits for this."""

@@ -6,13 +6,13 @@ from clawlite.core.base.effect import SAY, Result
 from clawlite.core.base.errors import ClawError, InvalidParams, ParseError
 from clawlite.core.turns.history import History
 from clawlite.core.image.image import HANDLER_NAME
-from clawlite.core.image.skill import PREFIX, begun, find, skills, value_of
+from clawlite.core.image.skill import PREFIX, apply, find, skills, value_of
 from clawlite.core.turns.gates import PERSON
 from clawlite.core.turns.tools import call
 from clawlite.core.turns.turn import turn
 
 
-def typed(image, text: str):
+def parse(image, text: str):
     """Return (``Skill``, its input as text) for a person's line that begins with "/"; None when it
     names no skill.
 
@@ -35,12 +35,14 @@ def begin(setup, asked: tuple, chain, history, run=None, person: str = PERSON):
     """Begin a turn with a person's skill: a generator of effects that returns the result of
     ``turn``.
 
-    asked   the result of ``typed``
+    asked   the result of ``parse``
     run     runs the calls of the turn (``turn``)
     person  PERSON, with a name when several people write
     """
     skill, text = asked
-    result = yield from call(setup, PREFIX + skill.name, skill.given(text, chain.loads), person)
+    result = yield from call(
+        setup, PREFIX + skill.name, skill.parse_text(text, chain.loads), person
+    )
     return (yield from turn(setup, result.text, chain, history, run, skill))
 
 
@@ -50,7 +52,7 @@ def alone(setup, tool, arguments: dict, chain):
     Returns its last text, or the JSON value in it when a schema asks for JSON.
     """
     history = History(0)
-    result = begun(setup.image, tool.handler[HANDLER_NAME], arguments, Result)
+    result = apply(setup.image, tool.handler[HANDLER_NAME], arguments, Result)
     history.is_nested = True
     work = turn(setup, result.text, chain, history, None, result.skill)
     try:

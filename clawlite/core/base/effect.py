@@ -38,14 +38,14 @@
                                                            [offset, length] in the image's WIRE
     (CLOSE, task)                          end the connection of a task
 
-    -> done    answered by ``Agent.done(task, outcome, now_ms)``
+    -> done    answered by ``Agent.complete(task, outcome, now_ms)``
     outcome    (True, value) or (False, exception).  A handler that asks for something has not
                ended: (ASKS_PROVIDER, (prompt, most)) or
                (ASKS_PERSON, linux/mcp/question.py ``Question``); RESUME brings it the answer.
                The value of RESOLVE is a normalised absolute path.  The value of STORE is whether
                the limits admit the entries; without entries, what is used today (``Ledger.today``)
     due_ms     monotonic time at which the handler is ended, or None
-    The bytes that a connection receives go to ``Agent.received(task, outcome, now_ms)``; b"" means
+    The bytes that a connection receives go to ``Agent.receive(task, outcome, now_ms)``; b"" means
     that it has ended.
 
 The generators of a turn and of a tool call yield these effects without the task; the agent adds it.

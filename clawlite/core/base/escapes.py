@@ -116,7 +116,7 @@ _PICTURES = 0x2190  # the first of the symbols that a joiner may follow
 _RUN = 4  # shorter runs of blanks stay as they are
 
 
-def escaped(data: bytes, strict: bool = False) -> bytes:
+def escape(data: bytes, strict: bool = False) -> bytes:
     """Return the UTF-8 text *data* with its invisible characters replaced by escapes.
 
     strict  for a text by which a person decides: blanks beyond ASCII and the joiners of emoji are

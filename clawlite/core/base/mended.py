@@ -10,7 +10,7 @@ from clawlite.core.base.text import decode_utf8
 _HEX = b"0123456789abcdefABCDEF"
 
 
-def mended_text(data: bytes) -> str:
+def mend_text(data: bytes) -> str:
     """Return the text of *data* (bytes), with a replacement character for each byte that belongs to
     no character.
     """
@@ -33,7 +33,7 @@ def mended_text(data: bytes) -> str:
     return str(bytes(out), "utf-8")
 
 
-def mended_value(value):
+def mend_value(value):
     """Return *value*, a tree of plain objects, with the texts in it mended; other objects stay."""
     if isinstance(value, str):
         try:
@@ -42,20 +42,20 @@ def mended_value(value):
         except UnicodeError:
             return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     if isinstance(value, dict):
-        return dict([(mended_value(key), mended_value(value[key])) for key in value])
+        return dict([(mend_value(key), mend_value(value[key])) for key in value])
     if isinstance(value, (list, tuple)):
-        return [mended_value(one) for one in value]
+        return [mend_value(one) for one in value]
     return value
 
 
-def mended_json(data: bytes) -> bytes:
+def mend_json(data: bytes) -> bytes:
     """Return the JSON text *data* as valid UTF-8, with a replacement character for each escape that
     is half of a pair.  The same object comes back when there is nothing to mend.
     """
     try:
         decode_utf8(data)
     except ValueError:
-        data = mended_text(data).encode()
+        data = mend_text(data).encode()
     out, at = None, data.find(b"\\")
     while at >= 0:
         step = 2

@@ -28,9 +28,9 @@ def printable(data: bytes) -> bytes:
     """
     for b in data:
         if b < 32 and b != 10 and b != 9 or b in _LEADS:
-            from clawlite.core.base.escapes import escaped
+            from clawlite.core.base.escapes import escape
 
-            return escaped(data)
+            return escape(data)
     return data
 
 
@@ -92,7 +92,7 @@ def _escape(text: str) -> str:
     has_run = b"    " in data
     for b in data:
         if b > 126 or b < 32 or has_run:
-            from clawlite.core.base.escapes import escaped
+            from clawlite.core.base.escapes import escape
 
-            return str(escaped(data, True), "utf-8").replace("\n", "\\n").replace("\t", "\\t")
+            return str(escape(data, True), "utf-8").replace("\n", "\\n").replace("\t", "\\t")
     return text

@@ -58,9 +58,9 @@ def _each(arguments: dict) -> list:
             for key in sorted(arguments)
         ]
     except UnicodeError:  # half of a character is shown, too
-        from clawlite.core.base.mended import mended_value
+        from clawlite.core.base.mended import mend_value
 
-        return _each(mended_value(arguments))
+        return _each(mend_value(arguments))
 
 
 def _key(key: str) -> str:

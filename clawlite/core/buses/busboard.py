@@ -38,9 +38,9 @@ class BusBoard:
     """
 
     def __init__(self, bank, section, simulator, open_port, wave):
-        from clawlite.core.image.header import shaped
+        from clawlite.core.image.header import check_shape
 
-        rows, waves = shaped(section, SHAPE, "the buses")
+        rows, waves = check_shape(section, SHAPE, "the buses")
         self._bank, self._rows, self._waves = bank, rows, waves
         self._simulator, self._open_port, self._wave = simulator, open_port, wave
         self._made = {}  # name -> bus

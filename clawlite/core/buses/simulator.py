@@ -141,7 +141,7 @@ class Chip:
         size = len(self.memory)
         found = bytes([self.memory[(self._place + step) % size] for step in range(count)])
         self._place = (self._place + count) % size
-        return self._disturbed(found)
+        return self._disturb(found)
 
     def whole(self) -> bytes:
         """Return all registers, and the check behind them, as a frame."""
@@ -151,7 +151,7 @@ class Chip:
             found += bytes([crc8(found)])
         elif self._model[_CHECK] == _SUM:
             found += bytes([sum(found) & 255])
-        return self._disturbed(found)
+        return self._disturb(found)
 
     def show(self, raw: float):
         """It is an actor, and is told *raw*."""
@@ -161,7 +161,7 @@ class Chip:
     def answer(self, data: bytes) -> bytes:
         """Return what is sent back for *data*: always the same."""
         found = self._model[_ANSWERS][: len(data)]
-        return self._disturbed(found + bytes(len(data) - len(found)))
+        return self._disturb(found + bytes(len(data) - len(found)))
 
     def check_there(self):
         """Raise ``OSError`` for a device that does not answer, or holds the bus."""
@@ -170,7 +170,7 @@ class Chip:
         if self.fault == "missing":
             raise OSError(_ENODEV, "nobody answers")
 
-    def _disturbed(self, data: bytes) -> bytes:
+    def _disturb(self, data: bytes) -> bytes:
         return bytes([byte ^ 0x55 for byte in data]) if self.fault == "noise" else data
 
     def _holds(self, when) -> bool:

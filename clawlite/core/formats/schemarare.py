@@ -44,7 +44,7 @@ _ROUNDING = 4.5e-16 if float("1e-9") + 1.0 > 1.0 else 2.4e-7
 def rare(run, op: int, arg, value, kind: int, depth: int):
     """Return the violation by *value* of any check that schema.py leaves to this module."""
     if op == OBJECT:
-        return _unnamed(run, arg, value, depth)
+        return _check_unnamed(run, arg, value, depth)
     if op < MIN_MEMBERS:
         return _names(run, op, arg, value, depth)
     if op == CONTAINS:
@@ -71,12 +71,12 @@ def rare(run, op: int, arg, value, kind: int, depth: int):
     run.nested += 1
     if run.nested > MAX_NESTED:
         raise RuntimeError("nested", MAX_NESTED)
-    problem = _combined(run, op, arg, value, kind, depth)
+    problem = _check_combined(run, op, arg, value, kind, depth)
     run.nested -= 1
     return problem
 
 
-def _unnamed(run, arg, value, depth):
+def _check_unnamed(run, arg, value, depth):
     """Check the members that no name covers; *arg* is that of OBJECT in schema.py."""
     patterns = arg[_PATTERNS] or ()
     # dicts have no order on boards: the violation whose name sorts first is reported
@@ -110,7 +110,7 @@ def _names(run, op, arg, value, depth):
     return None
 
 
-def _combined(run, op, arg, value, kind, depth):
+def _check_combined(run, op, arg, value, kind, depth):
     if op == ALL:
         for node in arg:
             problem = run.node(node, value, depth)

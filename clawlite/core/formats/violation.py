@@ -92,7 +92,7 @@ def _sentence(violation):
             "character" if op > MATCH else "item" if op > ITEMS else "member",
             len(found),
         )
-    return "expected %s, got %s" % (_expected_text(op, arg), show(found))
+    return "expected %s, got %s" % (_describe_expected(op, arg), show(found))
 
 
 def _ending(word, violation):
@@ -111,7 +111,7 @@ def _count(at_most, limit, noun, found):
     )
 
 
-def _expected_text(op, arg):
+def _describe_expected(op, arg):
     if op == "kind":
         words = [word for bit, word in _WORDS if arg & bit and not (bit == 4 and arg & 8)]
         return " or ".join(words) or "no value here"

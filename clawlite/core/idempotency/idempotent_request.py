@@ -115,7 +115,7 @@ class IdempotentRequest:
         self.answer = result
         self.size = result.size or len(result.text.encode())
         self.state = ENDED
-        self.idempotency.ended(self)
+        self.idempotency.remember(self)
         return None
 
 
@@ -176,7 +176,7 @@ class Idempotency:
             del self.known[once.id]
             self._used -= once.size
 
-    def ended(self, once):
+    def remember(self, once):
         """Remember a request that has ended and may be forgotten; forget older ones when the bounds
         are exceeded.
         """

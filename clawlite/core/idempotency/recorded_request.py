@@ -101,7 +101,7 @@ def end(once, result, error):
         return (END, once.id, [fingerprint(once)] + kept)
     if once.is_long:
         fingerprint(once)
-    idempotency.ended(once)
+    idempotency.remember(once)
     return None
 
 

@@ -75,7 +75,7 @@ def section_of(number: int, value) -> object:
     """Return *value*, the content of section *number*.  Raises ``ImageError`` when it has another
     shape.
     """
-    return shaped(value, _SECTIONS[number], "section %d" % number)
+    return check_shape(value, _SECTIONS[number], "section %d" % number)
 
 
 def index(data: bytes) -> tuple:
@@ -85,21 +85,21 @@ def index(data: bytes) -> tuple:
     The numbers are big-endian u32.  Raises ``ImageError``.
     """
     if not data or data[0] >> 5 != 4:
-        shaped(None, _ROW, "section 2")
+        check_shape(None, _ROW, "section 2")
     names, rows = ["\n"], bytearray()
     for start, row in each(data):
         if row is not None:
-            name = shaped(row, _ROW, "section 2")[0]
+            name = check_shape(row, _ROW, "section 2")[0]
             if "\n" in name:  # it would be two names
-                shaped(None, _ROW, "section 2")
+                check_shape(None, _ROW, "section 2")
             names.append(name + "\n")
         rows.extend(struct.pack(">I", start))
     if 4 * len(names) != len(rows):  # a row that is null
-        shaped(None, _ROW, "section 2")
+        check_shape(None, _ROW, "section 2")
     return "".join(names), bytes(rows)
 
 
-def shaped(value, shape, what: str):
+def check_shape(value, shape, what: str):
     """Return *value* when it has *shape*.  Raises ``ImageError``, which calls it *what*."""
     if not _fits(value, shape):
         raise ImageError(
@@ -154,7 +154,7 @@ def parse(read, size: int, keep: int) -> tuple:
         raise ImageError("image: expected a head of at most %d bytes, got %d" % (MAX_HEAD, length))
     body, left = _bytes_at(read, size, pos + length)
     _check(read, size, body + left)
-    head = shaped(decode(read(pos, length)), _HEAD, "the head")
+    head = check_shape(decode(read(pos, length)), _HEAD, "the head")
     where = {}
     for section, part in head[_DIRECTORY]:
         if keep or section != _SCHEMAS:

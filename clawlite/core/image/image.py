@@ -260,9 +260,9 @@ class Image:
             record = cbor.decode(self.part(RECORDS, row[_ROW_OFFSET], row[_ROW_LENGTH]))
             # a board has no memory for this check: there, only the call with a bad record fails
             if self.keep:
-                from clawlite.core.image.header import TOOL, shaped
+                from clawlite.core.image.header import TOOL, check_shape
 
-                shaped(record, TOOL, "tool " + name)
+                check_shape(record, TOOL, "tool " + name)
             tool = Tool(record, row[_ROW_ENTRY])
             if len(self._tools) < self.keep:
                 self._tools[name] = tool
@@ -278,9 +278,9 @@ class Image:
         if rule is None:
             rule = cbor.decode(self._row(RULES, number))
             if self.keep:
-                from clawlite.core.image.header import RULE, shaped
+                from clawlite.core.image.header import RULE, check_shape
 
-                shaped(rule, RULE, "rule %d" % number)
+                check_shape(rule, RULE, "rule %d" % number)
             if len(self._rules) < self.keep:
                 self._rules[number] = rule
         return rule

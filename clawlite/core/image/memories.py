@@ -97,9 +97,9 @@ class Store:
 
 def stores(image) -> list:
     """Return the ``Store``s of *image*, which has the section MEMORY.  Raises ``ImageError``."""
-    from clawlite.core.image.header import shaped  # imported here, so that a board can drop it
+    from clawlite.core.image.header import check_shape  # imported here, so that a board can drop it
 
-    return [Store(record) for record in shaped(image.section(MEMORY), _SHAPE, "the memory")]
+    return [Store(record) for record in check_shape(image.section(MEMORY), _SHAPE, "the memory")]
 
 
 def ask(verb: str, store, part, details):

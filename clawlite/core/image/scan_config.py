@@ -35,10 +35,10 @@ class ScanConfig:
     def __init__(self, record: list):
         audit = (bool, bool, bool, [None, _MANY], str, [None, (str, str)])
         # a local, so that a board forgets it and the shape when the section has been read
-        from clawlite.core.image.header import shaped
+        from clawlite.core.image.header import check_shape
 
         self.injection, self.leaks, self.checks, self.audit, self.references, self.encrypted = (
-            shaped(
+            check_shape(
                 record,
                 (
                     [None, (3, _MANY, [(str, str)], [str], 8)],

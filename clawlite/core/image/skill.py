@@ -46,7 +46,7 @@ class Skill:
             row
         )
 
-    def given(self, text: str, loads) -> dict:
+    def parse_text(self, text: str, loads) -> dict:
         """Return the arguments in a person's *text*, which is a JSON object, or plain text for the
         argument ``field``.  Raises ``InvalidParams``.
         """
@@ -89,9 +89,9 @@ def skills(image) -> list:
     """Return the rows of the image's skills."""
     rows = image.section(SKILLS) or []
     if image.keep:  # there is room for it
-        from clawlite.core.image.header import shaped
+        from clawlite.core.image.header import check_shape
 
-        shaped(rows, SHAPE, "the section of skills")
+        check_shape(rows, SHAPE, "the section of skills")
     return rows
 
 
@@ -103,7 +103,7 @@ def find(image, name: str):
     return None
 
 
-def begun(image, name: str, arguments: dict, result):
+def apply(image, name: str, arguments: dict, result):
     """Return the ``effect.Result`` that *result* makes: the instruction of the skill *name*, with
     *arguments* at its end.  Its field ``skill`` is the ``Skill``.
     """

@@ -31,7 +31,7 @@ from clawlite.core.line.lineframe import (
     VERSION,
     Splitter,
 )
-from clawlite.core.line.lineframe import decode, encode, greeted, greeting, kind_of
+from clawlite.core.line.lineframe import decode, encode, greeting, kind_of, parse_hello
 from clawlite.core.line.linereceive import RESERVE, Receiver
 from clawlite.core.line.linesend import Sender
 
@@ -182,7 +182,7 @@ class Line:
             if receiver.ack_at is None or self._now < receiver.ack_at:
                 return b""
             frame = 0, ACK, b""
-        receiver.answered()
+        receiver.note_ack()
         seq, kind, payload = frame
         return encode(seq, receiver.expected, kind, payload, self._seed)
 
@@ -218,12 +218,12 @@ class Line:
             frame = decode(item, 0)
             if frame:
                 _, _, _, payload = frame
-                return self._greeted(payload)
+                return self._take_hello(payload)
         elif self._state == _RELIABLE:
             frame = decode(item, self._seed)
             if frame:
                 seq, ack, kind, payload = frame
-                return self._taken(seq, ack, kind, payload)
+                return self._take_frame(seq, ack, kind, payload)
         elif self._state == _PLAIN and (kind == DATA or kind == MORE or kind == ACK):
             self._reset_due = True
             return None
@@ -236,8 +236,8 @@ class Line:
         self.damaged += 1
         self._receiver.nak = True
 
-    def _greeted(self, payload: bytes) -> None:
-        version, host, board, window, fragment = greeted(payload)
+    def _take_hello(self, payload: bytes) -> None:
+        version, host, board, window, fragment = parse_hello(payload)
         if (
             (self._state == _PLAIN or host != self._nonce or not board)
             if self._is_host
@@ -262,10 +262,10 @@ class Line:
         self._reset_due = False  # it was due for a frame from before the session
         self._events.append((UP, b"%d" % window))
 
-    def _taken(self, seq: int, ack: int, kind: int, payload: bytes) -> tuple:
+    def _take_frame(self, seq: int, ack: int, kind: int, payload: bytes) -> tuple:
         """Act on an intact frame of this session."""
         self.heard += 1
-        self.waiting -= self._sender.acknowledged(ack, self._now)
+        self.waiting -= self._sender.acknowledge(ack, self._now)
         if kind == RESET:
             self._down(b"closed")
         elif kind == ACK and seq:

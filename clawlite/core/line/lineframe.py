@@ -120,7 +120,7 @@ def greeting(host: int, board: int, window: int, fragment: int) -> bytes:
     )
 
 
-def greeted(payload: bytes) -> tuple:
+def parse_hello(payload: bytes) -> tuple:
     """Return ``(version, host, board, window, fragment)`` of a HELLO; for an invalid payload
     version 0 and no nonces.
 
@@ -170,7 +170,7 @@ class Splitter:
             self._pos = end if mark >= 0 or stop < 0 else stop + 1
             self._hold(chunk, pos, end)
             if mark >= 0 or stop >= 0:
-                return self._ended(mark >= 0)
+                return self._end_item(mark >= 0)
 
     def _hold(self, chunk: bytes, pos: int, end: int) -> None:
         """Add ``chunk[pos:end]`` to the open item, or only count it when the item would exceed the
@@ -184,7 +184,7 @@ class Splitter:
             self._dropped += len(self._open) + end - pos
             self._open = bytearray()
 
-    def _ended(self, is_cut: bool) -> tuple:
+    def _end_item(self, is_cut: bool) -> tuple:
         dropped = self._dropped
         try:
             item = bytes(self._open)

@@ -37,9 +37,9 @@ class Receiver:
         # the part of the open record that has come; bytes of it that were dropped
         self._record, self._lost = bytearray(), 0
         self._calm = _CALM  # frames since something was damaged or missing
-        self.answered()
+        self.note_ack()
 
-    def answered(self) -> None:
+    def note_ack(self) -> None:
         """Note that a frame left, and with it an acknowledgement."""
         self.ack_at, self.nak = None, False
         self._heard = 0  # bytes since then
@@ -70,9 +70,9 @@ class Receiver:
         elif self.ack_at is None or self.ack_at > now_ms:
             self.ack_at = now_ms + ACK_MS  # so long after the peer's last frame
         self._gap = self.nak = False
-        return self._joined(kind, payload)
+        return self._join_parts(kind, payload)
 
-    def _joined(self, kind: int, payload: bytes) -> tuple:
+    def _join_parts(self, kind: int, payload: bytes) -> tuple:
         try:
             if self._lost or len(payload) > self._limit - len(self._record):
                 raise MemoryError

@@ -82,7 +82,7 @@ class Sender:
             + min(RESEND_MS << min(self._tries, 4), MAX_RESEND_MS)
         )
 
-    def acknowledged(self, ack: int, now_ms: int) -> int:
+    def acknowledge(self, ack: int, now_ms: int) -> int:
         """Drop what the peer has received, and return its bytes of records.
 
         ack  the low 8 bits of the number of the frame that the peer expects next; ignored when no

@@ -119,7 +119,7 @@ def _entry(message) -> tuple:
     return None, content, None, None
 
 
-def summarized(content: str) -> list:
+def messages_of(content: str) -> list:
     """Return the messages that give a provider the summary *content*."""
     return [
         Message("user", "What was said before, in short: " + content),
@@ -141,7 +141,7 @@ def _turns(entries: list, history) -> list:
             history.is_cut = True
             continue
         if isinstance(content, str) and entry.get("metadata", {}).get("summary_of"):
-            history.summary = summarized(content)
+            history.summary = messages_of(content)
             continue
         message = _message(content)
         if message is None:

@@ -77,17 +77,17 @@ class Memories:
             if not is_uuid(request_id):
                 raise InvalidParams("context.request_id: expected a UUID, got %s" % request_id[:40])
             work = self._work("store", store, part, (request_id.lower(), _entries(params, store)))
-            then = self._stored
+            then = self._compact
         else:
             named = "identity" in context or "channel" in context
             work = compact(store, part if named or store.scope == GLOBAL else None)
 
-        def ended(value, problem, at_ms):
+        def finish(value, problem, at_ms):
             if then and not problem:
                 value = then(store, part, value, at_ms)
             reply(error(id, problem) if problem else result(id, value))
 
-        self._agent.begin(work, ended, now_ms)
+        self._agent.begin(work, finish, now_ms)
 
     def _work(self, verb: str, store, part: str, details: tuple):
         return (
@@ -96,7 +96,7 @@ class Memories:
             else ask(verb, store, part, details)
         )
 
-    def _stored(self, store, part: str, value: dict, now_ms: int) -> dict:
+    def _compact(self, store, part: str, value: dict, now_ms: int) -> dict:
         """Begin a compaction when the store is full now, and return the caller's result."""
         if value.pop("is_full", False) and self._agent.is_ready:
             self._agent.begin(compact(store, part), _nobody, now_ms)

@@ -30,7 +30,7 @@ def head(where: tuple, headers: list, size: int) -> bytes:
     Raises ``ProviderError`` for a header that HTTP cannot carry: a key, most likely.
     """
     try:
-        return request("POST", where[_TARGET], hosted(where), headers, size)
+        return request("POST", where[_TARGET], host_of(where), headers, size)
     except ValueError:
         raise ProviderError(
             "its key has characters that no header can carry",
@@ -38,7 +38,7 @@ def head(where: tuple, headers: list, size: int) -> bytes:
         )
 
 
-def hosted(where: tuple) -> str:
+def host_of(where: tuple) -> str:
     """Return the value of the header Host."""
     tls, host, port, _ = where
     host = "[%s]" % host if ":" in host else host
@@ -66,7 +66,7 @@ def exchange(where: tuple, parts: list, most: int, begin, first_ms: int = SILENC
         first = yield (RECEIVE, min(first_ms, left()) if left else first_ms)
         if not first[IS_OK] and first[VALUE].message.startswith("it said nothing"):
             raise ProviderError(first[VALUE].message)  # another attempt would take as long
-        answer = yield from _received(first, most, begin, left)
+        answer = yield from _receive(first, most, begin, left)
     except Exception:  # also MemoryError: no connection outlives its exchange
         yield (CLOSE,)
         raise
@@ -74,7 +74,7 @@ def exchange(where: tuple, parts: list, most: int, begin, first_ms: int = SILENC
     return answer
 
 
-def _received(outcome: tuple, most: int, begin, left):
+def _receive(outcome: tuple, most: int, begin, left):
     response, reader, body = Response(), None, bytearray()
     status, headers = 0, {}
     while True:
@@ -138,7 +138,7 @@ def _event(response, data):
         raise TransientError(e.message)  # cut off: another attempt may succeed
 
 
-def refused(status: int, headers: dict, message: str, now_s):
+def error_of(status: int, headers: dict, message: str, now_s):
     """Return the error for an answer with a status other than 200; a ``TransientError`` has the
     time that Retry-After asks to wait.
 
@@ -164,7 +164,7 @@ def refused(status: int, headers: dict, message: str, now_s):
 def wait_of(headers: dict, now_s):
     """Return the milliseconds that the headers of an answer ask to wait, None when they do not.
 
-    now_s  as in ``refused``
+    now_s  as in ``error_of``
     Source  RFC 9110, 10.2.3; OpenAI and Azure add Retry-After-Ms, and some servers send fractions.
     """
     wait = _amount(headers.get("retry-after-ms", ""), 0)

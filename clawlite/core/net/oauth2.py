@@ -7,7 +7,7 @@ the last two are percent-encoded."""
 from binascii import b2a_base64
 
 from clawlite.core.base.errors import ProviderError
-from clawlite.core.net.exchange import exchange, head, refused, without
+from clawlite.core.net.exchange import exchange, head, error_of, without
 
 MAX_ANSWER = 16384  # bytes
 MAX_TOKEN = 8192
@@ -59,7 +59,7 @@ def token(row: list, secret: str, codec, meter, resource: str = ""):
             (tls, host, port, target), body, basic(client, secret)
         )
         if status != 200:
-            e = refused(status, headers, codec.error(status, without(secret, body)), meter.now_s())
+            e = error_of(status, headers, codec.error(status, without(secret, body)), meter.now_s())
             if status in (401, 404) or any([word in body for word in _REFUSALS]):
                 e.never, e.hint = True, _MEND
             raise e

@@ -108,7 +108,7 @@ def forget(agent, task, now_ms: int):
         agent.effects.append((KEEP, 0, GONE, _key(task), None))
 
 
-def restarted(agent, records, says: bool):
+def report_restart(agent, records, says: bool):
     """Report, once, the approvals that were waiting when the last process ended.
 
     records  [(key, [tool, arguments, id of the rule]), ...]
@@ -145,16 +145,16 @@ def restarted(agent, records, says: bool):
         agent.effects.append((KEEP, 0, GONE, key, None))
 
 
-def ended(approval, how: str, reason: str) -> tuple:
+def end(approval, how: str, reason: str) -> tuple:
     """Return (the log event, the error of a call that must not run, or None)."""
     error = None
     approval.note_answer(how, "")
     if approval.form:
         return approval.form.event(event(approval, how)), None
     if how == "denied":
-        error = denied(approval, reason)
+        error = make_denial(approval, reason)
     elif how == "expired" and not approval.allow:
-        error = expired(approval)
+        error = make_expiry(approval)
     return event(approval, how), error
 
 
@@ -176,7 +176,7 @@ def event(approval, how: str) -> dict:
     return told
 
 
-def denied(approval, reason: str):
+def make_denial(approval, reason: str):
     """Return the error of a call that somebody refused; *reason* may be empty."""
     return ApprovalDenied(
         "%s: not approved%s" % (approval.tool.name, ": " + reason if reason else ""),
@@ -185,7 +185,7 @@ def denied(approval, reason: str):
     )
 
 
-def expired(approval):
+def make_expiry(approval):
     """Return the error of a call that nobody approved in time."""
     return ApprovalTimeout(
         "%s: nobody approved it within %d s" % (approval.tool.name, approval.timeout_s),
@@ -194,7 +194,7 @@ def expired(approval):
     )
 
 
-def left_s(approval, now_ms: int) -> int:
+def rest_s(approval, now_ms: int) -> int:
     """Return the seconds that are left to answer, rounded up."""
     return max(0, approval.due_ms - now_ms + 999) // 1000
 
@@ -206,7 +206,7 @@ def question(approval, now_ms: int, by="/show") -> str:
         the question has all of it
     """
     if approval.form:
-        return approval.form.text(left_s(approval, now_ms), by)
+        return approval.form.text(rest_s(approval, now_ms), by)
     from clawlite.core.base.printable import escape_line, escape_name, join_lines
     from clawlite.core.base.render import call_text
 
@@ -221,7 +221,7 @@ def question(approval, now_ms: int, by="/show") -> str:
         + [
             "  " + escape_line(why),
             "  (%d s, then %s)"
-            % (left_s(approval, now_ms), "allowed" if approval.allow else "denied"),
+            % (rest_s(approval, now_ms), "allowed" if approval.allow else "denied"),
         ]
     )
 

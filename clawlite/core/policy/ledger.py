@@ -61,7 +61,7 @@ class Ledger:
         """Return the seconds since 1970, or None."""
         return self._clock()[_SECONDS]
 
-    def used(self, key: str, seconds: int) -> int:
+    def usage(self, key: str, seconds: int) -> int:
         """Return how much *key* has used in this period of *seconds*."""
         period, amount = self._stored().get(key, (0, 0))
         return amount if period == self.period(period, seconds) else 0
@@ -78,7 +78,7 @@ class Ledger:
         """Return (tokens, nano-dollars) that all providers have used today, for rules with a
         ``rate_limit``.
         """
-        return self.used(DAY_TOKENS, DAY), self.used(DAY_COST, DAY)
+        return self.usage(DAY_TOKENS, DAY), self.usage(DAY_COST, DAY)
 
     def call(self, most: int) -> list:
         """Return the entries that count one tool call, with a limit of *most* in any minute.
@@ -126,13 +126,13 @@ def add(stored: dict, entries: list) -> bool:
     """
     for key, period, amount in entries:
         if key == CALLS:
-            return _called(stored, period, amount)
+            return _admit(stored, period, amount)
         last, used = stored.get(key, (0, 0))
         stored[key] = [period, amount] if period > last else [last, used + amount]
     return True
 
 
-def _called(stored: dict, now: int, most: int) -> bool:
+def _admit(stored: dict, now: int, most: int) -> bool:
     times = stored.get(CALLS, [])
     step = 1 if most <= _EXACT else 1000
     window = _MINUTE_MS + step - 1

@@ -57,7 +57,7 @@ class Meter(Ledger):
         if provider.per_minute is None:
             return 0
         if provider.per_minute < 1:
-            raise exceeded(
+            raise make_error(
                 provider.name, "requests_per_minute", "0", "any request exceeds it", 0, 0, 1
             )
         now = self.now_ms()
@@ -68,12 +68,12 @@ class Meter(Ledger):
             return 0
         return _MINUTE_MS - (now - sent[-provider.per_minute])
 
-    def sent(self, provider):
+    def count_request(self, provider):
         """Count a request to *provider*."""
         if provider.per_minute is not None:
             self._sent.setdefault(provider.name, []).append(self.now_ms())
 
-    def allowed(self, provider, asked: int, most=None, least=None) -> int:
+    def admit_request(self, provider, asked: int, most=None, least=None) -> int:
         """Return the tokens that an answer may have after a request of *asked* tokens.
 
         most   so many tokens are wanted; None: MAX_TOKENS, of which one must be admitted
@@ -84,15 +84,15 @@ class Meter(Ledger):
             least = 1 if most is None else most
         allowed = MAX_TOKENS if most is None else most
         for name, limit, used in (
-            ("tokens_per_day", provider.per_day, self.used(provider.name, DAY)),
+            ("tokens_per_day", provider.per_day, self.usage(provider.name, DAY)),
             ("tokens_per_request", provider.per_request, 0),
             ("max_context_window", provider.window, 0),
-            ("tokens_per_hour", self._per_hour, self.used(HOUR_TOKENS, HOUR)),
+            ("tokens_per_hour", self._per_hour, self.usage(HOUR_TOKENS, HOUR)),
         ):
             if limit is not None:
                 left = limit - used - asked
                 if left < least:
-                    raise exceeded(
+                    raise make_error(
                         provider.name,
                         name,
                         str(limit),
@@ -105,12 +105,12 @@ class Meter(Ledger):
                     )
                 allowed = left if left < allowed else allowed
         if self._cost is not None:
-            used = self.used(DAY_COST, DAY)
+            used = self.usage(DAY_COST, DAY)
             read, written = provider.prices
             left = self._cost - used
             price = asked * read + least * written
             if price and left < price:
-                raise exceeded(
+                raise make_error(
                     provider.name,
                     "cost_per_day_usd",
                     _dollars(self._cost),
@@ -166,7 +166,7 @@ class Meter(Ledger):
         ]
 
 
-def exceeded(provider: str, name: str, limit: str, why: str, most, used, reserved, hint=""):
+def make_error(provider: str, name: str, limit: str, why: str, most, used, reserved, hint=""):
     """Return the ``QuotaExceeded`` of a limit.
 
     most      the limit; *used* of it are used already, and *reserved* would be needed by the

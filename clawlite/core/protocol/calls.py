@@ -25,7 +25,7 @@ class Call(IdempotentRequest):
 
     answered = None
 
-    def ended(self, value, error, now_ms: int):
+    def send_answer(self, value, error, now_ms: int):
         """Send the answer; a record that must be kept is written first."""
         self.idempotency.now_ms = now_ms
         record = self.end(value, error)
@@ -40,7 +40,7 @@ class Call(IdempotentRequest):
             self.reply(rpc.result(self.reply_id, value.to_json()))
         self.reply = None  # the call is remembered for minutes, its caller is not
         for number in self.joined or ():
-            self.agent.done(number, (True, None), now_ms)
+            self.agent.complete(number, (True, None), now_ms)
 
 
 class Calls:
@@ -118,7 +118,7 @@ class Calls:
             request.answered = self._answer
         request.number = agent.begin(
             call(agent.setup, name, arguments, self.caller, policy, request),
-            request.ended,
+            request.send_answer,
             now_ms,
             None,
             request,

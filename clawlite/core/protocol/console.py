@@ -148,7 +148,7 @@ class Console:
         if self.turn is not None and self.turn not in self.agent.tasks:
             self.turn, is_told = None, False
         if not is_told:
-            self._ended(None, error, now_ms)
+            self._end_turn(None, error, now_ms)
         elif self._asking():
             self._put_approval(self._asking(), now_ms)
 
@@ -206,9 +206,9 @@ class Console:
         if is_command:
             try:
                 if self.agent.image.size_of(SKILLS) and text.split()[0] not in _COMMANDS:
-                    from clawlite.core.agent.skillturn import typed
+                    from clawlite.core.agent.skillturn import parse
 
-                    asked = typed(self.agent.image, text)
+                    asked = parse(self.agent.image, text)
                 if asked:
                     pass
                 elif "\n" in text:  # several lines that were pasted are a message
@@ -257,14 +257,14 @@ class Console:
                 work = turn(agent.setup, text, chain, self.history)
             if agent.setup.lasting:
                 work = agent.setup.lasting(work, self.history, self.once)
-            number = agent.begin(work, self._ended, now_ms, agent.image.agent.turn_ms)
+            number = agent.begin(work, self._end_turn, now_ms, agent.image.agent.turn_ms)
         except Exception as e:
-            self._ended(None, e, now_ms)
+            self._end_turn(None, e, now_ms)
             return
         if self.turn is not None:  # a turn without tools has ended before begin returns
             self.turn = number
 
-    def _ended(self, clean, error, now_ms: int):
+    def _end_turn(self, clean, error, now_ms: int):
         beginning = self.turn == _BEGINNING
         self.turn = None
         if error:
@@ -357,10 +357,10 @@ class Console:
         elif said.split()[0] in _COMMANDS[:-2]:  # a person may look around before they answer
             self._take(line, now_ms)
         else:
-            from clawlite.core.policy.approval import left_s
+            from clawlite.core.policy.approval import rest_s
 
             self._say(
-                "Please answer y or n; the call waits (%d s left)." % left_s(task.approval, now_ms)
+                "Please answer y or n; the call waits (%d s left)." % rest_s(task.approval, now_ms)
             )
             self._prompt()
 

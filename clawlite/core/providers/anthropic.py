@@ -96,7 +96,7 @@ class Codec(Shared):
             if kind == "input_json_delta":
                 stream.call(obj.get("index"), None, None, field(delta, "partial_json", str))
             elif kind in ("thinking_delta", "signature_delta"):
-                stream.kept().think(stream.calls, obj.get("index"), delta)
+                stream.open_kept().think(stream.calls, obj.get("index"), delta)
         elif kind == "message_delta":
             self._end(stream, field(obj, "delta", dict), obj)
         elif kind == "message_stop":
@@ -110,9 +110,9 @@ class Codec(Shared):
                 index, field(block, "id", str), field(block, "name", str), block.get("input")
             )
         elif kind == "thinking":
-            stream.kept().think(stream.calls, index, block)
+            stream.open_kept().think(stream.calls, index, block)
         elif kind == "redacted_thinking":
-            stream.kept().keep(stream.calls, kind, [block])
+            stream.open_kept().keep(stream.calls, kind, [block])
         return stream.text(field(block, "text", str)) if kind == "text" else ""
 
     def _end(self, stream, part, holder: dict) -> None:
@@ -120,7 +120,7 @@ class Codec(Shared):
         has the totals so far, so the last one counts.
         """
         answer = stream.answer
-        stream.ended(field(part, "stop_reason", str))
+        stream.take_reason(field(part, "stop_reason", str))
         usage = holder.get("usage")
         if not isinstance(usage, dict):
             usage = {}

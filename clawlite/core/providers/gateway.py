@@ -48,7 +48,7 @@ class GatewayProvider:
         speaker = 0 if self._texts else history.speaker
         yield (OPEN, GATEWAY, self.name, most or 0, history.context(), speaker)
         try:
-            reply, spent = yield from self._received(not history.is_nested)
+            reply, spent = yield from self._receive(not history.is_nested)
         except Exception:  # also MemoryError
             yield (CLOSE,)
             raise
@@ -57,7 +57,7 @@ class GatewayProvider:
             yield (STORE, spent)
         return reply
 
-    def _received(self, is_shown: bool):
+    def _receive(self, is_shown: bool):
         said, shown, count = bytearray(), False, 0
         while True:
             done, event = yield (RECEIVE, SILENCE_MS)

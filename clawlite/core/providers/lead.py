@@ -50,7 +50,7 @@ class Lead:
     def add(self, text: str) -> str:
         """Take a piece of the text; return what may be shown now."""
         if self._is_over:
-            return self._shown(text)
+            return self._hold_back(text)
         self._held += text
         while True:
             if self._close:
@@ -72,7 +72,7 @@ class Lead:
                 if is_text:
                     self._is_over = True
                     held, self._held = self._held, ""
-                    return self._shown(held)
+                    return self._hold_back(held)
                 return ""
 
     def rest(self) -> str:
@@ -81,7 +81,7 @@ class Lead:
         """
         held = "" if self._close else self._held
         self._held = ""
-        held = self._shown(held) if held.strip() else ""
+        held = self._hold_back(held) if held.strip() else ""
         return self._release() if self._call else held
 
     def is_call(self) -> bool:
@@ -96,7 +96,7 @@ class Lead:
         """Return whether the text may be a call that may run."""
         return self._most > 0 and self._start != ""
 
-    def _shown(self, text: str) -> str:
+    def _hold_back(self, text: str) -> str:
         if len(self._start) < _START:
             self._start = (self._start + text)[:_START]
         if not self._most:

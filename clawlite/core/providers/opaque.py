@@ -96,12 +96,12 @@ class Kept:
                 if isinstance(value, bytearray):
                     value = decode_utf8(value)
                 elif isinstance(value, list):
-                    value = _merged(value)
+                    value = _merge(value)
                 sealed.append((place, '"%s":%s' % (field, self._dumps(value))))
         return sealed
 
 
-def _merged(details: list) -> list:
+def _merge(details: list) -> list:
     """Return OpenRouter's reasoning *details*, in which the pieces of one text are one."""
     merged = []
     for one in details:

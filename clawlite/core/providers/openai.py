@@ -89,7 +89,7 @@ class Codec(Shared):
             )
             _keep(stream, number, calls[position])
         _keep(stream, -1, said)
-        stream.ended(reason)
+        stream.take_reason(reason)
         refusal = field(said, "refusal", str)
         if refusal:
             answer.stop = "refused"
@@ -99,4 +99,4 @@ class Codec(Shared):
 def _keep(stream, place: int, found: dict) -> None:
     for name in found:
         if " %s " % name not in _READ and found[name] is not None:
-            stream.kept().take(place, name, found[name])
+            stream.open_kept().take(place, name, found[name])

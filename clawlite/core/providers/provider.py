@@ -13,7 +13,7 @@ from binascii import crc32
 from clawlite.core.base.dialect import const
 from clawlite.core.base.effect import SECRET, SLEEP, STORE, TELL, VOID, WRITE
 from clawlite.core.base.errors import TransientError, ProviderError, QuotaExceeded
-from clawlite.core.net.exchange import exchange, head, refused, wait_of, without
+from clawlite.core.net.exchange import exchange, head, error_of, wait_of, without
 from clawlite.core.policy.meter import MAX_TOKENS
 from clawlite.core.providers.dialogue import compose
 from clawlite.core.turns.turn import Reply
@@ -252,15 +252,15 @@ class Provider:
         begun = prefix[_LENGTH] + _END
         body = self._fitting(history, begun)
         asked = (begun + len(body)) // 4
-        allowed = meter.allowed(self, asked, most)
+        allowed = meter.admit_request(self, asked, most)
         if self.changes:
-            from clawlite.core.providers.refusal import limited
+            from clawlite.core.providers.refusal import limit
 
-            allowed = limited(self, allowed, asked)
+            allowed = limit(self, allowed, asked)
         sent = history, meter.limits_answers(self) or most is not None, allowed, len(body)
         last = self._token
         key = yield from self._credential(meter)
-        meter.sent(self)
+        meter.count_request(self)
         incoming = _Incoming(self, not history.is_nested)
         self.codec.is_mended = False
         # A moment longer than the rest: the loop that waits may have read its clock before us.
@@ -300,7 +300,7 @@ class Provider:
                 if self._fails(e, incoming, meter, again, sent):
                     return None
                 if not e.hint and (is_last or e.is_loading or not isinstance(e, TransientError)):
-                    from clawlite.core.providers.misfit import explain
+                    from clawlite.core.providers.provider_error import explain
 
                     yield from explain(self, e, key)
             raise
@@ -341,7 +341,7 @@ class Provider:
             begun = prefix[_LENGTH] + _END
             sent = begun + len(str(self._fitting(history, begun), "utf-8"))
             if sent > told * _MOST_OF_TOKEN:
-                from clawlite.core.providers.misfit import explain_cut
+                from clawlite.core.providers.provider_error import explain_cut
 
                 self._looks_left -= 1
                 note = yield from explain_cut(self, told, sent, key)
@@ -389,8 +389,8 @@ class Provider:
         """Return the error for an answer with a status other than 200."""
         from clawlite.core.providers.failure import outside
 
-        e = refused(status, headers, self.codec.error(status, body), meter.now_s())
-        return outside(e, status, self.codec.reported(body), e.message)
+        e = error_of(status, headers, self.codec.error(status, body), meter.now_s())
+        return outside(e, status, self.codec.parse_report(body), e.message)
 
     def _fails(self, e, incoming, meter, again: list, sent: tuple) -> bool:
         """Return whether the request is to be made otherwise after the error *e*."""

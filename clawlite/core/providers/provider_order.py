@@ -132,13 +132,13 @@ def _fail(why: list, last, only_limits: bool):
             "no provider left: " + "; ".join(why), last.hint, last.data
         )
     if isinstance(last, QuotaExceeded):
-        raise _hinted(error, "raise that limit, or wait until its hour or day is over")
+        raise _add_hint(error, "raise that limit, or wait until its hour or day is over")
     if isinstance(last, TransientError):
-        raise _hinted(error, "wait, check that network and provider are up, and send it again")
-    raise _hinted(error, "check the provider's protocol, endpoint, limits and account")
+        raise _add_hint(error, "wait, check that network and provider are up, and send it again")
+    raise _add_hint(error, "check the provider's protocol, endpoint, limits and account")
 
 
-def _hinted(error, hint: str):
+def _add_hint(error, hint: str):
     """Return *error*, with *hint* if it has none."""
     error.hint = error.hint or hint
     return error

@@ -203,7 +203,7 @@ class Sentence:
         """Return where the word at *place* ends in the text."""
         return self.starts[place] + len(self.words[place])
 
-    def joined(self, place: int) -> int:
+    def last_joined(self, place: int) -> int:
         """Return the place after the last word that no white space parts from the one at *place*:
         ``notes/today.txt`` has two words.
         """
@@ -214,7 +214,7 @@ class Sentence:
             end += 1
         return end
 
-    def typed(self, first: int, end: int, kind: int) -> str:
+    def original(self, first: int, end: int, kind: int) -> str:
         """Return the words from *first* to before *end* as they were typed, with what stands
         directly beside them; punctuation at the end is no part, around one word also quotation
         marks and brackets.
@@ -262,7 +262,7 @@ def match(pattern: list, at: int, message, pos: int):
                 if rest is not None:
                     if token == ANY:
                         return rest
-                    value = message.typed(pos, end, token[_TYPE])
+                    value = message.original(pos, end, token[_TYPE])
                     if token[_TYPE] in (INT, NUMBER):
                         value = read(token[_TYPE], text[pos])
                     return [(token[_NAME], value)] + rest
@@ -292,7 +292,7 @@ def _ends(token, message, pos: int):
     if token[_TYPE] == TEXT:
         return range(pos + 1, count + 1)
     if token[_TYPE] == WORD:
-        return range(message.joined(pos), pos, -1)
+        return range(message.last_joined(pos), pos, -1)
     return () if read(token[_TYPE], message.words[pos]) is None else (pos + 1,)
 
 

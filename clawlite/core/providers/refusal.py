@@ -131,7 +131,7 @@ def apply(provider) -> None:
             provider.stream = False
 
 
-def limited(provider, allowed: int, asked: int) -> int:
+def limit(provider, allowed: int, asked: int) -> int:
     """Return how many of the *allowed* tokens an answer may have after *asked* tokens of a
     request, by what the server has said.
     """
@@ -273,7 +273,7 @@ class Asking:
         """Give the field for the tokens of an answer another name."""
         if ("max_tokens", limit) not in self._tried:
             self._tried.append(("max_tokens", limit))
-        other = _suggested(said, limit) or "max_completion_tokens"
+        other = _find_other(said, limit) or "max_completion_tokens"
         for instead in (other, "max_completion_tokens", "max_tokens", ""):
             if instead and instead != limit or instead == "" and not self._is_limited:
                 if self._change("max_tokens", instead):
@@ -339,7 +339,7 @@ def find_word(said: bytes, name: str) -> int:
     return -1
 
 
-def _suggested(said: bytes, refused: str) -> str:
+def _find_other(said: bytes, refused: str) -> str:
     """Return the field for the tokens of an answer that *said* names beside *refused*, or ""."""
     for name in ("max_completion_tokens", "max_output_tokens", "max_new_tokens", "max_tokens"):
         if name != refused and find_word(said, name) >= 0:

@@ -9,7 +9,7 @@ checks of both.
    is never shown; it is kept beside the tool calls of its answer (opaque.py).
 4. Bounds: 262,144 bytes of text in an answer, 16 calls, 65,536 bytes of arguments in each.
 5. What vendors demand and return differently is data: the tables of the codecs, of
-   ends.py, opaque.py and refusal.py.
+   stop_reasons.py, opaque.py and refusal.py.
 """
 
 from clawlite.core.base.printable import escape_line
@@ -157,9 +157,9 @@ class Codec:
         """
         if not _may_be_mended(data):  # a board's stack is too short to load what mends
             return None
-        from clawlite.core.base.mended import mended_json
+        from clawlite.core.base.mended import mend_json
 
-        mended = mended_json(data)
+        mended = mend_json(data)
         if mended == data:
             return None
         try:
@@ -176,7 +176,7 @@ class Codec:
         """
         from clawlite.core.providers.failure import inside
 
-        line = _line(_said(obj)) or reason and "its answer ended with " + _line(reason[:60])
+        line = _line(_error_text(obj)) or reason and "its answer ended with " + _line(reason[:60])
         return inside(obj, line or "an error without words", reason != "")
 
     def arguments(self, raw: str):
@@ -195,7 +195,7 @@ class Codec:
         except ParseError:
             return self._mend(data)
 
-    def reported(self, body: bytes):
+    def parse_report(self, body: bytes):
         """Return the JSON value in the body of an answer that reports a failure, None for another
         body.
         """
@@ -209,7 +209,7 @@ class Codec:
         any content; 65,536 bytes of it are read.
         """
         body = body[:MAX_REPORT]
-        text = _said(self.reported(body))
+        text = _error_text(self.parse_report(body))
         if not text:
             try:
                 text = decode_utf8(body)
@@ -331,7 +331,7 @@ class Stream:
             self._kept = None
         return answer
 
-    def ended(self, reason) -> None:
+    def take_reason(self, reason) -> None:
         """Take the *reason* (str or None) for which the answer ended."""
         if reason:
             if reason in ("stop", "end_turn"):  # a board need not load the table for those
@@ -339,11 +339,11 @@ class Stream:
             elif reason in ("tool_calls", "tool_use"):
                 self.answer.stop = "tools"
             else:
-                from clawlite.core.providers.ends import meaning
+                from clawlite.core.providers.stop_reasons import meaning
 
                 self.answer.stop = meaning(reason)
 
-    def kept(self):
+    def open_kept(self):
         """Return what is kept of the answer for its server (``opaque.Kept``)."""
         if self._kept is None:
             from clawlite.core.providers.opaque import Kept
@@ -472,7 +472,7 @@ def _describe_broken(data: bytes, fault) -> str:
     return "a page of HTML, expected JSON" if start == b"<" else "broken JSON: " + fault.message
 
 
-def _said(obj) -> str:
+def _error_text(obj) -> str:
     """Return the text in an error object, ``{"error": {"message": ...}}`` or the variants of other
     servers; "" when there is none.
 

@@ -175,7 +175,7 @@ class Act:
                     return e.value
                 value = error = None
                 if effect[KIND] == APPROVE:
-                    if self._approved == _asked_by(effect[APPROVAL]):
+                    if self._approved == _rule_of(effect[APPROVAL]):
                         value = "approved"
                         continue
                     try:
@@ -219,10 +219,10 @@ class Act:
         approval.keep_for(approval.timeout_s if left_s is None else left_s)
         self._suspend(self._run, approval)
         yield effect
-        self._approved = _asked_by(approval)
+        self._approved = _rule_of(approval)
         while not self._resume(self._run):
             yield (SLEEP, _TURN_MS)
 
 
-def _asked_by(approval) -> str:
+def _rule_of(approval) -> str:
     return approval.rule[RULE_ID] if approval.rule else ""

@@ -145,13 +145,13 @@ class Watch:
 
     def _go_on(self):
         self._waits = False
-        self._confirms.agent.done(self.number, (True, None), self._confirms.now_ms())
+        self._confirms.agent.complete(self.number, (True, None), self._confirms.now_ms())
 
     def _look(self, row: list, wait_ms: int, is_first: bool):
         """Read once, in *wait_ms*."""
         started = []
 
-        def ended(value, error, now_ms):
+        def finish(value, error, now_ms):
             if self._is_over():
                 return
             if error and not started:  # the loop stood still for so long: look at once
@@ -165,7 +165,7 @@ class Watch:
         try:
             confirms.agent.begin(
                 self._read(row[table.READING], wait_ms, started),
-                ended,
+                finish,
                 confirms.now_ms(),
                 budget_ms,
             )
@@ -220,7 +220,7 @@ class Watch:
             self._go_on()
         else:
             confirms.agent.effects.append((CANCEL, self.number))
-            confirms.agent.done(self.number, (False, self.error), confirms.now_ms())
+            confirms.agent.complete(self.number, (False, self.error), confirms.now_ms())
 
     def _make_safe(self) -> str:
         """Switch off the pins of all rows; return what could not be."""

@@ -384,11 +384,11 @@ class Rehearsal:
         elif kind == CANCEL:
             self._running = [one for one in self._running if one[_TASK] != subject]
         elif kind == RESOLVE:
-            agent.done(subject, (True, what), self.now_ms)
+            agent.complete(subject, (True, what), self.now_ms)
         elif kind == STORE:
-            agent.done(subject, (True, self._store(what)), self.now_ms)
+            agent.complete(subject, (True, self._store(what)), self.now_ms)
         elif kind == KEEP:
-            agent.done(subject, (True, []), self.now_ms)
+            agent.complete(subject, (True, []), self.now_ms)
         elif kind == TELL:
             self.say(subject)
         elif kind == LOG:
@@ -407,7 +407,7 @@ class Rehearsal:
         if tool.output is not None and self._shaped is None:
             self._shaped = tool, tool.output
             tool.output = None  # what is said here has no shape
-        self.agent.done(task, (True, NOT_RUN), self.now_ms)
+        self.agent.complete(task, (True, NOT_RUN), self.now_ms)
 
     @property
     def is_at_rest(self) -> bool:

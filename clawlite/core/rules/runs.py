@@ -369,14 +369,14 @@ class Runs:
     def _ask_model(self, name: str, prompt: str, to_admins: bool):
         """Ask a model, which can call nothing, and say its answer for the rule *name*."""
 
-        def ended(value, error, now_ms):
+        def finish(value, error, now_ms):
             text = value if error is None else "no model answered: %s" % error.message
             self.tell("[rule %s] %s" % (name, text), to_admins)
 
         try:
-            self.agent.begin(_ask(prompt), ended, self.now_ms(), self.agent.image.agent.turn_ms)
+            self.agent.begin(_ask(prompt), finish, self.now_ms(), self.agent.image.agent.turn_ms)
         except InvalidRequest as e:  # too much is under way
-            ended(None, e, self.now_ms())
+            finish(None, e, self.now_ms())
 
     def _is_cut(self, error) -> bool:
         """Return whether *error* says that the agent ends or fails, and nothing of the run."""

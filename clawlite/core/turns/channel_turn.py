@@ -19,7 +19,7 @@ from clawlite.core.base.effect import (
     WRITE,
 )
 from clawlite.core.base.errors import ClawError, PolicyDenied
-from clawlite.core.turns.tools import call, known, refused
+from clawlite.core.turns.tools import call, fail, find
 
 # effects that may have consequences or end the process: a tool, a connection to a provider, a skill
 ACTS = (RUN, OPEN, ASK, RUN_SKILL)
@@ -153,13 +153,13 @@ def refusal_for(caller: str):
             "arguments": arguments,
             "image": setup.image.id,
         }
-        event["tool"] = known(setup, name).name
+        event["tool"] = find(setup, name).name
         error = PolicyDenied(
             "%s: %s is a viewer, and a viewer triggers no tool" % (event["tool"], caller),
             "",
             {"tool": event["tool"], "role": "viewer"},
         )
-        refused(event, error)
+        fail(event, error)
         yield (LOG, event)
         raise error
 

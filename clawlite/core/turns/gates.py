@@ -88,7 +88,7 @@ def find_way(setup, tool) -> list:
         image.agent.calls_per_minute is not None and count_call,
         setup.worlds is not None and foresee,
         ask_person,
-        setup.stop is not None and changes and heed_stop,
+        setup.stop is not None and changes and check_stop,
         record_begin,
         # A skill's tool runs no handler: each call of the skill has its own record.  So has each
         # attempt of a tool that is tried again (_run_again).
@@ -148,7 +148,7 @@ def decide(call, decision):
     event["rule_id"] = rule[RULE_ID] if rule else None
     event["trace"] = trace
     if action == policy.DENY:
-        raise _denied(tool, rule)
+        raise _refuse(tool, rule)
     if action == policy.APPROVE:
         call.rule = rule
 
@@ -205,7 +205,7 @@ def _resolve(tool, paths: list, opens: bool):
     return found
 
 
-def _denied(tool, rule):
+def _refuse(tool, rule):
     data = {"tool": tool.name, "action": "deny", "rule_id": rule[RULE_ID] if rule else None}
     if rule is None:
         return PolicyDenied(
@@ -256,7 +256,7 @@ def ask_person(call, answer):
         return APPROVE, Approval(tool, call.arguments, call.rule, call.seen)
 
 
-def heed_stop(call, _):
+def check_stop(call, _):
     """Refuse side effects while the swarm is stopped.  It stands after the approval, because a
     person may take long to give it.
     """
@@ -285,9 +285,9 @@ def confirm_effect(call, _):
 
 def begin_skill(call, _):
     """Return the instruction of a skill, which is its tool's result."""
-    from clawlite.core.image.skill import begun
+    from clawlite.core.image.skill import apply
 
-    return begun(call.setup.image, call.tool.handler[HANDLER_NAME], call.arguments, Result)
+    return apply(call.setup.image, call.tool.handler[HANDLER_NAME], call.arguments, Result)
 
 
 def run_composite(call, outcome):
@@ -347,5 +347,5 @@ def _answer(call, outcome):
 
 def _judge_result(call, result):
     """Ask a model whether *result* has orders of strangers in it."""
-    yield from call.setup.guard.ask(call.tool.name, result, call.event)
+    yield from call.setup.guard.ask_model(call.tool.name, result, call.event)
     return result

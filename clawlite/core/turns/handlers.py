@@ -84,9 +84,9 @@ class Handlers:
 
         Only one step: a generator that never waits must not hold up the loop.
         """
-        return self._stepped(now_ms) if self._running else []
+        return self._step_all(now_ms) if self._running else []
 
-    def _stepped(self, now_ms: int) -> list:
+    def _step_all(self, now_ms: int) -> list:
         ended = []
         for entry in list(self._running):
             task, generator, wake_ms, due_ms, name, go_on = entry

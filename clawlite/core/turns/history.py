@@ -100,7 +100,7 @@ class History:
         """
         messages = self.preface + self.summary
         for turn, _ in self._turns[self._first(reader) :]:
-            messages += [_shortened(message, most) for message in turn] if most else turn
+            messages += [_shorten(message, most) for message in turn] if most else turn
         return messages + self.turn
 
     def leave_out(self, reader: str, bytes: int, most: int = 0) -> bool:
@@ -128,7 +128,7 @@ class History:
         return left_out[_FIRST] - self._forgotten
 
 
-def _shortened(message, most: int):
+def _shorten(message, most: int):
     """Return *message*, or a copy with the first *most* bytes of its text when that is longer."""
     data = message.text.encode()
     if len(data) <= most:

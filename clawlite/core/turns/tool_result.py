@@ -71,15 +71,15 @@ def _report_wrong(tool, value, wrong: str, setup, event: dict) -> Result:
 
     canonical(value)  # raises for half of a character, which is mended before it is judged
     said = "%s returned what its output_schema does not allow: %s" % (tool.name, wrong)
-    return _told(setup, tool, said, event)
+    return _fail(setup, tool, said, event)
 
 
 def _mend(value, event: dict):
     """Return *value*, a result or a text in it, with U+FFFD for what is no Unicode."""
-    from clawlite.core.base.mended import mended_value
+    from clawlite.core.base.mended import mend_value
 
     event["is_mended"] = True
-    return mended_value(value)
+    return mend_value(value)
 
 
 def _of_failure(setup, tool, e, event: dict):
@@ -90,10 +90,10 @@ def _of_failure(setup, tool, e, event: dict):
         if isinstance(e, ToolTimeout) and tool.timeout_ms:
             e.data["timeout_ms"] = tool.timeout_ms
         raise e
-    return _told(setup, tool, "%s failed: %s" % (tool.name, e), event)
+    return _fail(setup, tool, "%s failed: %s" % (tool.name, e), event)
 
 
-def _told(setup, tool, text: str, event: dict):
+def _fail(setup, tool, text: str, event: dict):
     """Return the result of a tool that failed.  Its text may be untrusted, so it is scanned."""
     try:
         text.encode()

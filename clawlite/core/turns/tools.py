@@ -37,7 +37,7 @@ def call(setup, name: str, arguments, caller: str, override=None, once=None, wit
     if once is not None:
         event["request_id"] = once.id
     try:
-        tool = known(setup, name)
+        tool = find(setup, name)
         event["tool"] = name = tool.name
         if within is not None and name not in within.names:
             raise _refuse_outside(name, within)
@@ -56,7 +56,7 @@ def call(setup, name: str, arguments, caller: str, override=None, once=None, wit
             else:
                 step = yield from step
     except ClawError as e:
-        refused(event, e)
+        fail(event, e)
         yield (LOG, event)
         raise
     event["status"] = "error" if step.is_error else "ok"
@@ -95,13 +95,13 @@ def _refuse_name(setup, name):
     )
 
 
-def refused(event: dict, e):
+def fail(event: dict, e):
     """Record in *event* that the call ended with the ``ClawError`` *e*."""
     event["status"] = "refused" if not isinstance(e, ToolTimeout) else "timeout"
     event["code"] = e.code
 
 
-def known(setup, name):
+def find(setup, name):
     """Return the tool *name*; raises ``InvalidParams`` (-32602) for one that the image does not
     have.
     """

@@ -178,7 +178,7 @@ def turn(setup, text: str, chain, history, run=None, skill=None):
                 Message("user", "That does not fit: %s. Answer again, with the JSON alone." % wrong)
             )
             continue
-        done, within = yield from _answered(setup, reply.calls, asked, messages, run, within)
+        done, within = yield from _call(setup, reply.calls, asked, messages, run, within)
         clean = done and clean
     raise ProviderError(
         "the turn ended after %d rounds without an answer" % image.agent.max_rounds,
@@ -195,7 +195,7 @@ def _refuse_cut(asked: list, messages: list):
         messages.append(Message("tool", error.message, (), id, name, error))
 
 
-def _answered(setup, calls: list, asked: list, messages: list, run, within):
+def _call(setup, calls: list, asked: list, messages: list, run, within):
     """Run *calls* and add their results to *messages*; a generator that returns (True when no call
     was refused, the active skill or None).
 

@@ -127,7 +127,7 @@ class _Server(SerialConsole):
 
     def begin(self, call):
         if self._image.tool(call.name) is None:
-            pipeline.known(self._setup, call.name)  # raises what says so
+            pipeline.find(self._setup, call.name)  # raises what says so
         size = len(self._call_of(_Waiting(call, None)))
         if size > MAX_LINE:
             raise InvalidParams(f"a board takes calls of at most {MAX_LINE} bytes, this has {size}")

@@ -194,7 +194,9 @@ def _limits(image, profile) -> dict:
     """
     local = image.section(layout.LOCAL)
     if local is not None:
-        header.shaped(local[:1] if isinstance(local, list) else local, ([str],), "what is local")
+        header.check_shape(
+            local[:1] if isinstance(local, list) else local, ([str],), "what is local"
+        )
     default = (
         find_defaults(profile, local[0] if local else ()) if profile.level == P.PROCESS else {}
     )

@@ -201,7 +201,9 @@ def skills(image) -> dict:
             "asks": _asks(image, skill.name),
             "estimates": dict(zip(("tokens", "seconds", "tool_calls"), skill.estimates)),
         }
-        for skill in map(Skill, header.shaped(core_skills(image), SHAPE, "the section of skills"))
+        for skill in map(
+            Skill, header.check_shape(core_skills(image), SHAPE, "the section of skills")
+        )
     }
 
 

@@ -17,13 +17,13 @@ from clawlite.core.base.errors import (
     QuotaExceeded,
     TransientError,
 )
-from clawlite.core.net.exchange import CONNECT_MS, SILENCE_MS, refused, without
+from clawlite.core.net.exchange import CONNECT_MS, SILENCE_MS, error_of, without
 from clawlite.core.policy.ledger import COST, DAY_COST
 from clawlite.core.policy.meter import HOUR_TOKENS, Meter
 from clawlite.core.providers import refusal
 from clawlite.core.providers.failure import outside
-from clawlite.core.providers.misfit import advise
 from clawlite.core.providers.provider import OAUTH2
+from clawlite.core.providers.provider_error import advise
 from clawlite.host.base.problems import network_reason
 from clawlite.host.proxy.amounts import amount
 from clawlite.host.proxy.dialect import for_reader, json_text
@@ -70,7 +70,7 @@ class RunnerMeter(Meter):
         """What *request* held is counted now, or was not used."""
         self._held.pop(request, None)
 
-    def used(self, key: str, seconds: int) -> int:
+    def usage(self, key: str, seconds: int) -> int:
         """Return what is used of *key* in the period of *seconds*, and held."""
         held = 0
         for provider, read, written in self._held.values():
@@ -78,7 +78,7 @@ class RunnerMeter(Meter):
                 held += read * provider.prices[0] + written * provider.prices[1]
             elif key in (HOUR_TOKENS, provider.name):
                 held += read + written
-        return super().used(key, seconds) + held
+        return super().usage(key, seconds) + held
 
 
 class Outgoing:
@@ -193,7 +193,7 @@ class Upstream:
         while wait := meter.pause(provider):
             await asyncio.sleep(wait / 1000)
         allowed = self._reserve(provider, outgoing)
-        meter.sent(provider)
+        meter.count_request(provider)
         response = await self._post(provider, outgoing, key, allowed)
         try:
             await self._check(agent, provider, response, key, meter)
@@ -218,12 +218,12 @@ class Upstream:
         asked = len(outgoing.raw or json_text(outgoing.body)) // 4
         wanted = amount(outgoing.body)
         outgoing.meter.release(outgoing)  # it may be another attempt
-        allowed = outgoing.meter.allowed(provider, asked, wanted.most, wanted.least)
+        allowed = outgoing.meter.admit_request(provider, asked, wanted.most, wanted.least)
         outgoing.meter.hold(outgoing, provider, asked, allowed)
         if wanted.length is not None or allowed == wanted.most:
             return None
         allowed = (allowed - wanted.beside) // wanted.choices
-        return refusal.limited(provider, allowed, 0) if provider.changes else allowed
+        return refusal.limit(provider, allowed, 0) if provider.changes else allowed
 
     async def _post(self, provider, outgoing: Outgoing, key: str, allowed):
         import aiohttp
@@ -293,8 +293,8 @@ class Upstream:
                 f"it refuses the gateway's key: {message}",
                 f"clawlite secrets set {provider.secret}, where the gateway runs",
             )
-        e = refused(response.status, headers, message, meter.now_s())
-        e = outside(e, response.status, provider.codec.reported(body), message)
+        e = error_of(response.status, headers, message, meter.now_s())
+        e = outside(e, response.status, provider.codec.parse_report(body), message)
         if "json" in kind and encoding == "identity" and response.status >= 400:
             e.runners_status, e.body = response.status, body
         if response.status in _OWN and not isinstance(e, TransientError):

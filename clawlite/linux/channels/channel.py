@@ -237,9 +237,9 @@ class Channel:
         return None, ""
 
     def _is_skill(self, text: str) -> bool:
-        from clawlite.core.agent.skillturn import typed
+        from clawlite.core.agent.skillturn import parse
 
-        return bool(self.agent.image.size_of(SKILLS) and typed(self.agent.image, text))
+        return bool(self.agent.image.size_of(SKILLS) and parse(self.agent.image, text))
 
     def _greet(self, role: int) -> list:
         """Return the lines that say what somebody with *role* can do here."""
@@ -414,9 +414,9 @@ class Channel:
         history.speaker = (caller, role == ADMIN) if is_person else None
         chain, run = agent.chain(), refusal_for(caller) if role == VIEWER else calling(caller)
         if text.startswith("/") and agent.image.size_of(SKILLS):
-            from clawlite.core.agent.skillturn import begin, typed
+            from clawlite.core.agent.skillturn import begin, parse
 
-            asked = typed(agent.image, text)
+            asked = parse(agent.image, text)
             if asked and role == VIEWER:
                 raise PolicyDenied(
                     "%s: %s is a viewer, and a viewer begins no skill" % (asked[0].name, caller),

@@ -171,9 +171,9 @@ def loads_mended(data: bytes):
     try:
         return loads(data)
     except ParseError:
-        from clawlite.core.base.mended import mended_json
+        from clawlite.core.base.mended import mend_json
 
-        mended = mended_json(data)
+        mended = mend_json(data)
         if mended is data:
             raise
     return loads(mended)

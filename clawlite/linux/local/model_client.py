@@ -223,7 +223,7 @@ class LocalPart:
         kind, task = effect[E.KIND], effect[E.TASK]
         if kind == E.OPEN and effect[2] == LOCAL:
             link, agent = self._links[effect[3]], self._parts.agent
-            done = lambda outcome: agent.received(task, outcome, now_ms())
+            done = lambda outcome: agent.receive(task, outcome, now_ms())
             self._waiting[task] = link, done
             link.ask(effect[5][0], done)
             return True

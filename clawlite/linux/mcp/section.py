@@ -1,7 +1,7 @@
 """The section MCP of an image: its shape, and which servers are trusted.  It loads nothing else of
 MCP, so that a start may ask."""
 
-from clawlite.core.image.header import shaped
+from clawlite.core.image.header import check_shape
 from clawlite.core.image.image import MCP
 
 # core/image/header.py: where tokens come from, and the section
@@ -18,7 +18,7 @@ def rows_of(image) -> list:
     Raises ``ImageError``.
     """
     rows = image.section(MCP) or []
-    shaped(rows, _ROWS, "MCP servers")
+    check_shape(rows, _ROWS, "MCP servers")
     return rows
 
 

@@ -9,7 +9,7 @@ import os
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.memories import SUMMARIZE, ask
-from clawlite.core.memory.conversation import MAX_MESSAGES, keep, restore, summarized
+from clawlite.core.memory.conversation import MAX_MESSAGES, keep, messages_of, restore
 from clawlite.core.turns.turn import Message
 from clawlite.linux.memory.workspace_store import read_below
 
@@ -88,4 +88,4 @@ def _restore_summary(place: tuple, history):
     oldest = answer["entries"][0] if answer.get("truncated") else {}
     # an operator's may be anything
     if oldest.get("metadata", {}).get("summary_of") and isinstance(oldest["content"], str):
-        history.summary = summarized(oldest["content"])
+        history.summary = messages_of(oldest["content"])

@@ -263,10 +263,10 @@ class Embedder(Provider):
             {"model": self.model, "input": texts, "encoding_format": "float"}
         ).encode()
         asked = len(body) // 4
-        meter.allowed(self, asked, 0)
+        meter.admit_request(self, asked, 0)
         last = self._token
         key = yield from self._credential(meter)
-        meter.sent(self)
+        meter.count_request(self)
         headers = [
             ("Content-Type", "application/json"),
             ("Accept", "application/json"),

@@ -99,7 +99,7 @@ class Memory:
                 on_end(outcome)
 
     def _resume(self, number: int, outcome: tuple):
-        self._agent.done(number, outcome, self._now_ms())
+        self._agent.complete(number, outcome, self._now_ms())
 
     def close(self):
         """Let the thread finish the waiting requests, and end."""

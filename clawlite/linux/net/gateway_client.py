@@ -27,7 +27,7 @@ from binascii import hexlify
 from clawlite.core.base.effect import ASKS_PERSON, VALUE
 from clawlite.core.base.errors import ClawError, InvalidRequest, ParseError
 from clawlite.core.idempotency.idempotency import not_run
-from clawlite.core.image.header import shaped
+from clawlite.core.image.header import check_shape
 from clawlite.core.image.image import NETWORK
 from clawlite.core.image.image_signature import sign
 from clawlite.core.line.frame import RECORD, Framer
@@ -88,7 +88,7 @@ class GatewayCalls:
     def __init__(self, image, wake: int, now_ms, token, codecs: tuple, seam, question):
         self._seam, self._question = seam, question
         self._loads, self._dumps = codecs
-        where, self._authorities = shaped(image.section(NETWORK), _SHAPE, "the gateway")
+        where, self._authorities = check_shape(image.section(NETWORK), _SHAPE, "the gateway")
         self._host, self._port, self._is_tls = where
         self._image, self._wake, self._now_ms, self._token = image, wake, now_ms, token
         self._boot = str(hexlify(os.urandom(4)), "ascii")

@@ -34,9 +34,9 @@ class Persistence(Part):
         console.
         """
         if self._exists():
-            from clawlite.core.policy.approval import restarted
+            from clawlite.core.policy.approval import report_restart
 
-            restarted(self._parts.agent, self._open().waiting(), says)
+            report_restart(self._parts.agent, self._open().waiting(), says)
 
     def tell_old_files(self, warn):
         """Tell of files that were emptied or are old; *warn*: function(text), write to the log."""
@@ -59,7 +59,7 @@ class Persistence(Part):
     def carry_out(self, effect: tuple):
         """Carry a KEEP effect out."""
         _, task, kind, key, payload = effect
-        self._parts.agent.done(task, self._open().keep(kind, key, payload), now_ms())
+        self._parts.agent.complete(task, self._open().keep(kind, key, payload), now_ms())
 
     def records(self, key: str = None):
         """Return the bounds and the recorded calls, or the record of *key*

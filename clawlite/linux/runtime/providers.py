@@ -64,7 +64,7 @@ class Remote(Part):
             if self._connections is not None:
                 self._connections.close((task, number))
         elif kind == E.SECRET:
-            self._parts.agent.done(task, self._secret(*details), now_ms())
+            self._parts.agent.complete(task, self._secret(*details), now_ms())
 
     def _make_connections(self):
         """Return the connections of this agent."""
@@ -96,7 +96,7 @@ class Remote(Part):
             if self._current.get(task) != number:
                 continue
             outcome = (False, ProviderError(data)) if kind == "error" else (True, data)
-            self._parts.agent.received(task, outcome, now_ms())
+            self._parts.agent.receive(task, outcome, now_ms())
             self._end_closed(task)
 
     def _end_closed(self, task: int):

@@ -349,7 +349,7 @@ class Shell(Parts):
             ended = self.handlers.poll(now_ms())
         self.check_interrupt()
         for task, outcome in ended:
-            self.agent.done(task, outcome, now_ms())
+            self.agent.complete(task, outcome, now_ms())
         return bool(ended or self.agent.effects)
 
     def _table(self) -> dict:
@@ -403,11 +403,11 @@ class Shell(Parts):
         real = workspace.resolve(path, self.workspace)
         if opens:
             self.decided.note_path(task, path, real)
-        self.agent.done(task, (True, real), now_ms())
+        self.agent.complete(task, (True, real), now_ms())
 
     def _store(self, effect: tuple):
         _, task, entries = effect
-        self.agent.done(task, (True, self.count().add(entries)), now_ms())
+        self.agent.complete(task, (True, self.count().add(entries)), now_ms())
 
     def _exit(self, effect: tuple):
         _, self.code = effect
@@ -415,12 +415,12 @@ class Shell(Parts):
     def _run(self, effect: tuple):
         outcome, now = self.fast_path.start(*effect[1:])
         if outcome is not None:
-            self.agent.done(effect[E.TASK], outcome, now)
+            self.agent.complete(effect[E.TASK], outcome, now)
 
     def _record(self, effect: tuple):
         _, task, tool, arguments = effect
         if self.startup.may_begin(task, tool, arguments):
-            self.agent.done(task, (True, None), now_ms())
+            self.agent.complete(task, (True, None), now_ms())
 
     def send(self, effect: tuple):
         """Send a message to the operator on the shell's line."""

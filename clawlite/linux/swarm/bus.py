@@ -33,7 +33,7 @@ from clawlite.linux.files import marks, sqlite_log
 from clawlite.linux.files.files import own_file, tell_replaced
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.swarm import reserve
-from clawlite.protocols.swarm.circle import Circle, Open, Peer
+from clawlite.protocols.swarm.deadlock import Open, Peer, WaitGraph
 from clawlite.protocols.swarm.swarm import DEAD, FAILED, RUNNING, WAITING
 
 FILE, _FIFO = "swarm.db", ".fifo"
@@ -387,7 +387,7 @@ class Bus:
         peers = [Peer(*row) for row in rows]
         there = self._which_are_there([peer.process for peer in peers])
         peers = [peer for peer in peers if peer.process in there]
-        return Circle([Open(*row) for row in open_tasks], peers, swarm).why_refused(task_id)
+        return WaitGraph([Open(*row) for row in open_tasks], peers, swarm).why_refused(task_id)
 
     def _make_room(self, db):
         """Forget tasks that ended long ago.  A task stays when it waits for a person, or when

@@ -60,7 +60,7 @@ MOST_DIVIDED = 64  # tasks at once whose parts one process waits for
 
 
 class Stuck(ClawError):
-    """Tasks wait for each other (circle.py)."""
+    """Tasks wait for each other (deadlock.py)."""
 
 
 class Member(Part):

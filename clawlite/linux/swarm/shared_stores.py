@@ -208,7 +208,7 @@ class SharedStores:
         )
 
     def _end(self, number, outcome: tuple):
-        self._agent.done(number, outcome, self._now_ms())
+        self._agent.complete(number, outcome, self._now_ms())
 
 
 class NoSharedStores:
@@ -228,7 +228,7 @@ class NoSharedStores:
             self._swarm.name,
         )
         error = StoreError(why, "ask an agent that runs: clawlite run, serve or swarm up")
-        self._agent.done(effect[_NUMBER], (False, error), self._now_ms())
+        self._agent.complete(effect[_NUMBER], (False, error), self._now_ms())
         return True
 
 

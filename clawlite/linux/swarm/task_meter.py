@@ -12,7 +12,7 @@ from typing import Any
 
 from clawlite.core.base.effect import SLEEP
 from clawlite.core.base.errors import InvalidRequest
-from clawlite.core.policy.meter import exceeded
+from clawlite.core.policy.meter import make_error
 from clawlite.core.providers.provider_order import ProviderOrder
 from clawlite.linux.swarm.reserve import room_of
 from clawlite.protocols.session.group_session import Later
@@ -44,9 +44,9 @@ class TaskMeter:
     def __getattr__(self, name: str):
         return getattr(self._meter, name)
 
-    def allowed(self, provider, asked: int, most=None) -> int:
-        """As ``Meter.allowed``; what it returns is reserved, or will be after ``wait``."""
-        most_allowed, least = self._meter.allowed(provider, asked, most), most or 1
+    def admit_request(self, provider, asked: int, most=None) -> int:
+        """As ``Meter.admit_request``; what it returns is reserved, or will be after ``wait``."""
+        most_allowed, least = self._meter.admit_request(provider, asked, most), most or 1
         if not self._is_limited:
             return most_allowed
         read, written = provider.prices or (0, 0)
@@ -69,7 +69,7 @@ class TaskMeter:
             self._still_at_it()  # another process was faster: there is less now
 
     def wait(self):
-        """A generator of effects: wait until what ``allowed`` returned is reserved.  Raises
+        """A generator of effects: wait until what ``admit_request`` returned is reserved.  Raises
         ``QuotaExceeded``: others were faster.
         """
         held, self._held = self._held, None
@@ -118,7 +118,7 @@ class TaskMeter:
                 limit, used, reserved, own, asks = (
                     each / unit for each in (limit, used, reserved, own, asks)
                 )
-            raise exceeded(
+            raise make_error(
                 "",
                 name,
                 str(limit),

@@ -8,7 +8,7 @@ from typing import Any
 
 from clawlite.core.base.errors import ClawError, TransientError
 from clawlite.core.image.image import NETWORK, NETWORK_AUTHORITIES, SWARM
-from clawlite.core.net.exchange import hosted
+from clawlite.core.net.exchange import host_of
 from clawlite.core.net.http1 import EVENT_DATA, EVENT_KIND, EVENT_STATUS, Response, request
 from clawlite.linux.files.files import open_image
 from clawlite.linux.io.jsontext import dumps
@@ -76,7 +76,7 @@ class Remotes:
             secret = one.remote[REMOTE_SECRET]
             token = resolve(secret, stores(image.agent.name)) if secret else ""
             self._agents.append(_Agent(path, one, token, self._take_member_record))
-            print_line("%s: speaks for it at %s" % (one.identity, hosted(self._agents[-1].where)))
+            print_line("%s: speaks for it at %s" % (one.identity, host_of(self._agents[-1].where)))
 
     def run(self) -> int:
         """Serve until a signal; return 0 after SIGTERM, 130 after Ctrl-C."""
@@ -187,7 +187,7 @@ class Remotes:
 
     def _ask(self, work: _Work, headers: list, body: bytes):
         secure, host, port, target = where = work.agent.where
-        head = request("POST", target, hosted(where), headers, len(body))
+        head = request("POST", target, host_of(where), headers, len(body))
         self._keys += 1
         work.key, work.response, work.body = self._keys, Response(), b""
         work.wake_ms = now_ms() + ANSWER_MS

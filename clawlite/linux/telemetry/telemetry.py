@@ -54,9 +54,10 @@ _SHAPE = ([(5, str, str, -(1 << 32), -(1 << 32))], [str], [str], float, bool, bo
 
 def telemetry_of(setup, now_ms):
     """Return the ``Telemetry`` that the image of *setup* declares.  Raises ``ImageError``."""
-    from clawlite.core.image.header import shaped
+    from clawlite.core.image.header import check_shape
 
-    return Telemetry(shaped(setup.image.section(TELEMETRY), _SHAPE, "the telemetry"), setup, now_ms)
+    rows = check_shape(setup.image.section(TELEMETRY), _SHAPE, "the telemetry")
+    return Telemetry(rows, setup, now_ms)
 
 
 class Telemetry(Part):

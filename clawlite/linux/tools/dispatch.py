@@ -19,7 +19,7 @@ import os
 
 from clawlite.core.base.effect import ASKS_PROVIDER, IS_OK
 from clawlite.core.base.errors import ClawError
-from clawlite.core.image.header import shaped
+from clawlite.core.image.header import check_shape
 from clawlite.core.image.image import (
     GENERATOR,
     HANDLER_NAME,
@@ -516,7 +516,7 @@ def local_of(section) -> list:
     """Return what the section LOCAL of an image says, or what it means when there is none.  Raises
     ``ImageError``.
     """
-    return shaped(section or [[], [], [], None, [], ""], _LOCAL, "what is local")
+    return check_shape(section or [[], [], [], None, [], ""], _LOCAL, "what is local")
 
 
 def widen(profile, writable: list) -> None:

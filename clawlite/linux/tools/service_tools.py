@@ -11,7 +11,7 @@ protocols/services/service_call.py shapes them, or by its gateway (linux/net/gat
 from clawlite.core.base.effect import IS_OK, VALUE
 from clawlite.core.base.errors import ClawError, InvalidParams, SandboxDenied, ToolTimeout
 from clawlite.core.idempotency.idempotency import not_run
-from clawlite.core.image.header import shaped
+from clawlite.core.image.header import check_shape
 from clawlite.core.image.image import HANDLER_NAME, SERVICES
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.protocols.services.feed import PREFIX
@@ -46,7 +46,7 @@ SHAPE = [
 
 def services_of(image) -> dict:
     """Return {name: ``Service``} of *image*.  Raises ``ImageError``."""
-    rows = shaped(image.section(SERVICES), SHAPE, "services")
+    rows = check_shape(image.section(SERVICES), SHAPE, "services")
     return {row[0]: Service(row) for row in rows}
 
 

@@ -15,7 +15,7 @@ import os
 from clawlite.core.base.effect import ASK, LOG, TELL
 from clawlite.core.base.errors import ClawError, PolicyDenied
 from clawlite.core.base.render import canonical
-from clawlite.core.image.header import shaped
+from clawlite.core.image.header import check_shape
 from clawlite.core.image.image import HAS_SIDE_EFFECTS, WORLDS
 from clawlite.core.image.skill import value_of
 from clawlite.core.turns.tools import call
@@ -83,7 +83,7 @@ class WorldModels:
 
     def __init__(self, image):
         self._by_skill = {}
-        for row in shaped(image.section(WORLDS), _SHAPE, "the section of world models"):
+        for row in check_shape(image.section(WORLDS), _SHAPE, "the section of world models"):
             model = Model(row)
             self._by_skill.update(dict.fromkeys(model.skills, model))
 

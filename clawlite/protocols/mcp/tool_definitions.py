@@ -6,7 +6,7 @@ lacks patterns, which are compiled to automata, and descriptions of single argum
 a difference, the section SCHEMAS has the schema as it was written.  Nothing else reads it.
 """
 
-from clawlite.core.image.header import shaped
+from clawlite.core.image.header import check_shape
 from clawlite.core.image.image import (
     DESTRUCTIVE,
     HANDLER_KIND,
@@ -61,7 +61,7 @@ def definitions(image, raw_decode) -> list:
     raw_decode  function(text, offset) -> (value, end), of JSON
     """
     written, outputs = find_sent(image, raw_decode), {}
-    for name, given, gives in shaped(image.section(SCHEMAS) or [], _ROWS, "schemas"):
+    for name, given, gives in check_shape(image.section(SCHEMAS) or [], _ROWS, "schemas"):
         if given:
             written[name] = raw_decode(given, 0)[0]
         if gives:

@@ -12,7 +12,7 @@ the renewal of its tokens (RFC 6749, 6).
 from clawlite.core.base.effect import SLEEP
 from clawlite.core.base.errors import ClawError, ProviderError, TransientError
 from clawlite.core.base.printable import escape_name, join_lines
-from clawlite.core.net.exchange import refused, without
+from clawlite.core.net.exchange import error_of, without
 from clawlite.core.net.oauth2 import MAX_TOKEN, basic, percent_encode, post, token_of
 
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
@@ -152,7 +152,7 @@ def _answer(
         if status != 200:
             for secret in secrets:
                 body = without(secret, body)
-            raise refused(status, headers, codec.error(status, body), meter.now_s())
+            raise error_of(status, headers, codec.error(status, body), meter.now_s())
         return codec.parse(body)
     except ProviderError as e:
         for secret in secrets:

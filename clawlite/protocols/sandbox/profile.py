@@ -27,10 +27,10 @@ _SHAPE = (
 
 def profile_of(image) -> "Profile":
     """Return the ``Profile`` of *image*, which has tools.  Raises ``ImageError``."""
-    from clawlite.core.image.header import shaped
+    from clawlite.core.image.header import check_shape
     from clawlite.core.image.image import SANDBOX
 
-    return Profile(shaped(image.section(SANDBOX), _SHAPE, "the sandbox"))
+    return Profile(check_shape(image.section(SANDBOX), _SHAPE, "the sandbox"))
 
 
 def workspace_mount(files: int, mounts: list) -> str | None:

@@ -8,13 +8,13 @@ from clawlite.scan.auditline import head_of
 from osfields import STAT_SIZE
 
 SEGMENT = 16384  # bytes
-NUMBER, HASH, TIME = range(3)  # positions in the result of ``begun``
+NUMBER, HASH, TIME = range(3)  # positions in the result of ``first``
 _HEAD = 256
 # parts between the quotes of a line: {"seq":7,"prev":"c0ffee...","time":"2026-..."
 _NUMBER, _HASH, _TIME = 2, 5, 9
 
 
-def begun(path: str) -> tuple:
+def first(path: str) -> tuple:
     """Return (number, hash before it, time) of the first record of a segment; (None, "", "unset")
     when the segment is damaged.
 

@@ -144,9 +144,9 @@ class Auditing:
             self._waiting.pop(0)
 
     def _open(self):
-        from auditmend import opened
+        from auditmend import mend
 
-        problem = opened(self._folder, self.image.agent.name)
+        problem = mend(self._folder, self.image.agent.name)
         if problem:
             from audittext import problem_of
 

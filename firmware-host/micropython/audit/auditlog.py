@@ -11,7 +11,7 @@ that ``clawlite audit verify`` can read both.  Loaded for a record, and dropped.
 2. Every function raises ``OSError`` when the flash cannot be read or written.
 """
 
-from auditfiles import SEGMENT, TIME, begun, head_in, put, size_of
+from auditfiles import SEGMENT, TIME, first, head_in, put, size_of
 from clawlite.scan.auditline import line
 
 _DAY, _PARTS = 86400, 16  # a segment spans a day, or a sixteenth of the retention if that is longer
@@ -47,4 +47,4 @@ def append(folder: str, text: str, kept_s, now):
 def _is_over(path: str, before_s: int) -> bool:
     from clawlite.core.base.clock import iso8601
 
-    return begun(path)[TIME] < iso8601(before_s)
+    return first(path)[TIME] < iso8601(before_s)

@@ -4,7 +4,7 @@ Loaded for these, and dropped.
 
 import os
 
-from auditfiles import SEGMENT, TIME, begun, head_in, put, size_of
+from auditfiles import SEGMENT, TIME, first, head_in, put, size_of
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import ClawError
 from clawlite.scan.auditline import LOST_HEAD, beginning, digest
@@ -14,7 +14,7 @@ _BLOCK = 4096
 _LEAST = 49152  # bytes that the audit may always have: host/fit/heap.py counts them
 
 
-def opened(folder: str, agent: str) -> str:
+def mend(folder: str, agent: str) -> str:
     """Read the existing files, and repair what a power cut left.  Return a description of what was
     not as the last record left it, or "".
     """
@@ -34,7 +34,7 @@ def opened(folder: str, agent: str) -> str:
     head = known or beginning(agent)
     last = head.last
     if "audit.jsonl" in names:
-        end, problem = _caught_up(path, head)
+        end, problem = _catch_up(path, head)
         torn = size_of(path) - end
         if torn:
             _cut_off(folder, path, end)
@@ -50,7 +50,7 @@ def opened(folder: str, agent: str) -> str:
     return problem
 
 
-def _caught_up(path: str, head) -> tuple:
+def _catch_up(path: str, head) -> tuple:
     """Move *head* forward over the lines that follow it; return (end of the last complete line,
     description of what is wrong or "").
     """
@@ -93,15 +93,15 @@ def turn(folder: str, path: str, head, kept_s, now):
     Raises ``ClawError`` when there is no room for it.
     """
     if path:
-        os.rename(path, "%s/audit-%012d.jsonl" % (folder, begun(path)[0] or head.last))
+        os.rename(path, "%s/audit-%012d.jsonl" % (folder, first(path)[0] or head.last))
     old = _segments(folder) if kept_s and now else []
     gone = 0
-    while gone + 1 < len(old) and begun(folder + "/" + old[gone + 1])[TIME] < iso8601(now - kept_s):
+    while gone + 1 < len(old) and first(folder + "/" + old[gone + 1])[TIME] < iso8601(now - kept_s):
         # the next segment begins before the limit, so all records of this one are older
         gone += 1
     # the head first: if a removal is cut off, an old segment is left over, which does no harm
     if gone:
-        head.first, head.prev, _ = begun(folder + "/" + old[gone])
+        head.first, head.prev, _ = first(folder + "/" + old[gone])
         put(folder, head)
         for name in old[:gone]:
             os.remove(folder + "/" + name)

@@ -11,8 +11,8 @@ _PACKAGE = "clawlite.core."
 # One text for all names: short names in a list would be interned strings, which stay for ever.
 # host/firmware/firmware.py puts groups of functions into it.
 _OCCASIONAL = (
-    " header image_signature handshake uri policy_preview approval misfit call_journal appendlog "
-    "refusal opaque ends "
+    " header image_signature handshake uri policy_preview approval provider_error call_journal "
+    "appendlog refusal opaque stop_reasons "
     "oldturns conversation memories memory_methods instant storelog storewrite storequery words "
     "idempotency_record recorded_request commands trace violation jsonvalue cborfault "
     "jsonfault failure lead mended loader oom_recover parts assemble startup settime lookup "

@@ -60,7 +60,7 @@ def start(root: str = ""):
         order = _order(root, slot, trials)
         why = _damage(root + "/claw-" + order[0], lambda: None) if order else ""
         if _waits(root, pin, begun, window_ms):
-            opened = _choose_slot(root, order, why, (slot, trials, checked), _armed(watchdog_ms))
+            opened = _choose_slot(root, order, why, (slot, trials, checked), _arm(watchdog_ms))
             if opened and watchdog_ms:
                 import main
 
@@ -191,7 +191,7 @@ def _sum(file, buffer: bytearray) -> tuple:
     return size, crc
 
 
-def _armed(watchdog_ms: int):
+def _arm(watchdog_ms: int):
     """Arm the watchdog, if one is wanted; return the function that feeds it, or one that does
     nothing.
     """

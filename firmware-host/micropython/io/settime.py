@@ -19,7 +19,7 @@ _FIRST, _LAST = 1700000000, 4102444800  # 2023, 2100
 _EPOCH_2000 = 946684800
 
 
-def heard(device, data: bytes) -> bool:
+def take(device, data: bytes) -> bool:
     """Handle a record with the time; return False for another one.  A wrong time is ignored."""
     try:
         message = loads(data)

@@ -104,10 +104,10 @@ class Stdio:
         return (
             (self.line or self._framer).next_event()
             if self.line or self.operator
-            else self._typed_event()
+            else self._line_event()
         )
 
-    def _typed_event(self) -> tuple:
+    def _line_event(self) -> tuple:
         event = self._framer.next_event()
         if event is None or event[0] == TOO_LONG:
             return event

@@ -17,7 +17,7 @@ from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ClawError, InvalidRequest
 from clawlite.core.image.image import HANDLER_KIND, SERVICE
 from jsontext import dumps, loads
-from chance import chance
+from random_bytes import random_bytes
 
 _TOOL, _ARGUMENTS, _DUE_MS = 2, 3, 4  # of RUN
 _TIMEOUT_MS = 30000  # of one call (ADR-020)
@@ -51,7 +51,7 @@ class Mediated:
 
     def __init__(self, device):
         self._device, self._uplink = device, device.net
-        self._boot, self._count = str(hexlify(chance()), "utf-8"), 0
+        self._boot, self._count = str(hexlify(random_bytes()), "utf-8"), 0
         self._calls = {}  # task -> _Call
 
     # -- from the agent
@@ -150,7 +150,7 @@ class Mediated:
                 self._begin(self._calls[task])
         return True
 
-    def lost(self, size: bytes) -> bool:
+    def on_loss(self, size: bytes) -> bool:
         """Handle the loss of a record; return whether a task waits for an answer."""
         waiting = list(self._calls)
         for task in waiting:
@@ -158,7 +158,7 @@ class Mediated:
             self._fail(
                 task, "unreachable", "%s bytes of its answer did not fit" % str(size, "utf-8")
             )
-        return self._uplink.lost(size) or len(waiting) > 0
+        return self._uplink.on_loss(size) or len(waiting) > 0
 
     def _took(self, task: int, data: bytes) -> bool:
         """Handle a record with the id of *task*'s call; return False when it is not for it."""
@@ -193,13 +193,13 @@ class Mediated:
 
     def _refuse(self, task: int, message: str):
         error = InvalidRequest(message, "", {"ran": False})
-        self._device.agent.done(task, (False, error), self._device.now_ms())
+        self._device.agent.complete(task, (False, error), self._device.now_ms())
 
     def _fail(self, task: int, code: str, message: str):
         self._end(task, Failed({"ok": False, "error": {"code": code, "message": message}}))
 
     def _end(self, task: int, result):
-        self._device.agent.done(task, (True, result), self._device.now_ms())
+        self._device.agent.complete(task, (True, result), self._device.now_ms())
 
 
 def _note(name: str, params: dict) -> dict:

@@ -21,7 +21,7 @@ from clawlite.core.base.errors import ClawError, InvalidRequest, PolicyDenied, u
 from clawlite.core.base.printable import join_lines
 from clawlite.core.image.image import CHANNELS, HAS_SIDE_EFFECTS
 from clawlite.core.policy.access import ADMIN, ANSWERS, USER, VIEWER, Access
-from chance import chance
+from random_bytes import random_bytes
 from unload import drop
 
 _RARE = "pairing channel_answers"  # loaded when they are needed, and dropped
@@ -94,7 +94,7 @@ class Relayed:
             for record in self._agent.image.section(CHANNELS)
             if len(record) > _MAY_ADMIN
         ]
-        self._boot, self._count = str(hexlify(chance()), "utf-8"), 0
+        self._boot, self._count = str(hexlify(random_bytes()), "utf-8"), 0
         self._come, self._taken, self._changed = [], None, False
         self._runs = {}  # number of a task -> _Run
         self._put = []  # ``_Question``s
@@ -130,7 +130,7 @@ class Relayed:
         """Send *text* to the admins of every channel; it waits while there is no gateway."""
         for channel in self.all:
             for admin in channel.admins():
-                self._say(channel, admin, self._guarded(text))
+                self._say(channel, admin, self._without_secrets(text))
 
     # -- from the gateway
 
@@ -245,7 +245,7 @@ class Relayed:
         for command in self._commands if words else ():
             lines = command(words, role == ADMIN)
             if lines is not None:
-                self._answer(id, join_lines([self._guarded(line) for line in lines]), "")
+                self._answer(id, join_lines([self._without_secrets(line) for line in lines]), "")
                 return
         if len(self._runs) >= _AT_ONCE:
             self._answer(id, "Too many messages wait already. Nothing was done.", "busy")
@@ -260,7 +260,7 @@ class Relayed:
         agent, channel = self._agent, run.channel
         into, done = TurnOutput(_MOST), []
 
-        def ended(_, error, now_ms: int):
+        def finish(_, error, now_ms: int):
             done.append(True)
             for number in list(self._runs):
                 if self._runs[number] is run:
@@ -270,17 +270,17 @@ class Relayed:
                 why = _text_of(error)
                 said = said + "\n" + why if said else why
                 self._log("failed", channel, run.actor, why)
-            self._answer(run.id, self._guarded(said), "failed" if error else "")
+            self._answer(run.id, self._without_secrets(said), "failed" if error else "")
 
         self._log("turn", channel, run.actor)
         try:
             caller = "%s/%s" % (channel.name, run.actor) if run.actor else channel.name
             work = self._work(run, talk, text, caller)
             work = run_work(work, caller, into, lambda effect: self._begins(run, effect))
-            number = agent.begin(work, ended, self.device.now_ms(), agent.image.agent.turn_ms)
+            number = agent.begin(work, finish, self.device.now_ms(), agent.image.agent.turn_ms)
         except Exception as e:
             if not done:
-                ended(None, e, 0)
+                finish(None, e, 0)
             return
         if not done:
             self._runs[number] = run
@@ -298,10 +298,10 @@ class Relayed:
             history.speaker = caller, run.role == ADMIN
         how = refusal_for(caller) if run.role == VIEWER else calling(caller)
         if text.startswith("/") and agent.image.size_of(SKILLS):
-            from clawlite.core.agent.skillturn import begin, typed
+            from clawlite.core.agent.skillturn import begin, parse
             from clawlite.core.turns.gates import PERSON
 
-            asked = typed(agent.image, text)
+            asked = parse(agent.image, text)
             if asked and run.role == VIEWER:
                 raise PolicyDenied("%s is a viewer, and a viewer begins no skill" % caller)
             if asked:
@@ -384,7 +384,7 @@ class Relayed:
         said, more = describe(task, now_ms)
         del describe
         drop(_RARE)
-        said = first + self._guarded(said) + more
+        said = first + self._without_secrets(said) + more
         for channel, admin in self._find_admins():
             is_here = run and run.channel is channel and run.actor == admin
             self._say(channel, admin, said, run.id if is_here else None, "asks", question.id)
@@ -395,7 +395,7 @@ class Relayed:
         """Tell how *question* has ended; a channel also to take its buttons away."""
         from clawlite.core.protocol.channel_answers import end_text
 
-        said, by = self._guarded(end_text(question.approval)), question.approval.by
+        said, by = self._without_secrets(end_text(question.approval)), question.approval.by
         del end_text
         drop(_RARE)
         for channel, admin in self._find_admins():
@@ -456,7 +456,7 @@ class Relayed:
             )
         return self._uplink.is_up
 
-    def _guarded(self, text: str) -> str:
+    def _without_secrets(self, text: str) -> str:
         return self.device.guard.text(text) if self.device.guard else text
 
     def _log(self, what: str, channel, actor: str, reason: str = ""):
@@ -486,5 +486,5 @@ def _draw(count: int) -> bytes:
     """Return *count* random bytes."""
     data = b""
     while len(data) < count:
-        data += chance()
+        data += random_bytes()
     return data[:count]

@@ -17,7 +17,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.line.frame import RECORD, TEXT, TOO_LONG
 from clawlite.core.line.line import DOWN, UNSURE, UP, Line
 from jsontext import dumps, loads
-from chance import chance
+from random_bytes import random_bytes
 
 _MAX_RECORD = 40960  # bytes, to the host: a result in JSON
 _LOOSE, _LOOSE_MS = 3, 20000
@@ -39,7 +39,7 @@ class Reliable:
     def __init__(self, stdio, now_ms, limit: int):
         self._stdio, self._now_ms, self._limit = stdio, now_ms, limit
         window, fragment = _WINDOWS.get(sys.platform, (512, 208))
-        nonce = struct.unpack(">I", chance())[0] or 1
+        nonce = struct.unpack(">I", random_bytes())[0] or 1
         self._line = Line(nonce, window, fragment, _MAX_RECORD, _MAX_RECORD)
         self.is_up = self.is_new = self.pressed = self.left = False
         self._loose, self._heard = [], 0  # times (ms) of stray text; number of frames by then
@@ -69,20 +69,20 @@ class Reliable:
             if kind == RECORD:
                 if len(data) > self._limit:
                     return TOO_LONG, b"%d" % len(data)
-                return self._typed(data) if _METHOD in data else event
+                return self._line_of(data) if _METHOD in data else event
             if kind == TOO_LONG or kind == TEXT:
                 return event
             if kind == UP:
                 self.is_up = self.is_new = True
                 if self._stdio.is_uart:
-                    self._heed(-1)
+                    self._interrupt(-1)
             elif kind == DOWN:
                 self._down()
             elif kind == UNSURE and data:
                 self._text_came()
             event = self._line.next_event()
 
-    def _typed(self, data: bytes) -> tuple:
+    def _line_of(self, data: bytes) -> tuple:
         """Return the line that a person typed, or the record when it is something else."""
         try:
             message = loads(data)
@@ -99,7 +99,7 @@ class Reliable:
         if len(self._loose) == _LOOSE and now - self._loose[0] <= _LOOSE_MS:
             self.close()
 
-    def _heed(self, key: int):
+    def _interrupt(self, key: int):
         """Set the byte that the port itself takes as Ctrl-C; -1: none."""
         from micropython import kbd_intr
         from clawlite.core.line.linestop import Stop
@@ -160,4 +160,4 @@ class Reliable:
         self.close()
         self.pump()
         if self._stop:
-            self._heed(3)
+            self._interrupt(3)

@@ -62,7 +62,7 @@ class SwarmMember(SwarmStop):
                 self._may, self._asks = params["text"], False
         elif method == "claw.gateway.swarm":
             if self.session:
-                self.session.answered(id, params)
+                self.session.take_answer(id, params)
         elif method == "claw.gateway.withdrawn":
             if id == self._id:
                 self._end(params["text"])
@@ -98,10 +98,10 @@ class SwarmMember(SwarmStop):
             agent.effects.append((TELL, "Task of %s: %s" % (self._caller, text)))
         history = History(agent.setup.keep_bytes)
 
-        def ended(_, error, now_ms: int):
+        def finish(_, error, now_ms: int):
             if id == self._id:
                 self._number = None
-                self._ended(history.turn, error)
+                self._send_report(history.turn, error)
 
         budget = agent.image.agent.turn_ms
         if isinstance(most, int) and (budget is None or most < budget):
@@ -110,11 +110,11 @@ class SwarmMember(SwarmStop):
             if agent.setup.prepare:
                 agent.setup.prepare()
             work = turn(agent.setup, text, agent.chain(), history, self._call)
-            self._number = agent.begin(work, ended, now, budget)
+            self._number = agent.begin(work, finish, now, budget)
         except Exception as e:
-            self._ended([], e)
+            self._send_report([], e)
 
-    def _ended(self, messages: list, error):
+    def _send_report(self, messages: list, error):
         """Report the result of the task; its ``turn.Message`` are *messages*."""
         said = [each.text for each in messages if each.role == "assistant" and each.text]
         text = "\n".join(said).strip()

@@ -27,7 +27,7 @@ class SwarmSession(Session):
         self._member = member
         self._answers, self._count = {}, 0  # id of a request -> dict for its answer
 
-    def answered(self, id: str, params: dict):
+    def take_answer(self, id: str, params: dict):
         """Take an answer; one that nobody waits for is dropped."""
         if id in self._answers:
             name = "result" if "result" in params else "error"
@@ -64,10 +64,10 @@ class SwarmSession(Session):
             return super()._other(id, method, params, reply, now_ms)
         answer = {}
 
-        def ended(_, fault, now_ms: int):
+        def finish(_, fault, now_ms: int):
             reply(error(id, fault) if fault else dict(answer, jsonrpc="2.0", id=id))
 
-        self.agent.begin(self._ask(method, params, answer), ended, now_ms, _WAIT_MS)
+        self.agent.begin(self._ask(method, params, answer), finish, now_ms, _WAIT_MS)
 
     def _ask(self, method: str, params: dict, answer: dict):
         """A generator of effects: ask the process that speaks for the board, and wait until

@@ -15,7 +15,7 @@ from binascii import hexlify
 from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ClawError, ProviderError, QuotaExceeded
 from jsontext import loads
-from chance import chance
+from random_bytes import random_bytes
 from unload import drop
 
 _HOST, _PORT, _PARTS, _SPEAKER = 3, 4, 5, 6  # of OPEN
@@ -50,7 +50,7 @@ class Uplink:
         self._device, self._agent, self._stdio = device, device.agent, device.stdio
         self._now_ms = device.now_ms
         self._asked = {}  # task -> _Asked
-        self._boot = str(hexlify(chance()), "utf-8")
+        self._boot = str(hexlify(random_bytes()), "utf-8")
         # is_up: a gateway has said hello in this session of the line
         self._count, self.is_up = 0, False
         self._operators = None  # ``operators.Operators``, while somebody is there
@@ -130,7 +130,7 @@ class Uplink:
             asked = self._asked.get(task)
             if asked and asked.due_ms is not None and now >= asked.due_ms:
                 del self._asked[task]
-                self._agent.received(task, (False, ProviderError(self.nobody())), now)
+                self._agent.receive(task, (False, ProviderError(self.nobody())), now)
             elif asked and asked.parts:
                 self.go_on(asked)
 
@@ -162,9 +162,9 @@ class Uplink:
             return False
         method, params = message.get("method"), message.get("params")
         if method is None:
-            return self._answered(message)
+            return self._take_answer(message)
         if method == "claw.gateway.hello":
-            self._greeted(message.get("id"))
+            self._greet(message.get("id"))
         elif isinstance(params, dict) and isinstance(params.get("text"), str):
             text = params["text"]
             if self._device.listener and self._device.listener.hear(method, params):
@@ -195,14 +195,14 @@ class Uplink:
         device.beside = tuple([part for part in device.beside if part is not gone])
         drop("operators")
 
-    def lost(self, size: bytes) -> bool:
+    def on_loss(self, size: bytes) -> bool:
         """Handle the loss of a record: end the waiting requests, whose answers would be incomplete.
         Return whether there were any.
         """
         waiting = list(self._asked)
         for task in waiting:
             self.close(task)
-            self._agent.received(
+            self._agent.receive(
                 task,
                 (
                     False,
@@ -215,7 +215,7 @@ class Uplink:
             )
         return len(waiting) > 0
 
-    def _greeted(self, id):
+    def _greet(self, id):
         image = self._agent.image
         self.tell(
             {
@@ -235,7 +235,7 @@ class Uplink:
         for task in sorted(self._asked):
             self._begin(self._asked[task])
 
-    def _answered(self, message: dict) -> bool:
+    def _take_answer(self, message: dict) -> bool:
         id = message.get("id")
         result, error = message.get("result"), message.get("error")
         if isinstance(result, dict):
@@ -253,7 +253,7 @@ class Uplink:
                 is_error = isinstance(event, ClawError)
                 if is_error or isinstance(event, dict):
                     del self._asked[task]
-                self._agent.received(task, (not is_error, event), self._now_ms())
+                self._agent.receive(task, (not is_error, event), self._now_ms())
                 return True
         return False
 

@@ -36,11 +36,11 @@ class Lan(Uplink):
     """
 
     def __init__(self, device, names):
-        from clawlite.core.image.header import shaped
+        from clawlite.core.image.header import check_shape
 
         super().__init__(device)
         self._names = names
-        self._host, self._port, self._is_tls = shaped(
+        self._host, self._port, self._is_tls = check_shape(
             device.agent.image.section(NETWORK), _SHAPE, "section 21"
         )[0]
         self._opened = self._framer = None
@@ -92,7 +92,7 @@ class Lan(Uplink):
             elif now >= self._again_ms:
                 self._connect(now)
         except (OSError, ValueError, ClawError) as e:
-            self._broken(e, now)
+            self._note_failure(e, now)
         super().tick()
 
     def _connect(self, now: int):
@@ -108,7 +108,7 @@ class Lan(Uplink):
             self._stdio.poll, self._host, self._port, [], None, wrap, patience, self._names, now
         )
 
-    def _broken(self, error, now: int):
+    def _note_failure(self, error, now: int):
         if isinstance(error, ValueError):  # MicroPython's, about a certificate
             from secure import refusal
 
@@ -138,20 +138,20 @@ class Lan(Uplink):
                     self._came(event[_KIND], event[_DATA])
                     event = self._framer.next_event() if self._framer else None
         except (OSError, ValueError, ClawError) as e:
-            self._broken(e, self._now_ms())
+            self._note_failure(e, self._now_ms())
 
     def _came(self, kind: int, data: bytes):
         first = self._device.net
         if kind == TOO_LONG:
-            first.lost(data)
+            first.on_loss(data)
         elif kind == RECORD and not self.is_up and b'"claw.gateway.auth"' in data:
             self._prove(data)
         elif kind == RECORD:
             was_up = self.is_up
             if b'"claw.clock"' in data:
-                from settime import heard
+                from settime import take
 
-                heard(self._device, data)
+                take(self._device, data)
                 drop()
             else:
                 first.record(data)

@@ -10,7 +10,7 @@ import socket
 import struct
 
 from clawlite.core.base.errors import ClawError
-from chance import chance
+from random_bytes import random_bytes
 
 _AGAIN_MS = 2000
 _MAX = 512  # bytes of a message
@@ -33,7 +33,7 @@ class Lookup:
         )
         # no name ends in a digit (RFC 3696, 2)
         self._question = b"" if name[-1:].isdigit() else _question(name)
-        self._id = chance()[:2]
+        self._id = random_bytes()[:2]
         self._asked = None
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._poll = select.poll()

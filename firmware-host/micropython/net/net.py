@@ -49,11 +49,11 @@ class Net:
                     effect[_TIMEOUT_MS],
                 )
             except (OSError, ClawError) as e:
-                self._failed(task, effect[_HOST], e)
+                self._report_failure(task, effect[_HOST], e)
         elif kind == E.CLOSE or kind == E.CANCEL:
             self.close(task)
         elif kind == E.SECRET:
-            self._agent.done(task, secret(self._folder, effect[_NAME]), self._clock()[0])
+            self._agent.complete(task, secret(self._folder, effect[_NAME]), self._clock()[0])
 
     def _begin(self, task: int, is_tls: bool, host: str, port: int, parts: list, timeout_ms: int):
         now, epoch = self._clock()
@@ -83,10 +83,10 @@ class Net:
                 try:
                     data = opened.ready(self._clock()[0])
                 except (OSError, ValueError, MemoryError, ClawError) as e:
-                    self._failed(task, host, e)
+                    self._report_failure(task, host, e)
                     return
                 if data is not None:
-                    self._received(task, (True, data))
+                    self._hand_over(task, (True, data))
 
     def deadline(self):
         """Return the time in ms of the next ``tick`` that matters, or None."""
@@ -104,7 +104,7 @@ class Net:
             try:
                 opened.tick(self._clock()[0])
             except (OSError, ClawError) as e:
-                self._failed(task, host, e)
+                self._report_failure(task, host, e)
 
     def close(self, task: int):
         """End the connection of *task*, if it has one."""
@@ -117,7 +117,7 @@ class Net:
         for task in list(self._open):
             self.close(task)
 
-    def _failed(self, task: int, host: str, error):
+    def _report_failure(self, task: int, host: str, error):
         is_begun = task in self._open and self._open[task][0].is_up
         self.close(task)
         if isinstance(error, ValueError):  # MicroPython's, about a certificate
@@ -132,7 +132,7 @@ class Net:
                     error.message if isinstance(error, ClawError) else error,
                 )
             )
-        self._received(task, (False, error))
+        self._hand_over(task, (False, error))
 
-    def _received(self, task: int, outcome: tuple):
-        self._agent.received(task, outcome, self._clock()[0])
+    def _hand_over(self, task: int, outcome: tuple):
+        self._agent.receive(task, outcome, self._clock()[0])

@@ -8,7 +8,7 @@ import gc
 from tls import CERT_REQUIRED, PROTOCOL_TLS_CLIENT, SSLContext
 
 from clawlite.core.base.errors import ProviderError
-from clawlite.core.image.header import shaped
+from clawlite.core.image.header import check_shape
 from clawlite.core.image.image import NETWORK, NETWORK_AUTHORITIES
 
 
@@ -24,7 +24,7 @@ def wrapper(image, epoch_s):
             "a console, a gateway or NTP sets it: clawlite console --port PORT, "
             "clawlite wifi SSID --port PORT",
         )
-    authorities = shaped(image.section(NETWORK), (object, [bytes]), "section 21")[
+    authorities = check_shape(image.section(NETWORK), (object, [bytes]), "section 21")[
         NETWORK_AUTHORITIES
     ]
 

@@ -18,7 +18,7 @@ import network
 from clawlite.core.base.errors import ClawError
 from jsontext import loads
 from network import STA_IF, WLAN
-from chance import chance
+from random_bytes import random_bytes
 
 TRY_MS = 20000
 _POLL_MS = 500
@@ -159,7 +159,7 @@ class Wifi:
             address = self._names and self._names.address(now_ms)
             if address:
                 self._names = None
-                self._nonce = chance() + chance()
+                self._nonce = random_bytes() + random_bytes()
                 self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
                 self._socket.sendto(
                     b"\x23" + bytes(39) + self._nonce,

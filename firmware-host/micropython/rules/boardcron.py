@@ -93,7 +93,7 @@ class CronRules(BoardRules):
         agent, name = self.agent, run.name
         into, done = TurnOutput(_MOST), []
 
-        def ended(_, error, now_ms: int):
+        def finish(_, error, now_ms: int):
             for number in done:
                 self._runs.pop(number, None)
                 if agent.setup.channels:
@@ -113,10 +113,10 @@ class CronRules(BoardRules):
 
         try:
             work = run_work(self._work(run), name, into, lambda effect: self._act(name, effect))
-            number = agent.begin(work, ended, self.now_ms(), agent.image.agent.turn_ms)
+            number = agent.begin(work, finish, self.now_ms(), agent.image.agent.turn_ms)
         except ClawError as e:
             if not done:
-                ended(None, e, 0)
+                finish(None, e, 0)
             return
         if not done:
             done.append(number)
@@ -141,10 +141,10 @@ class CronRules(BoardRules):
         self._tell_log("turn", run.name)
         history, how = History(agent.setup.keep_bytes), calling(run.name)
         if text.startswith("/") and agent.image.size_of(SKILLS):
-            from clawlite.core.agent.skillturn import begin, typed
+            from clawlite.core.agent.skillturn import begin, parse
             from clawlite.core.turns.gates import PERSON
 
-            asked, person = typed(agent.image, text), "%s (%s)" % (PERSON, run.name)
+            asked, person = parse(agent.image, text), "%s (%s)" % (PERSON, run.name)
             if asked:
                 return begin(agent.setup, asked, agent.chain(), history, how, person)
         return turn(agent.setup, text, agent.chain(), history, how)

@@ -100,10 +100,10 @@ class Waiting:
         if old:
             from samplehours import fold
 
-            rules.agent.begin(fold(self.path, old, self.hourly), _ended, rules.now_ms())
+            rules.agent.begin(fold(self.path, old, self.hourly), _ignore, rules.now_ms())
 
 
-def _ended(value, error, now_ms: int):
+def _ignore(value, error, now_ms: int):
     """Do nothing: days that could not be ended are ended later."""
 
 

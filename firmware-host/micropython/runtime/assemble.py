@@ -41,10 +41,10 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
     device.handlers = Handlers(builtin, maker, device.pins, device.place_of)
     wants = _audit(image) if AUDIT in having else None
     if GUARDS in having:
-        from clawlite.core.image.header import shaped
+        from clawlite.core.image.header import check_shape
 
         # loaded here and not deep in the guards' calls, where the stack would not be enough
-        del shaped
+        del check_shape
         from guarding import Guarding
 
         device.guarding = Guarding(device, image, folder)
@@ -118,7 +118,7 @@ def _connect(device, having: set):
     ever.
 
     Raises ``ImageMismatch``."""
-    from chance import chance
+    from random_bytes import random_bytes
 
     wanted = device.image.requires
     if LAN in having:
@@ -130,7 +130,7 @@ def _connect(device, having: set):
 
         device.net = device.uplink = Uplink(device)
     device.keep_bytes, device.is_behind = _CONVERSATION, True
-    device.first_question = 100000 + int.from_bytes(chance(), "big") % 900000
+    device.first_question = 100000 + int.from_bytes(random_bytes(), "big") % 900000
     name = "swarmstop"
     try:
         if "stop-of-swarm" in wanted:
@@ -171,11 +171,11 @@ def _audit(image) -> list:
     """Return the audit settings of *image*.  Raises ``ImageMismatch`` when a board cannot keep such
     an audit.
     """
-    from clawlite.core.image.header import shaped
+    from clawlite.core.image.header import check_shape
 
     shape = (bool, bool, bool, [None, 1 << 32], str, object)
     # the additional item is for Linux
-    wants = shaped(image.section(GUARD)[GUARD_AUDIT], [shape, shape + (object,)], "the audit")
+    wants = check_shape(image.section(GUARD)[GUARD_AUDIT], [shape, shape + (object,)], "the audit")
     if wants[AUDIT_DESTINATION] != "file":
         raise ImageMismatch(
             "this board cannot send its audit to %s" % wants[AUDIT_DESTINATION],

@@ -173,7 +173,7 @@ class Device:
                 self.stdio.line.leave()
         return self.code
 
-    def stumbled(self, error):
+    def recover(self, error):
         """Make *error*, which a step raised, an ERROR of the agent, which recovers from it (CKP
         0.2.0, section 8).  Raise it when the agent cannot go on.
         """
@@ -216,7 +216,7 @@ class Device:
     def step(self):
         """Handle what has arrived, do what is due, and wait for the next event."""
         if self.stdio.line:
-            self.heed(self.stdio.line)
+            self.check_line(self.stdio.line)
             self.stdio.line.tick()
             self.stdio.feed(b"")
         event = self.stdio.next_event()
@@ -231,7 +231,7 @@ class Device:
             drop()
             event = self.stdio.next_event()
         if self.stdio.line:
-            self.heed(self.stdio.line)
+            self.check_line(self.stdio.line)
         if self.stdio.at_end:
             self.end_of_input()
         now = self.now_ms()
@@ -281,9 +281,9 @@ class Device:
                 self.event(event[_EVENT], event[_DATA], self.now_ms())
             event = self.stdio.next_event()
         if self.stdio.line:
-            self.heed(self.stdio.line)
+            self.check_line(self.stdio.line)
 
-    def heed(self, line):
+    def check_line(self, line):
         """Act on the state of the reliable line: a new host, three Ctrl-C in a row, or a single
         one.
         """
@@ -301,7 +301,7 @@ class Device:
         if self.console:
             self.console.close(self.now_ms())
         elif self.agent.is_ready:
-            self.agent.stop(_LEAVE_MS, self.stopped, self.now_ms())
+            self.agent.stop(_LEAVE_MS, self.on_stop, self.now_ms())
         elif self.agent.lifecycle.state == "ERROR":
             self.code = 1
         elif self.agent.lifecycle.state == "STOPPED":
@@ -313,9 +313,9 @@ class Device:
             self.too_long(data)
         else:
             if b'"claw.clock"' in data:
-                from settime import heard
+                from settime import take
 
-                if heard(self, data):
+                if take(self, data):
                     return
             if self.uplink and self.uplink.record(data):
                 self.clock.ask(self.stdio)
@@ -326,7 +326,7 @@ class Device:
 
     def too_long(self, data: bytes):
         """Refuse a line; *data*: its length in ASCII digits."""
-        if self.uplink and self.stdio.line and self.uplink.lost(data):
+        if self.uplink and self.stdio.line and self.uplink.on_loss(data):
             return  # the waiting tasks report it
         for by in (self.session, None if self.session and self.stdio.line else self.console):
             if by:  # it may have been a record or a person's line
@@ -344,7 +344,7 @@ class Device:
         except ValueError:
             self.console.not_text()
 
-    def stopped(self, drained: bool, now_ms: int):
+    def on_stop(self, drained: bool, now_ms: int):
         self.code = 0
 
     def settle(self):
@@ -382,7 +382,7 @@ class Device:
         for task, outcome in ended:
             if outcome[E.IS_OK] is False and self.pins:
                 self.pins.off()
-            self.agent.done(task, outcome, self.now_ms())
+            self.agent.complete(task, outcome, self.now_ms())
 
     def carry_out(self, effect: tuple):
         kind = effect[E.KIND]
@@ -407,11 +407,13 @@ class Device:
             if self.net:
                 self.net.close(effect[E.TASK])
         elif kind == E.RESOLVE:  # the file systems of boards have no links
-            self.agent.done(effect[E.TASK], (True, effect[_PATH]), self.now_ms())
+            self.agent.complete(effect[E.TASK], (True, effect[_PATH]), self.now_ms())
         elif kind == E.STORE:
             if self.meter is None:
                 self.prepare()
-            self.agent.done(effect[E.TASK], (True, self.meter.add(effect[_ENTRIES])), self.now_ms())
+            self.agent.complete(
+                effect[E.TASK], (True, self.meter.add(effect[_ENTRIES])), self.now_ms()
+            )
         elif kind == E.OPEN or kind == E.CLOSE or kind == E.SECRET:
             if self.net:
                 self.net.carry_out(effect)
@@ -424,17 +426,17 @@ class Device:
         """Perform the effects that few calls and turns need."""
         kind = effect[E.KIND]
         if kind == E.RECORD:  # the audit has written it (Auditing.take)
-            self.agent.done(effect[E.TASK], (True, None), self.now_ms())
+            self.agent.complete(effect[E.TASK], (True, None), self.now_ms())
         elif kind == E.KEEP:
             from call_journal import keep
 
-            self.agent.done(
+            self.agent.complete(
                 effect[E.TASK],
                 keep(self.folder, effect[_KIND], effect[_KEY], effect[_PAYLOAD], self.epoch_s()),
                 self.now_ms(),
             )
         elif kind == E.REMEMBER:
-            self.agent.done(
+            self.agent.complete(
                 effect[E.TASK],
                 self.stores.run(effect[_VERB], effect[_STORE], effect[_PART], effect[_DETAILS]),
                 self.now_ms(),
@@ -447,7 +449,7 @@ class Device:
         console, the text of a TELL goes to the log.
         """
         if self.guarding and kind != E.PROMPT:
-            text = self.guarding.shown(kind, text)
+            text = self.guarding.show_part(kind, text)
         if not text and kind == E.WRITE:
             return  # the guard holds the text until its line ends
         if kind == E.TELL and not self.console:
@@ -480,9 +482,9 @@ class Device:
             from clawlite.core.idempotency.idempotency import nothing
 
             return nothing(key)
-        from call_journal import kept
+        from call_journal import find
 
-        return kept(self.folder, self.epoch_s(), key)
+        return find(self.folder, self.epoch_s(), key)
 
     def ask_anew(self):
         """Before a new question to a person: handle the lines that were typed before it, which do

@@ -119,14 +119,14 @@ def run(device, ready) -> int:
 def main(args: list) -> int:
     """Return the exit code: that of ``run``, or 2 when the image cannot be opened here."""
     try:
-        device = _prepared(args)
+        device = _prepare(args)
     except RuntimeError as e:  # the linker loads it here, and first what it imports
         sys.stderr.write("clawlite: %s\n" % ran_out(e))
         return 2
     return run(device, None) if device else 2
 
 
-def _prepared(args: list):
+def _prepare(args: list):
     """Return the ``Device`` for the arguments, or None, with the reason on stderr."""
     path = ([arg for arg in args if arg != "--stdio"] + ["claw.cbor"])[0]
     device, why = attempt(path, path.rpartition("/")[0] or ".", "--stdio" in args)

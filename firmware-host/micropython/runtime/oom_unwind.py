@@ -29,7 +29,7 @@ def end_round(device, error):
         device.settle()
         device.short = 0
     elif error:
-        device.stumbled(error)
+        device.recover(error)
 
 
 def unwind(device):

@@ -25,7 +25,7 @@ class Guarding:
         self._folder = folder
         self._held = RedactStream(self.guard.text, _HELD)
 
-    def shown(self, kind: int, text: str) -> str:
+    def show_part(self, kind: int, text: str) -> str:
         """Return the part of *text* that may be shown now; *kind* of effect: for a WRITE, whole
         lines only.
         """

@@ -67,7 +67,7 @@ def keep(folder: str, kind: int, key: str, payload, now) -> tuple:
             text = dumps([payload[_FINGERPRINT], {"code": -32603, "message": "no JSON: %s" % e}])
         if kind == WAIT and len(text) > _ARGUMENTS:
             text = dumps([payload[_TOOL], None, payload[_RULE]])
-        _append(folder, kind, key, _shortened(line(kind, now or 0, 0, key, text)), now)
+        _append(folder, kind, key, _shorten(line(kind, now or 0, 0, key, text)), now)
         return True, []
     except (OSError, MemoryError) as e:
         sys.stderr.write("clawlite: the journal of calls cannot be written: %s\n" % e)
@@ -76,18 +76,18 @@ def keep(folder: str, kind: int, key: str, payload, now) -> tuple:
 
 def recover(agent, folder: str, now, says: bool):
     """At the start: report the approvals that were waiting when the last run ended."""
-    from clawlite.core.policy.approval import restarted
+    from clawlite.core.policy.approval import report_restart
 
     try:
         _mend(folder)
         _compact(folder, now, False)
         waited = [(one[KEY], _value(one)) for one in _records(folder) if one[KIND] == WAIT]
-        restarted(agent, waited, says)
+        report_restart(agent, waited, says)
     except (OSError, ClawError, MemoryError) as e:
         _unread(e)
 
 
-def kept(folder: str, now, key):
+def find(folder: str, now, key):
     """Return the bounds and all records, or the record of *key* (the argument *kept* of
     ``Idempotency``).
     """
@@ -127,9 +127,9 @@ def _append(folder: str, kind: int, key: str, data: bytes, now):
     path = folder + "/calls.journal"
     at = size = _size(folder, "calls.journal")
     if kind == END and 0 < size <= _NEWEST:
-        at = _begun(path, size, key)
+        at = _find_begin(path, size, key)
     if at + len(data) > _NEWEST and _size(folder, "calls.older") <= _NEWEST // 2:
-        if _compacted(folder, now):
+        if _try_compact(folder, now):
             at = size = _size(folder, "calls.journal")
     if at + len(data) > _NEWEST:
         _move(folder, at, data, now)
@@ -139,7 +139,7 @@ def _append(folder: str, kind: int, key: str, data: bytes, now):
         file.write(data)
 
 
-def _shortened(whole: bytes) -> bytes:
+def _shorten(whole: bytes) -> bytes:
     """Return a line of clawlite/core as it is written: short, where that gives the same again."""
     try:
         crc = unhexlify(whole[:_CRC])
@@ -173,7 +173,7 @@ def _whole(data: bytes) -> bytes:
         return data
 
 
-def _begun(path: str, size: int, key: str) -> int:
+def _find_begin(path: str, size: int, key: str) -> int:
     """Return where the last record begins when it says that *key* has begun; otherwise *size*.
 
     The end of a call replaces it: both are in one block, which is written completely or not at all.
@@ -204,10 +204,10 @@ def _move(folder: str, end: int, data: bytes, now):
         grown = file.tell()
     _empty(path)
     if size // _GROWTH != grown // _GROWTH:
-        _compacted(folder, now)
+        _try_compact(folder, now)
 
 
-def _compacted(folder: str, now) -> bool:
+def _try_compact(folder: str, now) -> bool:
     """Rewrite the records; return whether that was done.  If not, they stay as they are."""
     try:
         _compact(folder, now, True)
@@ -272,7 +272,7 @@ def _compact(folder: str, now, lives: bool):
             if record and last[record[KEY]] == number:
                 record = still(record, now or 0, lambda _: lives)
                 if record:
-                    file.write(_shortened(line(*record)))
+                    file.write(_shorten(line(*record)))
             number += 1
     os.rename(older + ".new", older)
     _empty(folder + "/calls.journal")

@@ -32,7 +32,7 @@ class Meters:
 
             self.meter = Meter(
                 clock,
-                self.stored,
+                self.amounts,
                 info.tokens_per_hour,
                 info.cost_per_day,
                 info.rates,
@@ -40,9 +40,9 @@ class Meters:
                 self.add,
             )
         else:
-            self.meter = Ledger(clock, self.stored, None, self.add)
+            self.meter = Ledger(clock, self.amounts, None, self.add)
 
-    def stored(self) -> dict:
+    def amounts(self) -> dict:
         return self._spent
 
     def add(self, entries: list):

@@ -21,7 +21,7 @@ from appendlog import TORN, read, rewrite, start, walk
 from clawlite.core.memory.conversation import store_of
 from clawlite.core.base.errors import ClawError, InvalidParams
 from clawlite.core.image.memories import stores
-from storelog import ENTRIES, HEAD, HEAD_BYTES, bounded, records
+from storelog import ENTRIES, HEAD, HEAD_BYTES, limit, records
 from storewrite import OLD, as_text, put
 
 _HEAD = 10
@@ -34,7 +34,7 @@ def take(log, path: str):
     image = log.agent.image
     store, part = store_of(stores(image), image.agent.identity)
     key = crc32(("%s\n%s\n%s" % (image.agent.name, store.name, part)).encode())
-    bounded(log, store)
+    limit(log, store)
     try:
         lost = start(path)[TORN]
         done = _last(log)

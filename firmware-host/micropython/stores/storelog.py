@@ -47,7 +47,7 @@ _TRIM = 64
 _SPARE = 8192  # bytes of flash that are left for other files
 
 
-def bounded(log, store):
+def limit(log, store):
     """Give the store of the console's conversation a limit, when it has none."""
     if store.name == log.talk and store.max_entries is None:
         store.max_entries = _TALK_ENTRIES
@@ -64,7 +64,7 @@ def load(log, now: int):
     for store in stores(log.agent.image):
         if log.talk is None and store.type == CONVERSATION:
             log.talk = store.name
-        bounded(log, store)
+        limit(log, store)
         kinds[store.name] = store
     drop("header")
     for file, kind, number, offset, length in records(log.path) if end else ():
@@ -151,7 +151,7 @@ def remember(log, offset: int, request: bytes):
     log.marks.append(crc32(request) & 0xFFFF)
 
 
-def asked(log, request: bytes, now: int):
+def find_request(log, request: bytes, now: int):
     """Return (CRC of its entries, its place, number of its first entry, number of entries) of a
     remembered request, or None.
     """
@@ -161,7 +161,7 @@ def asked(log, request: bytes, now: int):
             with open(log.path, "rb") as file:
                 _, place, of, crc, count = _head(file, log.requests[number])
                 n, at = head(file, log.requests[number] + HEAD_BYTES)
-            at = known_time(at, now)
+            at = time_of(at, now)
             if of == request and (not now or not at or now - at <= KEPT_MS):
                 return crc, log.places[place - 1], n, count
     return None
@@ -170,7 +170,7 @@ def asked(log, request: bytes, now: int):
 # -- entries
 
 
-def known_time(at: int, now: int) -> int:
+def time_of(at: int, now: int) -> int:
     """Return the time *at* of an entry, 0 where the clock was years ahead of *now* when it came."""
     return 0 if now and at > now + AHEAD_MS else at
 
@@ -239,7 +239,7 @@ def add(log, place, store, file, offset: int, entry: tuple):
     place.offsets.append(offset)
     place.tags.append(tag)
     place.count += 1
-    place.last, place.at = n, max(at, known_time(place.at, at))
+    place.last, place.at = n, max(at, time_of(place.at, at))
     if store and store.max_entries:
         if not DOES >> 4 * store.type & SINGLE:
             cut(log, place, file, n - store.max_entries + 1)
@@ -298,7 +298,7 @@ def expire(log, place, store, file, now: int):
     if store.max_age_s and now:
         for i in range(place.first, len(place.offsets)):
             n, at = head(file, place.offsets[i]) if place.offsets[i] else (0, 0)
-            at = known_time(at, now)
+            at = time_of(at, now)
             if at >= now - store.max_age_s * 1000:
                 break
             if at:
@@ -325,7 +325,7 @@ def tidy(log, now: int, coming: int):
         or log.gone > log.kept
         and log.end + coming > log.room
     ):
-        rewrite(log.path, _wanted(log, now))
+        rewrite(log.path, _select(log, now))
         load(log, now)
         log.kept = log.gone
     elif log.end + coming > log.room:
@@ -346,7 +346,7 @@ def _room(log) -> int:
     return (log.end + about[BLOCK_BYTES] * about[FREE_BLOCKS] - _SPARE) // 2
 
 
-def _wanted(log, now: int):
+def _select(log, now: int):
     """Yield (offset, length) of the records that still count."""
     at = [place.first for place in log.places] + [newest(log)]
     cuts = {number: offset for _, kind, number, offset, _ in records(log.path) if kind == CUT}
@@ -384,5 +384,5 @@ def _counts(log, place, at: list, file, record: tuple) -> bool:
         n <= place.last < n + count
         or request != bytes(16)
         and offset >= log.requests[0]
-        and (not now or not known_time(when, now) or now - when <= KEPT_MS)
+        and (not now or not time_of(when, now) or now - when <= KEPT_MS)
     )

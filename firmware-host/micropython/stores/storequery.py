@@ -17,7 +17,7 @@ from storelog import (
     entry_of,
     expire,
     head,
-    known_time,
+    time_of,
     place_of,
     positions,
     raw,
@@ -70,7 +70,7 @@ def _by_time(place, file, span, now: int):
     for i in positions(place):
         at = span and head(file, place.offsets[i])[ENTRY_AT]
         if at:
-            at = later = known_time(at, now) or later
+            at = later = time_of(at, now) or later
         if at and at < span[_FIRST]:
             return
         if not span or at and at <= span[_LAST]:
@@ -133,7 +133,7 @@ def _answer(log, place, file, rows, top: int, now: int) -> dict:
     found, size = [], 0
     for offset, score in rows:
         n, at, content, key, metadata = read(log, file, offset)
-        at = known_time(at, now)
+        at = time_of(at, now)
         size += len(content if isinstance(content, str) else log.dumps(content)) + _EACH
         if len(found) >= top or found and size > MAX_ANSWER:
             return {"entries": found, "truncated": True}

@@ -43,10 +43,10 @@ class Stores:
 
     def methods(self):
         """Return the operator's methods (memory_methods.py)."""
-        from clawlite.core.image.header import shaped
+        from clawlite.core.image.header import check_shape
 
         # loaded here and not deep in the calls that read the section
-        del shaped
+        del check_shape
         from clawlite.core.memory.memory_methods import Memories
 
         return Memories(self.agent)

@@ -21,12 +21,12 @@ from storelog import (
     KEPT_MS,
     PLACE,
     add,
-    asked,
-    bounded,
+    find_request,
+    limit,
     cut,
     expire,
     head,
-    known_time,
+    time_of,
     place_of,
     positions,
     raw,
@@ -41,7 +41,7 @@ MAX_PLACES = 32  # of all stores
 # in place of the id of a request: a turn that was imported from that file (oldturns.py)
 OLD = b"conversation.log"
 _MORE = 600  # bytes of a new place's record
-# positions in a request, as ``put`` takes it; in what ``asked`` returns for it
+# positions in a request, as ``put`` takes it; in what ``find_request`` returns for it
 _ID, _MARK = range(2)
 _KNOWN_MARK, _KNOWN_PLACE, _KNOWN_FIRST, _KNOWN_COUNT = range(4)
 WINDOW = 1000  # entries that a compaction leaves when the store has no limit
@@ -67,7 +67,7 @@ def _new(log, store, part: str):
 
 def _store(log, store, part: str, details: tuple, now: int) -> dict:
     request_id, entries = details
-    bounded(log, store)
+    limit(log, store)
     texts = [as_text(log, entry, number) for number, entry in enumerate(entries)]
     record = bytes(16), 0
     if request_id:
@@ -75,7 +75,7 @@ def _store(log, store, part: str, details: tuple, now: int) -> dict:
             unhexlify(request_id.replace("-", "")),
             _mark([store.name, part, [entry[:3] for entry in entries]], 0),
         )
-        known = asked(log, record[_ID], now)
+        known = find_request(log, record[_ID], now)
         if known:
             if known[_KNOWN_MARK] != record[_MARK]:
                 raise InvalidParams(
@@ -83,9 +83,9 @@ def _store(log, store, part: str, details: tuple, now: int) -> dict:
                     % (KEPT_MS // 1000),
                     "send a new id with new entries",
                 )
-            return _stored(known[_KNOWN_PLACE], known[_KNOWN_FIRST], known[_KNOWN_COUNT])
+            return _result(known[_KNOWN_PLACE], known[_KNOWN_FIRST], known[_KNOWN_COUNT])
     place = put(log, store, part, record, entries, texts, now)
-    stored = _stored(place, place.last - len(texts) + 1, len(texts))
+    stored = _result(place, place.last - len(texts) + 1, len(texts))
     if store.compacts and store.compaction == TRUNCATE and _is_full(log, place, store, now):
         stored["is_full"] = True
     return stored
@@ -117,7 +117,7 @@ def put(log, store, part: str, record: tuple, entries: list, texts: list, now: i
         ):
             raise
         place = _ready(log, store, part, entries, size, now)
-    at = max(now, known_time(place.at, now)) if now else 0
+    at = max(now, time_of(place.at, now)) if now else 0
     _write(
         log,
         place,
@@ -136,7 +136,7 @@ def _ready(log, store, part: str, entries: list, size: int, now: int):
     return place
 
 
-def _stored(place, first: int, count: int) -> dict:
+def _result(place, first: int, count: int) -> dict:
     return {
         "stored": count,
         "ids": ["entry-%d-%d" % (place.number, n) for n in range(first, first + count)],
@@ -252,7 +252,7 @@ def _is_full(log, place, store, now: int) -> bool:
 
 def _compact(log, store, part, strategy: int, now: int) -> tuple:
     before = after = 0
-    bounded(log, store)
+    limit(log, store)
     most = store.max_entries or WINDOW
     keep = max(1, most // 2) if strategy == TRUNCATE else most
     for place in [

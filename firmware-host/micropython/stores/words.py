@@ -42,11 +42,11 @@ def words(text: str) -> list:
     """Return the words of *text*, each as bytes of UTF-8."""
     data = text.lower().encode()
     if len(data) > len(text):
-        data = "".join([c if c < "\x80" else _folded(c) for c in text.lower()]).encode()
+        data = "".join([c if c < "\x80" else _fold(c) for c in text.lower()]).encode()
     return [word for word in _BETWEEN.split(data) if word]
 
 
-def _folded(c: str) -> str:
+def _fold(c: str) -> str:
     """Return a character from U+0080 on in the form that it has in a word; a space when it
     separates words, nothing for a mark.
     """

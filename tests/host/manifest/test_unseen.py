@@ -8,7 +8,7 @@ import unicodedata
 import pytest
 from agents import clawlite
 
-from clawlite.core.base.escapes import escaped, is_mark
+from clawlite.core.base.escapes import escape, is_mark
 from clawlite.host.base.problems import quoted
 from clawlite.host.projects.new import new
 from clawlite.linux.io.jsontext import document, dumps
@@ -32,7 +32,7 @@ def test_whatever_is_unseen_for_unicode_is_written_out():
         if category == "Cs" or c in (9, 10):
             continue
         unseen = category in ("Cc", "Cf", "Co", "Zl", "Zp") or "VARIATION SELECTOR" in name
-        done = escaped(chr(c).encode(), True) != chr(c).encode()
+        done = escape(chr(c).encode(), True) != chr(c).encode()
         assert done or not unseen and (category != "Zs" or c == 32), hex(c)
         # fillers, of which Unicode says that they are letters
         if done and not unseen and category not in ("Zs", "Cn", "Mn", "Co"):

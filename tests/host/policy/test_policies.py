@@ -626,7 +626,7 @@ def test_an_approval_that_nobody_gives_in_time_is_a_denial(tmp_path):
         agent.tick(5000)
         for effect in [effect for effect in agent.effects if effect[0] == E.RUN]:
             assert default == "allow"
-            agent.done(effect[1], (True, "ran"), 5000)
+            agent.complete(effect[1], (True, "ran"), 5000)
         assert ended == [expected]
 
 

@@ -100,13 +100,13 @@ class Day:
                 assert effect[1]["id"] not in self.answers, "answered twice"
                 self.answers[effect[1]["id"]] = effect[1]
             elif kind == E.SECRET:
-                self.agent.done(effect[1], (True, "key"), self.ms)
+                self.agent.complete(effect[1], (True, "key"), self.ms)
             elif kind == E.STORE:
                 admitted = self.agent.setup.meter.add(effect[2])
                 # before an approval: questions are limited too
                 if admitted and effect[2][0][0] == CALLS:
                     self.admitted.append(self.ms)
-                self.agent.done(effect[1], (True, admitted), self.ms)
+                self.agent.complete(effect[1], (True, admitted), self.ms)
             elif kind == E.OPEN and len(effect[5]) == 1:  # whether it is Ollama, which it is not
                 looks = effect[1]
             elif kind == E.OPEN:
@@ -118,12 +118,12 @@ class Day:
                 self.requests += 1
             elif kind == E.RUN:
                 self.ran.append(effect[2].name)
-                self.agent.done(effect[1], (True, "ran"), self.ms)
+                self.agent.complete(effect[1], (True, "ran"), self.ms)
             elif kind == E.KEEP:  # no other process has begun anything
-                self.agent.done(effect[1], (True, []), self.ms)
+                self.agent.complete(effect[1], (True, []), self.ms)
             effect = self.agent.next_effect()
         if looks:
-            self.agent.received(looks, (True, NOT_FOUND), self.ms)
+            self.agent.receive(looks, (True, NOT_FOUND), self.ms)
             self.settle()
 
     def move(self, ms: int):
@@ -223,7 +223,7 @@ class Day:
                 sum(len(message["content"]) for message in messages[-1:]) // 4,
                 self.random.randrange(most + 1),
             )
-            self.agent.received(
+            self.agent.receive(
                 task,
                 (True, b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)),
                 self.ms,

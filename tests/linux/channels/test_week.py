@@ -246,7 +246,7 @@ class Week:
 
     def _run(self, effect):
         self.ran += 1
-        self.agent.done(effect[1], (True, "done"), self.ms)
+        self.agent.complete(effect[1], (True, "done"), self.ms)
 
     def _remember(self, effect):
         self.waits += 1

@@ -417,7 +417,7 @@ class Stub:
     def size_of(self, section):
         return 0
 
-    def done(self, number, outcome, now_ms):
+    def complete(self, number, outcome, now_ms):
         self.came[number] = outcome
 
 

@@ -85,7 +85,7 @@ def test_the_safe_state_may_be_high(tmp_path):
     for value, is_error in ((True, False), (False, True)):
         world.bank.write("pump", value)
         world.begin("digital-write", {"pin": "pump", "value": value})
-        world.agent.done(world.held.pop(0), (True, {"pin": "pump", "value": value}), world.ms)
+        world.agent.complete(world.held.pop(0), (True, {"pin": "pump", "value": value}), world.ms)
         world.move(2, 50)
         assert world.results[-1].is_error is is_error, value
     assert world.bank.read("pump") == 1
@@ -204,10 +204,10 @@ def test_a_pin_is_confirmed_when_it_is_switched_on(tmp_path):
     for value, is_error in ((True, True), (False, False)):
         world.bank.write("pump", 1)
         world.begin("digital-write", {"pin": "pump", "value": value})
-        world.agent.done(world.held.pop(0), (True, {"pin": "pump", "value": value}), world.ms)
+        world.agent.complete(world.held.pop(0), (True, {"pin": "pump", "value": value}), world.ms)
         world.move(2, 50)
         assert world.results[-1].is_error is is_error, value
     assert world.bank.read("pump") == 1
     world.begin("digital-write", {"pin": "door", "value": True})
-    world.agent.done(world.held.pop(0), (True, {"pin": "door", "value": True}), world.ms)
+    world.agent.complete(world.held.pop(0), (True, {"pin": "door", "value": True}), world.ms)
     assert not world.results[-1].is_error

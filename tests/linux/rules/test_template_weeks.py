@@ -85,7 +85,7 @@ class Week(World):
         if kind == E.RECORD:
             self.audit.begins(rest[1], rest[2], None)
             assert self.audit.flush()
-            self.agent.done(rest[0], (True, None), self.ms)
+            self.agent.complete(rest[0], (True, None), self.ms)
             return
         if kind == E.LOG:
             self.audit.write(dict(rest[0], timestamp=iso8601(self.now_s())))
@@ -97,11 +97,11 @@ class Week(World):
         self.acted.append((tool.name, arguments, self.now_s()))
         outcome = self.handlers.start(task, tool, arguments, due_ms, self.ms)
         if outcome is not None:
-            self.agent.done(task, outcome, self.ms)
+            self.agent.complete(task, outcome, self.ms)
 
     def poll(self):
         for task, outcome in self.handlers.poll(self.ms):
-            self.agent.done(task, outcome, self.ms)
+            self.agent.complete(task, outcome, self.ms)
         super().poll()
 
     def move(self, seconds: int, step_ms: int = 1000):

@@ -88,13 +88,13 @@ def test_a_secret_in_the_name_of_a_tool_that_is_none_is_not_said():
         tool = staticmethod(lambda name: None)
 
     setup = Setup(Looking, Guard(Image(leaks=[OUTPUT, REDACT])))
-    error = _raised(tools.known, setup, TOKEN)
+    error = _raised(tools.find, setup, TOKEN)
     assert error.message == 'unknown tool "[REDACTED: github]"' and TOKEN not in error.hint
     assert (
-        _raised(tools.known, setup, "x" * 30 + TOKEN).message
+        _raised(tools.find, setup, "x" * 30 + TOKEN).message
         == 'unknown tool "' + "x" * 30 + "[REDACTED..."
     )
-    assert _raised(tools.known, setup, "lok").message == 'unknown tool "lok"'
+    assert _raised(tools.find, setup, "lok").message == 'unknown tool "lok"'
     value = "correct horse battery"
     setup.guard.learn(value)
     for form in (
@@ -104,9 +104,9 @@ def test_a_secret_in_the_name_of_a_tool_that_is_none_is_not_said():
         "\u200b".join(value),
         "MNXXE4TFMN2CA2DPOJZWKIDCMF2HIZLSPE======",
     ):
-        said = _raised(tools.known, setup, form).message
+        said = _raised(tools.find, setup, form).message
         assert said.startswith('unknown tool "[REDACTED: known]'), (form, said)
-    assert _raised(tools.known, setup, 7).message == "unknown tool 7"
+    assert _raised(tools.find, setup, 7).message == "unknown tool 7"
 
 
 def test_known_secrets_are_asked_for_once_and_at_the_first_look():

@@ -33,7 +33,7 @@ class Meter:
     def __init__(self):
         self.spent = []
 
-    def allowed(self, provider, asked, most=None):
+    def admit_request(self, provider, asked, most=None):
         return 4096 if most is None else most
 
     def spend(self, provider, read, written):
@@ -84,19 +84,19 @@ def meter(bus, tokens=None, nano=None, of=ROOT) -> TaskMeter:
 
 def test_without_limits_nothing_is_counted_on_the_bus(bus):
     one = meter(bus)
-    assert one.allowed(Provider, 10) == 4096 and one.spend(Provider, 3, 4) == ["an entry"]
+    assert one.admit_request(Provider, 10) == 4096 and one.spend(Provider, 3, 4) == ["an entry"]
     assert (one.tokens, bus.usage(ROOT), one.spent) == (7, (0, 0), [(3, 4)])
 
 
 def test_an_answer_gets_what_is_left(bus):
     one = meter(bus, tokens=150)
     bus.use(ROOT, 100, 0)
-    assert one.allowed(Provider, 20) == 30
+    assert one.admit_request(Provider, 20) == 30
     assert bus._rows("select tokens, nano from reserved") == [(50, 20 * 2 + 30 * 5)]
-    assert one.allowed(Provider, 20, 30) == 30 and one.allowed(Provider, 49) == 1
+    assert one.admit_request(Provider, 20, 30) == 30 and one.admit_request(Provider, 49) == 1
     for asked, most in ((50, None), (20, 31)):
         with pytest.raises(QuotaExceeded, match="max_total_tokens is 150") as caught:
-            one.allowed(Provider, asked, most)
+            one.admit_request(Provider, asked, most)
         assert caught.value.code == -32021
         assert caught.value.data == {
             "limit": "max_total_tokens",
@@ -109,9 +109,9 @@ def test_an_answer_gets_what_is_left(bus):
 def test_money_is_counted_by_prices(bus):
     bus.use(ROOT, 0, 900)
     one = meter(bus, nano=1000)
-    assert one.allowed(Provider, 10) == (100 - 20) // 5
+    assert one.admit_request(Provider, 10) == (100 - 20) // 5
     with pytest.raises(QuotaExceeded, match="max_total_cost_usd") as caught:
-        one.allowed(Provider, 48)
+        one.admit_request(Provider, 48)
     assert caught.value.data["used"] == 900 / 1e9
     one.spend(Provider, 10, 4)
     one.owe(Provider, 1, 0)
@@ -121,14 +121,14 @@ def test_money_is_counted_by_prices(bus):
 def test_a_request_that_others_leave_no_room_is_refused_with_what_they_reserved(bus):
     bus.allot(ROOT, IDS[1:3], False, [100, None])
     with pytest.raises(QuotaExceeded, match="0 are used, and 100 are reserved for others") as e:
-        meter(bus, tokens=100).allowed(Provider, 20)
+        meter(bus, tokens=100).admit_request(Provider, 20)
     assert e.value.data == {"limit": "max_total_tokens", "max": 100, "used": 0, "reserved": 121}
 
 
 def test_nothing_is_reserved_for_a_task_that_another_process_is_at(bus):
     bus.release(ROOT)
     with pytest.raises(InvalidRequest, match="given to another process"):
-        meter(bus, tokens=150).allowed(Provider, 20)
+        meter(bus, tokens=150).admit_request(Provider, 20)
 
 
 @pytest.mark.parametrize("others", [0, 140])
@@ -137,7 +137,7 @@ def test_on_an_engine_nothing_is_sent_before_it_is_reserved(bus, others):
     one, sent = meter(late, tokens=150), []
 
     def work():
-        sent.append(one.allowed(Provider, 20))
+        sent.append(one.admit_request(Provider, 20))
         sent.append((yield ("OPEN",)))
 
     asks = _reserving(work(), one)

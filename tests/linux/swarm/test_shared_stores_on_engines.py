@@ -193,7 +193,7 @@ def test_a_command_that_joins_no_swarm_is_refused(tmp_path):
     class Agent:
         ended = []
 
-        def done(self, number, outcome, now_ms):
+        def complete(self, number, outcome, now_ms):
             self.ended.append(outcome)
 
     none = NoSharedStores(Agent(), swarm, lambda: 0)
@@ -254,7 +254,7 @@ class Waiting:
     def __init__(self):
         self.ended, self.setup = [], self
 
-    def done(self, number, outcome, now_ms):
+    def complete(self, number, outcome, now_ms):
         self.ended.append((number, outcome))
 
     def memories(self):

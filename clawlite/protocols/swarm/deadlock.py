@@ -21,7 +21,7 @@ Peer = namedtuple("Peer", "process identity at_once")  # at_once: 0 of one that 
 Open = namedtuple("Open", "id state process recipient parent divided asker")
 
 
-class Circle:
+class WaitGraph:
     """Which tasks wait for which in a swarm, and which of them can never end.
 
     tasks  list of ``Open``, in the order in which they were delegated

@@ -5,7 +5,7 @@ import struct
 import time
 
 
-def chance() -> bytes:
+def random_bytes() -> bytes:
     """Return 4 random bytes; on a port without a source of them (WebAssembly), from the clock."""
     try:
         return os.urandom(4)

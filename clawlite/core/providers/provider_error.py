@@ -9,7 +9,7 @@ loaded when no other attempt follows.
 """
 
 from clawlite.core.base.errors import ClawError, TransientError
-from clawlite.core.net.exchange import exchange, hosted
+from clawlite.core.net.exchange import exchange, host_of
 from clawlite.core.net.http1 import request
 from clawlite.core.policy.meter import MAX_TOKENS
 from clawlite.core.providers.failure import QUOTA
@@ -54,7 +54,7 @@ def explain(provider, error, key: str):
         else:
             hint = "name the key for %s in the manifest: auth.secret_ref" % address
     elif status:
-        hint = _known(provider, error, address)
+        hint = _find_hint(provider, error, address)
         error.never = error.never or hint != "" and not isinstance(error, TransientError)
         if not hint and not isinstance(error, TransientError):
             hint = yield from _by_lists(provider, error, key, address)
@@ -64,10 +64,10 @@ def explain(provider, error, key: str):
 def advise(provider, error) -> str:
     """Return the hint at what to do about *error* that needs no question to the server."""
     address = _address(provider.where)
-    return _known(provider, error, address) or _other(error, address)
+    return _find_hint(provider, error, address) or _other(error, address)
 
 
-def _known(provider, error, address: str) -> str:
+def _find_hint(provider, error, address: str) -> str:
     """Return the hint for a failure that status and codes tell, "" for another."""
     status, said = error.status, error.message.lower()
     if error.is_loading:
@@ -197,7 +197,7 @@ def _at(provider, base: str) -> str:
 
 def _address(where: tuple) -> str:
     """Return the URL of *where*, without its query."""
-    return "%s://%s%s" % ("https" if where[0] else "http", hosted(where), where[3].split("?")[0])
+    return "%s://%s%s" % ("https" if where[0] else "http", host_of(where), where[3].split("?")[0])
 
 
 def _some(names: list) -> str:
@@ -219,7 +219,7 @@ def _get(provider, target: str, key: str, field: str):
     """
     where = provider.where[:3] + (target,)
     try:
-        part = request("GET", target, hosted(where), provider.headers(key), None)
+        part = request("GET", target, host_of(where), provider.headers(key), None)
         status, _, body = yield from exchange(where, [part], _MOST, _keep, _LIST_MS)
         found = provider.codec.parse(body).get(field) if status == 200 else None
     except (ClawError, ValueError):

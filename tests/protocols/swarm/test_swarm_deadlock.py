@@ -1,6 +1,6 @@
-"""protocols/swarm/circle: which tasks wait for each other."""
+"""protocols/swarm/deadlock: which tasks wait for each other."""
 
-from clawlite.protocols.swarm.circle import Circle, Open, Peer
+from clawlite.protocols.swarm.deadlock import Open, Peer, WaitGraph
 from clawlite.protocols.swarm.swarm import PEER_TO_PEER, RUNNING, WAITING, Swarm
 
 MEMBERS = [
@@ -27,16 +27,16 @@ def refused(tasks, peers=PEERS, **changes):
     swarm = Swarm(RECORD)
     for name, value in changes.items():
         setattr(swarm, name, value)
-    circle = Circle(tasks, [Peer(*peer) for peer in peers], swarm)
-    why = {one.id: circle.why_refused(one.id) for one in tasks}
+    graph = WaitGraph(tasks, [Peer(*peer) for peer in peers], swarm)
+    why = {one.id: graph.why_refused(one.id) for one in tasks}
     return {id: said for id, said in why.items() if said}
 
 
 def test_two_that_wait_for_each_other():
-    circle = [runs("1", "q"), runs("2", "r", "1"), waits("3", "hand", "2")]
-    assert refused(circle) == {"3": FULL}
-    assert refused(circle, PEERS + [("s", "hand", 1)]) == {}
-    assert refused(circle, [PEERS[0], ("q", "hand", 2), PEERS[2]]) == {}
+    graph = [runs("1", "q"), runs("2", "r", "1"), waits("3", "hand", "2")]
+    assert refused(graph) == {"3": FULL}
+    assert refused(graph, PEERS + [("s", "hand", 1)]) == {}
+    assert refused(graph, [PEERS[0], ("q", "hand", 2), PEERS[2]]) == {}
 
 
 def test_an_agent_that_asks_itself():
