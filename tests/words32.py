@@ -132,28 +132,29 @@ def measure(board: Path, agent: Path, bits: int) -> dict:
     ``most``: what the eight steps take that take most, in which nothing is collected, the highest
     first.
     """
-    if bits == 32:
-        return min(
-            (measure_beside(board, agent, pad) for pad in PADS), key=lambda row: row["after"]
-        )
-    found = read_measured(
-        board,
-        [
-            pico_stack.micropython(),
-            "-X",
-            "heapsize=4m",
-            board / "start.py",
-            agent / "claw.cbor",
-        ],
+    runs = (
+        measure_beside(board, agent, pad) if bits == 32 else measure_unix(board, agent)
+        for pad in PADS
     )
+    return min(runs, key=lambda row: row["after"])
+
+
+def measure_unix(board: Path, agent: Path) -> dict:
+    """Return what ``measure`` does with 64 bits, of one run: where its heap lies is chance."""
+    words = [pico_stack.micropython(), "-X", "heapsize=4m", board / "start.py", agent / "claw.cbor"]
+    found = read_measured(board, words)
     found["start"] -= pico_stack.HEAP
     return found
 
 
 def measure_beside(board: Path, agent: Path, pad: int) -> dict:
-    """Return what ``measure`` does with 32 bits, where *pad* bytes are taken first."""
+    """Return what ``measure`` does with 32 bits, where *pad* bytes are taken first, which do not
+    count.
+    """
     words = [node(), HERE / "words32.mjs", PACKAGE, board, agent, str(STACK), str(pad)]
-    return read_measured(board, words)
+    found = read_measured(board, words)
+    found["start"] -= pad
+    return found
 
 
 def read_measured(board: Path, words: list) -> dict:
@@ -364,7 +365,8 @@ def code(boards: tuple, agents: dict, bits: int) -> dict:
         - found["reflex"]
         for name in ("reflex", "pins")
     }
-    return dict(found, wifi=there["reflex"], machinepins=there["pins"] - there["reflex"])
+    pins = there["pins"] - there["reflex"] - found["tools"]
+    return dict(found, wifi=there["reflex"], machinepins=pins)
 
 
 def data(heap, folder: Path) -> int:

@@ -129,7 +129,8 @@ def test_a_person_may_look_before_they_answer():
     it = player()
     assert words(it.step(1000, "line", "water the plants for 1 seconds")) == asks(1, 60)
     assert words(it.step(1100, "line", "/show")) == ["water, with:", "  seconds=1", "<[y/N] >"]
-    assert words(it.step(1200, "line", "/trace"))[0] == "No tool has been called yet."
+    for at, line in enumerate(("/trace", "/trace 1", "/show 1")):
+        assert words(it.step(1200 + at, "line", line))[0] == "No tool has been called yet.", line
     assert words(it.step(1300, "line", "/help"))[0].startswith("Type a message")
     assert words(it.step(1400, "line", "/quit")) == [
         "Please answer y or n; the call waits (60 s left).",
@@ -385,8 +386,6 @@ def test_trace_takes_a_number_of_a_call_that_is_kept():
             "Expected /trace with a number from 1 (the last call) to 3, got "
         ), wrong
         assert len(trace(agent, wrong.split())) < 120
-    agent.calls = []
-    assert trace(agent, ["1"]) == "No tool has been called yet."
 
 
 def test_the_last_eight_calls_are_kept_where_a_console_is():

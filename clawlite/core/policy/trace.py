@@ -34,16 +34,15 @@ _ANSWERS = {
 
 
 def trace(agent, words: list) -> str:
-    """Return the lines about one of the last calls.
+    """Return the lines about one of the last calls; there is one.
 
     words  the words after the command: none for the last call, or its number, counted back from
            "1", the last one
     """
-    kept = agent.calls or []
-    number, wrong = _number(kept, "/trace", words)
+    number, wrong = _number(agent.calls, "/trace", words)
     if wrong:
         return escape_line(wrong)
-    event, answer = kept[-number]
+    event, answer = agent.calls[-number]
     return trace_text(agent.image, event, answer, "/show %d" % number)
 
 
@@ -57,20 +56,18 @@ def show(agent, words: list) -> list:
         approval = agent.waiting[0].approval
         name, arguments = approval.tool.name, approval.arguments
     else:
-        kept = agent.calls or []
-        number, wrong = _number(kept, "/show", words)
+        number, wrong = _number(agent.calls, "/show", words)
         if wrong:
             return [wrong]
-        name, arguments = kept[-number][_EVENT]["tool"], kept[-number][_EVENT]["arguments"]
+        event = agent.calls[-number][_EVENT]
+        name, arguments = event["tool"], event["arguments"]
     if not isinstance(name, str) or not isinstance(arguments, dict):
         return ["%s with %s" % (escape_name(canonical(name)), escape_line(canonical(arguments)))]
     return whole(name, arguments)
 
 
 def _number(kept: list, command: str, words: list) -> tuple:
-    """Return (number of the *kept* call that is meant, ""), or (0, why there is none)."""
-    if not kept:
-        return 0, "No tool has been called yet."
+    """Return (number of the *kept* call that is meant, ""), or (0, why it is none of them)."""
     number = words[0] if words else "1"
     if (
         len(words) > 1

@@ -44,13 +44,14 @@ def run(text: str, agent, history) -> list:
         return (
             _skills(agent.image) if agent.image.size_of(SKILLS) else [["This agent has no skills."]]
         )
-    if name == "/trace":
-        from clawlite.core.policy.trace import trace
+    if name == "/trace" or name == "/show":
+        # without a call a board does not load the code that explains one
+        if not agent.calls and (name == "/trace" or words[1:] or not agent.waiting):
+            return [["No tool has been called yet."]]
+        from clawlite.core.policy.trace import show, trace
 
-        return [trace(agent, words[1:]).split("\n")]
-    if name == "/show":
-        from clawlite.core.policy.trace import show
-
+        if name == "/trace":
+            return [trace(agent, words[1:]).split("\n")]
         return [[line] for line in show(agent, words[1:])]
     if name == "/memory":
         return [[line] for line in _memory(agent, history)]
@@ -127,6 +128,8 @@ def _near(word: str, agent) -> str:
 
 
 def _tools(image) -> list:
+    if not image.names:
+        return [["This agent has no tools."]]
     from clawlite.core.policy.policy_preview import preview
 
     said = []
@@ -134,7 +137,7 @@ def _tools(image) -> list:
         tool = image.tool(name)
         about = " ".join(image.prose(tool.about).split())  # of a server, perhaps
         said.append(["%-20s %s" % (escape_name(name), preview(image, tool)), "  " + about])
-    return said or [["This agent has no tools."]]
+    return said
 
 
 def _skills(image) -> list:

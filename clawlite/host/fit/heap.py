@@ -165,9 +165,9 @@ def code_parts(image, profile=None) -> list[str]:
     ``board_sizes.json`` names them; *profile* of its board, whose pins are real and whose radio is
     used, or None."""
     found = {"agent", *slot.parts(image)} & set(sizes()["32"])
-    if "tools" in image.requires and found.isdisjoint(("remote", "gateway")):
-        # what a call leaves; beside a provider it is forgotten for the next request
-        # (host/firmware/overlays.py)
+    if "tools" in image.requires and "remote" not in found:
+        # what calls a tool, and what a call leaves; beside a provider it is forgotten for the next
+        # request (host/firmware/overlays.py)
         found.add("tools")
     if "lan" in found:
         # what they share is in both; the line comes with a host, and is left while there is none

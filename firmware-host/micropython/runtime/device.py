@@ -81,7 +81,8 @@ class Device:
         else:
             from clawlite.core.protocol.console import Console as first
         # with a provider on the network, it is a stage of a turn (unload.py)
-        if "http" not in image.requires and "https" not in image.requires:
+        wanted = image.requires
+        if "tools" in wanted and "http" not in wanted and "https" not in wanted:
             from clawlite.core.turns.tools import call
 
             first = call  # noqa: F841
