@@ -170,18 +170,17 @@ def _attributes(trees: dict, open: tuple) -> dict:
     } | everything
     # there an attribute hides a builtin
     used |= {name for tree in trees.values() for name in _in_class_bodies(tree)}
+    beside = {
+        name: set().union(*[family for family in together if name in family]) for name in everything
+    }
     chosen = {}
+    # who stands beside the most others chooses first: it takes the fewest names (Welsh and Powell)
     for name in sorted(
-        everything - kept, key=lambda name: (name not in outside, -uses.get(name, 0), name)
+        everything - kept,
+        key=lambda name: (name not in outside, -len(beside[name]), -uses.get(name, 0), name),
     ):
         if not name.startswith("__"):
-            others = outside.union(
-                *[
-                    everything if name in outside else family
-                    for family in together
-                    if name in family
-                ]
-            )
+            others = outside | (everything if name in outside else beside[name])
             taken = {chosen[other] for other in others if other in chosen}
             chosen[name] = next(
                 new for new in _row(used | asked, IN_FIRMWARE + IN_FIRMWARE_TOO) if new not in taken
