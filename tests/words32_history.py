@@ -44,6 +44,8 @@ def ready(path: str):
         device.settle()
     for line in _read_lines(folder)[:-1]:
         _ask(device, line)
+    from clawlite.core.base.clock import iso8601  # noqa: F401  # as its first heartbeat does
+
     drop()
     return device
 

@@ -356,10 +356,11 @@ def test_a_rehearsal_has_the_room_that_it_asks_for(micropython, mpy_cross, tmp_p
     if words32.missing():
         pytest.skip(words32.missing())
     new.new(str(tmp_path / "agent"), "freezer", offline=True)
-    image, day = Path(build_beside(str(tmp_path / "agent"))), int(time.time()) // 86400 - 1
+    image = Path(build_beside(str(tmp_path / "agent")))
+    began_s = (int(time.time()) // 3600 - 24) * 3600
     values = ",".join("%d,%d" % (60 * at, -20 + at // 4) for at in range(60))
-    lines = '["!",%d,[0,[0,[]]]]\n["freezer",%d,[%s]]\n' % (day * 86400, day * 86400, values)
-    image.with_name("%d.readings" % day).write_text(lines)
+    lines = '["!",%d,[0,[0,[]]]]\n["freezer",%d,[%s]]\n' % (began_s, began_s, values)
+    image.with_name("%d.readings" % (began_s // 86400)).write_text(lines)
     image.with_name("says").write_text("/rehearse warm")
     board = words32.tree(tmp_path / "board", runs="words32_rehearsal.py")
     source = firmware.firmware_dir() / "micropython/rules/boardrules.py"
@@ -368,12 +369,12 @@ def test_a_rehearsal_has_the_room_that_it_asks_for(micropython, mpy_cross, tmp_p
     while not held or min(held) > room - 2048 and len(held) < 16:  # numbers that pass for pointers
         found = words32.measure_beside(board, image.parent, 16 * len(held))
         held.append(found["held"] - found["ready"])
-    assert room - 8192 < min(held) <= room - 2048, held
+    assert room - 12288 < min(held) <= room - 2048, held
 
 
 def test_what_an_answer_with_samples_on_record_holds(micropython, mpy_cross, tmp_path):
     """A day of the freezer's, a sample a minute: between its steps at most 12 KiB more than before,
-    and afterwards nothing.
+    and afterwards the first one's new names.
     """
     if words32.missing():
         pytest.skip(words32.missing())
@@ -392,7 +393,10 @@ def test_what_an_answer_with_samples_on_record_holds(micropython, mpy_cross, tmp
     while not held or min(held) > 12288 and len(held) < 8:  # numbers that pass for pointers
         found = words32.measure_beside(board, image.parent, 16 * len(held))
         held.append(found["held"] - found["ready"])
-    assert 4096 < min(held) <= 12288 and found["after"] <= found["ready"], (held, found)
+    assert 4096 < min(held) <= 12288 and found["after"] <= found["ready"] + 2048, (
+        held,
+        found,
+    )
 
 
 def recorded(folder: Path) -> tuple:

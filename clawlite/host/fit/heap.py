@@ -70,7 +70,7 @@ _EACH_RULE_WORDS = 140
 # were done; with 32-bit words those on a Cortex-M3, and some 4 % of them more.
 _ROOM = {32: 28672, 64: 32768}
 _TOOLS_ROOM = {32: 3584, 64: 12288}
-_APPROVAL_ROOM = {32: 7712, 64: 6144}
+_APPROVAL_ROOM = {32: 7904, 64: 6144}
 # of a turn with a remote model, where both codecs are there
 _REMOTE_ROOM = {32: 7168, 64: 14336}
 # for each tool and skill: 20 tools and 6 skills need it beside the ids of their calls

@@ -29,7 +29,7 @@ _HOUR_S, _MOST_EDGES = const(3600), const(120)
 _LEVEL = const(1)  # of a pin that is looked at
 _SETTLES = const(2)
 _LIFE = "!"  # as core/rules/rehearsal.py has it
-_ROOM = const(40960)  # bytes of a heap of 32-bit words: the freezer's take 35 KB, others up to 52
+_ROOM = const(45056)  # bytes of a heap of 32-bit words: the freezer's take 42 KB, others up to 52
 _NO_ROOM = (
     "The heap has no room for a rehearsal (%d KiB are free): clawlite rehearse --port PORT plays "
     "it on a computer."
