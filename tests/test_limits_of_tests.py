@@ -65,7 +65,7 @@ def _pytest(
     (folder / "conftest_rules.py").write_text((ROOT / "tests/conftest.py").read_text())
     (folder / "conftest.py").write_text(conftest)
     (folder / "pytest.ini").write_text(
-        "[pytest]\npythonpath = %s/tests\nmarkers =\n  limit: x\n" % ROOT
+        "[pytest]\npythonpath = %s/tests/helpers\nmarkers =\n  limit: x\n" % ROOT
     )
     environment = {
         name: text

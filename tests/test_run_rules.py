@@ -25,8 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def _lay_out(tmp_path: Path, source: str) -> None:
     """Put the rules and *source*, as test_sample.py, into the folder."""
+    shutil.copy(Path(__file__).with_name("conftest.py"), tmp_path)
     for name in (
-        "conftest.py",
         "listening.py",
         "machine.py",
         "made_folders.py",
@@ -35,7 +35,7 @@ def _lay_out(tmp_path: Path, source: str) -> None:
         "warm.py",
         "warm_script.py",
     ):
-        shutil.copy(Path(__file__).with_name(name), tmp_path)
+        shutil.copy(ROOT / "tests" / "helpers" / name, tmp_path)
     rules = tmp_path / "conftest.py"
     rules.write_text(re.sub(r"(?m)^GRACE_S = [0-9.]+", "GRACE_S = 1.0", rules.read_text()))
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    board: x\n")

@@ -280,13 +280,13 @@ def _imported_at_once(path: Path) -> set:
 
 
 def test_no_test_loads_an_sdk_before_it_is_played():
-    """Every process of a run imports all files of tests: tests/later.py."""
+    """Every process of a run imports all files of tests: tests/helpers/later.py."""
     left, seen, found = sorted((ROOT / "tests").glob("**/test_*.py")), set(), []
     while left:
         path = left.pop()
         names = {name.partition(".")[0] for name in _imported_at_once(path)}
         found += ["%s: %s" % (path.name, name) for name in sorted(names & LONG_TO_IMPORT)]
-        helpers = {ROOT / "tests" / (name + ".py") for name in names - seen}
+        helpers = {ROOT / "tests" / "helpers" / (name + ".py") for name in names - seen}
         seen |= names
         left += [helper for helper in helpers if helper.is_file()]
     assert found == []

@@ -2,7 +2,7 @@
 ``python works.py FIRMWARE [CASE]... [-o FILE]``.
 
 FIRMWARE  what port.py made
-CASE      one of tests/board_work.py; all without one
+CASE      one of tests/helpers/board_work.py; all without one
 -o        a file that gets each row as a JSON line, too
 
 A size works when all lines are answered and nothing ran out of memory.  The search begins at what
@@ -24,7 +24,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "benchmarks")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers"), str(ROOT / "benchmarks")]
 
 import board_work  # noqa: E402
 from targets import JudgedBench  # noqa: E402

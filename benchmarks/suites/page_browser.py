@@ -17,7 +17,8 @@ from clawlite.host.bench.run import quantile
 from clawlite.host.bench.serve import Peer
 from suites.page import Page, Socket, await_socket
 
-TESTS = Path(__file__).resolve().parents[2] / "tests"
+ROOT = Path(__file__).resolve().parents[2]
+HELPERS = ROOT / "tests" / "helpers"
 NAME = "greenhouse"  # of the agent, whose tool water asks a person
 VIEWERS = 20
 PAINTS, QUESTIONS = 15, 60
@@ -46,7 +47,7 @@ def paint(bench):
             took_ms, names = browser.driver.execute_async_script(_PAINT)
             times.append(took_ms)
     yield bench.row("page", "first paint of Home, on loopback", "ms", times)
-    files = [TESTS.parent / "clawlite/host/page/static" / name for name in _static(names)]
+    files = [ROOT / "clawlite/host/page/static" / name for name in _static(names)]
     size = sum(len(gzip.compress(path.read_bytes())) for path in files)
     note = "files of the page that Home loads, each by gzip"
     yield bench.row("page", "bytes of Home, compressed", "B", [size], note=note)
@@ -118,13 +119,13 @@ def _greenhouse(bench):
 @contextlib.contextmanager
 def _browser(bench, door):
     """Yield a browser, with somebody who has logged in."""
-    if not (TESTS.parent / "build/browser/made").exists():
+    if not (ROOT / "build/browser/made").exists():
         raise ClawError("this needs the browser of the tests", "make browser")
-    sys.path.append(str(TESTS))
+    sys.path.append(str(HELPERS))
     try:
         import browsers
     finally:
-        sys.path.remove(str(TESTS))
+        sys.path.remove(str(HELPERS))
     with browsers.open_browser(f"http://127.0.0.1:{door.port}", Path(bench.make("b"))) as browser:
         browser.show(browsers.DESK)
         browser.log_in(door.token)

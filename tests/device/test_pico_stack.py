@@ -54,7 +54,9 @@ def sources() -> dict[str, str]:
 
 def test_no_test_starts_micropython_by_itself():
     found = {name: starts(text) for name, text in sources().items() if starts(text)}
-    assert list(found) == ["pico_stack.py"], f"{found}: start it with pico_stack.micropython()"
+    assert list(found) == ["helpers/pico_stack.py"], (
+        f"{found}: start it with pico_stack.micropython()"
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,7 @@ def test_a_start_is_found(text, lines):
 
 def test_no_test_has_all_of_the_unix_ports_stack():
     assert [name for name, text in sources().items() if "_unlimited(" in text] == [
-        "pico_stack.py",
+        "helpers/pico_stack.py",
         "device/test_pico_stack.py",
     ]
     with pytest.raises(AssertionError, match="unix port's stack"):

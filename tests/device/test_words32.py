@@ -179,7 +179,7 @@ def test_the_heap_that_is_held_is_what_is_said(board, agents, name, bits):
     said = heap.heap_after_calls((folder / "claw.cbor").read_bytes(), words32.source(folder), bits)
     measured = least(board, folder, bits, said)
     assert -BELOW[bits] * measured <= said - measured <= ABOVE[bits] * measured, (
-        f"said {said}, measured {measured}; python tests/words32.py measures the code again"
+        f"said {said}, measured {measured}; python tests/helpers/words32.py measures the code again"
     )
 
 
@@ -546,7 +546,7 @@ def test_the_heap_that_is_held_with_real_pins_and_a_radio(with_stand_ins, agents
     )
     measured = least(with_stand_ins, folder, bits, said)
     assert -BELOW[bits] * measured <= said - measured <= ABOVE[bits] * measured, (
-        f"said {said}, measured {measured}; python tests/words32.py measures the code again"
+        f"said {said}, measured {measured}; python tests/helpers/words32.py measures the code again"
     )
 
 
@@ -592,7 +592,7 @@ def test_every_part_of_the_code_has_its_sizes():
 
 def test_the_files_of_the_table_are_those_that_there_are():
     """The estimate of flash chooses among them as a flash does; a few may have come or gone
-    since ``python tests/words32.py`` wrote them.
+    since ``python tests/helpers/words32.py`` wrote them.
     """
     table, there = heap.sizes()["flash"], slot.ways()
     assert set(table["sizes"]) == {f"{name}.mpy" for name in table["ways"]} | {"sentences"}

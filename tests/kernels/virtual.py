@@ -13,7 +13,7 @@ import tarfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 import debs
 
 ROOT = Path(__file__).resolve().parents[2]

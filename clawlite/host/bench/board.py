@@ -25,14 +25,14 @@ _SHORT = "The garden is green. " * 10
 _LINE, _NESTED, _ANSWER = 200000, 100000, 1 << 20  # bytes of input that must be refused
 _STATUS = b'{"jsonrpc":"2.0","id":"served","method":"claw.status"}\n'
 PORT = "build/words32/node_modules/@micropython/micropython-webassembly-pyscript"
-# The module that tests/words32.mjs starts, for an operator's calls.
+# The module that tests/helpers/words32.mjs starts, for an operator's calls.
 _CALLS32 = """
 import sys
 sys.path.insert(0, "/lib")              # that port has an ``operator`` of its own, frozen
 from main import open_device
 from unload import drop
 
-def stand_ins():                        # tests/words32.mjs calls it; nothing is to be replaced
+def stand_ins():                        # words32.mjs calls it; nothing is to be replaced
     pass
 
 def ready(path):
@@ -154,7 +154,7 @@ def words32(bench):
     )
     port, script = (
         os.path.join(bench.package, PORT),
-        os.path.join(bench.package, "tests", "words32.mjs"),
+        os.path.join(bench.package, "tests", "helpers", "words32.mjs"),
     )
     if node is None or not os.path.exists(os.path.join(port, "micropython.mjs")):
         sys.stderr.write(

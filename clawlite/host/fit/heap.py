@@ -1,6 +1,6 @@
 """How much heap and flash an image takes on MicroPython, for words of 32 or 64 bits.
 
-1. Code: the measured size of each part in ``board_sizes.json`` (tests/words32.py).
+1. Code: the measured size of each part in ``board_sizes.json`` (tests/helpers/words32.py).
 2. Data: the objects that a board makes of the image, counted as MicroPython lays them out.
 3. tools.py: its functions, counted from its bytecode on this computer.  Tests check that the sum is
    within 15 % of what MicroPython measures.

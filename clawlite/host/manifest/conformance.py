@@ -2,9 +2,9 @@
 tests check.
 
 The declaration follows from what the compiler builds.  The clauses are in ``clauses.json``, which
-tests/record_clauses.py writes from tests/ckp/clauses.toml.  A passing test run has shown each
-clause that is "held" there, and that the file is current.  A checkout has the results of its last
-test run (build/results): there the table shows those results."""
+tests/helpers/record_clauses.py writes from tests/ckp/clauses.toml.  A passing test run has shown
+each clause that is "held" there, and that the file is current.  A checkout has the results of its
+last test run (build/results): there the table shows those results."""
 
 import json
 import pathlib
@@ -35,7 +35,7 @@ LEVELS = (  # section 11: what a level requires
 # a test holds it; it waits for something; it binds others, or is a SHOULD that is not done
 STATES = ("held", "pending", "others")
 FILE = pathlib.Path(__file__).with_name("clauses.json")
-# tests/clause_results.py
+# tests/helpers/clause_results.py
 LAST_RUN = pathlib.Path(__file__).resolve().parents[3] / "build" / "results" / "clauses.json"
 
 

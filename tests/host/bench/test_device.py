@@ -187,7 +187,7 @@ def test_on_a_board(board, tmp_path):
 
 
 def test_the_heap_of_a_board_is_measured_as_its_target_is(tmp_path, monkeypatch):
-    """Without what was in use before our code (tests/words32.mjs)."""
+    """Without what was in use before our code (tests/helpers/words32.mjs)."""
     found = {"ns": [1000], "uncollected": 1, "ready_us": 5000}
     found |= {"start": 10240, "ready": 30720, "after": 40960}
     monkeypatch.setattr(device, "_found", lambda *_: found)

@@ -38,7 +38,7 @@ FULL = {
 
 def test_the_clauses_of_the_package_are_those_of_the_tests():
     assert conformance.FILE.read_text() == text(), (
-        "stale: run tests/record_clauses.py and read the difference"
+        "stale: run tests/helpers/record_clauses.py and read the difference"
     )
 
 

@@ -1,5 +1,5 @@
 """Each command, output and dialogue on README and the pages directly below docs/ happens as it is
-shown: every block is played in a world of its own (tests/tutorials.py has the kinds of blocks).
+shown: every block is played in a world of its own (tutorials.py has the kinds of blocks).
 
 1. A world is found by the page and the first line of its block; a block without one is played in an
    empty folder.

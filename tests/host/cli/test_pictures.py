@@ -1,4 +1,4 @@
-"""The pictures of the documents show what is there now: tests/pictures.py made them."""
+"""The pictures of the documents show what is there now: tests/helpers/pictures.py made them."""
 
 from xml.etree import ElementTree
 

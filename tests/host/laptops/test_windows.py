@@ -20,7 +20,7 @@ from clawlite.host.serial import ports, serial_line
 from clawlite.host.sim.sim import Sim
 from clawlite.host.systems.bridge import Bridge
 
-MCP_SERVER = Path(__file__).parents[2] / "mcp_server.py"
+MCP_SERVER = Path(__file__).parents[2] / "helpers" / "mcp_server.py"
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,5 @@
 """Requests are held to the request types of the vendors and to templates that raise on wrong order
-(tests/vendor_requests.py), after whatever may have happened in a conversation.
+(tests/helpers/vendor_requests.py), after whatever may have happened in a conversation.
 """
 
 import json
@@ -41,7 +41,7 @@ def check(lines: list) -> list:
     if not (ROOT / "build/vendors/made").exists():
         pytest.skip("no packages of vendors: make vendors")
     done = subprocess.run(
-        [PYTHON, ROOT / "tests/vendor_requests.py"],
+        [PYTHON, ROOT / "tests/helpers/vendor_requests.py"],
         input="\n".join(map(json.dumps, lines)),
         capture_output=True,
         text=True,

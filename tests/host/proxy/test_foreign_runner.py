@@ -12,7 +12,7 @@ from llm_server import MODEL, calls, say
 
 ROOT = Path(__file__).resolve().parents[3]
 PYTHON = ROOT / "build/runner/bin/python"
-SCRIPT = ROOT / "tests/exoclaw_runner.py"
+SCRIPT = ROOT / "tests/helpers/exoclaw_runner.py"
 
 
 @pytest.fixture(autouse=True)

@@ -102,7 +102,7 @@ def test_memory_outlives_the_process(start, tmp_path):
 
 
 def test_the_wire_on_32_bits(python32, tmp_path):
-    code = CORE % (str(ROOT / "tests"), str(ROOT / "tests/core"))
+    code = CORE % (str(ROOT / "tests" / "helpers"), str(ROOT / "tests/core"))
     done = subprocess.run(
         [*python32, "-c", code, *WIRE],
         env=environment(tmp_path, **arm32.environment()),

@@ -1,4 +1,4 @@
-"""Each store on Linux keeps its promises when a call that touches the disk fails (tests/faults.py).
+"""Each store on Linux keeps its promises when a call that touches the disk fails (faults.py).
 
 A store acknowledges or refuses each of three items while a call fails.
 After that it takes a fourth, without and with a restart.

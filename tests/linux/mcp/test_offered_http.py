@@ -550,7 +550,7 @@ CHOICES = {
     "titledMulti": {"type": "array", "items": {"anyOf": TITLED}},
 }
 NAMES = {"username": {"type": "string"}, "email": {"type": "string"}}
-# scenario -> what it calls, the tool of tests/mcp_server.py behind the agent that does it, and the
+# scenario -> what it calls, the tool of mcp_server.py behind the agent that does it, and the
 # fields for which that server asks
 CALLED = {
     "tools-call-simple-text": ("test_simple_text", "where", None),

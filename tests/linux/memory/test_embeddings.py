@@ -453,7 +453,7 @@ def test_sqlite_vec_says_what_python_says(tmp_path):
                         COMPARE,
                         str(folder),
                         str(ROOT),
-                        str(ROOT / "tests"),
+                        str(ROOT / "tests" / "helpers"),
                         *more,
                     ],
                     capture_output=True,

@@ -16,7 +16,7 @@ from clawlite.core.base.errors import TransientError
 from clawlite.linux.swarm_commands.a2a_turn import ASK, BEGINS, MAX_TEXT, WAIT, A2ATurn, Remote
 
 TOKEN = "s3cret"
-TESTS = Path(__file__).resolve().parents[2]
+HELPERS = Path(__file__).resolve().parents[2] / "helpers"
 MEMBERS = [
     {"identity_ref": "lead", "role": "leader"},
     {"identity_ref": "far", "role": "worker"},
@@ -32,7 +32,7 @@ class Server:
         self.url = "http://127.0.0.1:%d/" % self.port
         words = [
             sys.executable,
-            str(TESTS / "a2a_server.py"),
+            str(HELPERS / "a2a_server.py"),
             str(self.port),
             str(self.folder),
             TOKEN,

@@ -22,8 +22,8 @@ runs as it is, here and on the boards that it is for. Where no hardware is, it i
 `clawlite wiring` draws the wiring for your board: `clawlite wiring --board esp32`. With `--local`
 a template understands plain sentences without a key ([local.md](local.md)).
 """
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "helpers"))
 IMAGES = ROOT / "docs/images"
 BEGIN = "clawlite new %s && cd %s && clawlite run"
 NEXT, ASKED = "\n> ", "[y/N] "  # what ends what is shown: the prompt, or a question

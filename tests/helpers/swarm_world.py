@@ -25,7 +25,7 @@ from clawlite.linux.swarm_engines.engine import NAMES, engine_of
 from clawlite.protocols.session.group_session import Later
 from clawlite.protocols.swarm.swarm import COMPLETED, STATUSES, WAITING, Swarm, Task
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 IDS = ["c1a00000-0000-4000-8000-%012d" % number for number in range(9)]
 ENGINES = list(SERVERS)
 KINDS = ["sqlite-wal", *ENGINES]
@@ -191,7 +191,7 @@ class Killable:
 
     def __init__(self, kind: str, place, keep: str, does: tuple):
         command = [sys.executable, __file__, json.dumps([kind, place, keep, does])]
-        path = "%s:%s" % (ROOT, ROOT / "tests")
+        path = "%s:%s" % (ROOT, ROOT / "tests" / "helpers")
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

@@ -20,7 +20,7 @@ from pathlib import Path
 from clawlite.host.base.data import boards_dir
 from clawlite.host.firmware import firmware
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 STUBS = ROOT / "build/stubs"
 TARGET = ROOT / "clawlite/host/firmware/apis.json"
 # of the MicroPython that the profiles are about; the versions in use stand in apis.json

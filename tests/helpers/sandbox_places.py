@@ -14,8 +14,8 @@ import made_folders
 import pytest
 from sandboxes import NOBODY, WAIT_S
 
-ROOT = Path(__file__).resolve().parents[1]
-HOST = ROOT / "tests" / "sandbox_host.py"
+ROOT = Path(__file__).resolve().parents[2]
+HOST = ROOT / "tests" / "helpers" / "sandbox_host.py"
 CONTROLLERS = ("cpu", "memory", "pids")  # as cgroups.py names them
 LACKS = {"N": [], "L": ["userns"]}
 
@@ -115,7 +115,7 @@ def _packages(controllers: tuple) -> Path:
         ignore=shutil.ignore_patterns("*.so", "host", "*.code*"),
     )
     shutil.copy(HOST, packages)
-    shutil.copy(ROOT / "tests" / "sandboxes.py", packages)
+    shutil.copy(ROOT / "tests" / "helpers" / "sandboxes.py", packages)
     if controllers != CONTROLLERS:
         source = packages / "clawlite" / "linux" / "confinement" / "cgroups.py"
         text, wanted = source.read_text(), "CONTROLLERS = %r" % (CONTROLLERS,)

@@ -160,7 +160,7 @@ HEARS = {
 
 
 def write_work(case: str, image: Path) -> str:
-    """Write what tests/words32_work.py or words32_calls.py reads beside *image*; return which."""
+    """Write what words32_work.py or words32_calls.py reads beside *image*; return which."""
     if case == CALLS:
         lines = bench_micropython.alternate_calls(COUNT)
         image.with_name("lines").write_bytes(agent.opening() + b"".join(lines))

@@ -1,5 +1,5 @@
-"""How well sentences become rules: ``python tests/taught_sentences.py [dev|held]`` plays a set of
-benchmarks/teach against the agents of ``SCENES`` and prints what was wrong, and one row.
+"""How well sentences become rules: ``python tests/helpers/taught_sentences.py [dev|held]`` plays a
+set of benchmarks/teach against the agents of ``SCENES`` and prints what was wrong, and one row.
 
 A line of a set: ``say``; ``row``, the wanted one, null for a sentence that teaches nothing; or
 ``asks``, where only a question is right; or ``refused``, where one sentence says why not.  A
@@ -18,7 +18,7 @@ from taught_world import PATTERNS, Pupil
 from clawlite.core.teach.draft import World as DraftWorld
 from clawlite.core.teach.draft import compile_row
 
-SETS = Path(__file__).parents[1] / "benchmarks/teach"
+SETS = Path(__file__).parents[2] / "benchmarks/teach"
 WRITE = "claw://registry/clawlite/digital-write@1.0.0"
 _OF = '[[reading]]\nname = "%s"\ntool = "read-%s"\nfield = "%s"\nevery = "60s"\n'
 

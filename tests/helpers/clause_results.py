@@ -9,7 +9,7 @@ import json
 import tomllib
 from pathlib import Path
 
-CLAUSES = Path(__file__).with_name("ckp") / "clauses.toml"
+CLAUSES = Path(__file__).resolve().parents[1] / "ckp" / "clauses.toml"
 _CASE = (
     "tests/ckp/test_cases.py::test_case[%s]",
     "tests/ckp/test_cases.py::test_case_without_isolation[%s]",

@@ -1,4 +1,4 @@
-"""Agents whose tools an MCP server answers (tests/mcp_server.py, or one of others)."""
+"""Agents whose tools an MCP server answers (tests/helpers/mcp_server.py, or one of others)."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 from clawlite.host.builder.build import build_beside
 
 SERVER = Path(__file__).with_name("mcp_server.py")
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ("echo", "picture", "fail", "sum", "sleep", "where")
 CLAW = """\
 claw: "0.3.0"

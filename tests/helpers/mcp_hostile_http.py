@@ -1,5 +1,5 @@
 """An MCP server over Streamable HTTP for tests that sends what nobody asked for
-(tests/hostile_mcp.py); it runs in the process of the test.
+(tests/helpers/hostile_mcp.py); it runs in the process of the test.
 
     with HostileRemote(seed, breaks, is_stateless) as server:
         server.url, server.hostile
@@ -11,7 +11,7 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "core"))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../core"))
 from hostile_mcp import Hostile  # noqa: E402
 from line_wire import Dice  # noqa: E402
 

@@ -9,7 +9,7 @@ from agents import DEADLINE_S
 from run_core_micropython import command
 
 PLAYER = Path(__file__).with_name("other_system.py")
-ROOT = PLAYER.parents[1]
+ROOT = PLAYER.parents[2]
 # a file that is read or written in the encoding of a machine is an error
 PYTHON = [sys.executable, "-X", "warn_default_encoding", "-W", "error::EncodingWarning"]
 

@@ -17,7 +17,7 @@ from pages import RunningPage
 
 from clawlite.linux.secrets import people
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs/images"
+FOLDER = Path(__file__).resolve().parents[2] / "docs/images"
 NAME = "greenhouse"
 DESK = (960, 900)
 

@@ -12,7 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
-TOP = Path(__file__).resolve().parents[1] / "build" / "arm32"
+TOP = Path(__file__).resolve().parents[2] / "build" / "arm32"
 SUITE = "trixie"
 DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}  # machine types that the emulator is fetched for
 

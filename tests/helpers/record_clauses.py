@@ -1,5 +1,5 @@
 """Write clawlite/host/manifest/clauses.json again, from tests/ckp/clauses.toml and pending.toml:
-``python tests/record_clauses.py``.
+``python tests/helpers/record_clauses.py``.
 
 An installation has no tests; ``clawlite conformance`` shows this file there.
 tests/host/cli/test_conformance.py checks that it is current."""
@@ -9,8 +9,8 @@ import sys
 import tomllib
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
 
 from clawlite.host.manifest.conformance import FILE  # noqa: E402
 

@@ -1,4 +1,4 @@
-"""An MCP server on stdio for tests that sends what nobody asked for (tests/hostile_mcp.py):
+"""An MCP server on stdio for tests that sends what nobody asked for (tests/helpers/hostile_mcp.py):
 
     mcp_hostile_server.py FOLDER SEED ERA [WHAT ...]
 
@@ -11,8 +11,8 @@ import os
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).with_name("core")))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "core"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from hostile_mcp import Hostile  # noqa: E402
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import warm_script
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PLACE = ROOT / "build/mcp"
 SCRIPT = Path(__file__).with_name("mcp_sdk_client.py")
 SERVER = Path(__file__).with_name("mcp_sdk_server.py")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "build/browser/python"
 UNPACKED = ROOT / "build/chromium"
 WAIT_S = 120  # for what is there within a second where nobody else works

@@ -1,5 +1,5 @@
 """A client of the official SDK, of either major version: ``mcp_sdk_client.py JSON``, in the
-environment of that version (tests/mcp_clients.py).
+environment of that version (tests/helpers/mcp_clients.py).
 
 The JSON is {"command": [...] or "url": str, "token": str, "era": "auto" or "legacy", "says":
 "accept", "decline" or null (it cannot be asked), "content" of what it accepts, "steps": [[what,

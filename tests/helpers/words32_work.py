@@ -1,5 +1,5 @@
 """What words32.mjs runs on MicroPython: a person's dialogue, a line each in the file ``says``
-beside the image.  Questions are answered as tests/board_work.py says, and behind a gateway its
+beside the image.  Questions are answered as board_work.py says, and behind a gateway its
 other end is played, with a model that streams the file ``streams`` after a call of the tool
 ``look``.
 """

@@ -1,7 +1,7 @@
 """Heap of real agents on MicroPython, with words of 32 bits (the WebAssembly port) and of 64 (the
 unix port).
 
-``python tests/words32.py`` measures the code of this checkout and writes
+``python tests/helpers/words32.py`` measures the code of this checkout and writes
 ``clawlite/host/fit/board_sizes.json``, by which ``clawlite build`` says what fits a board: run it
 when a test says that they differ by more than 15 %."""
 

@@ -29,7 +29,7 @@ import threading
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = (
     "boards build check conformance discover firmware flash gateway inspect new ports swarm tools "
     "wifi"

@@ -1,4 +1,4 @@
-"""The servers of tests/mcp_oauth_server.py, and agents that get their tokens there.
+"""The servers of tests/helpers/mcp_oauth_server.py, and agents that get their tokens there.
 
 A module of tests imports the fixture ``servers``, which starts them once (it takes a second), and
 asks ``fresh()`` for them in each test.
@@ -22,7 +22,7 @@ class Published:
 
     def __init__(self, tmp_path):
         self._process = subprocess.Popen(
-            [sys.executable, ROOT / "tests/mcp_oauth_server.py"],
+            [sys.executable, ROOT / "tests/helpers/mcp_oauth_server.py"],
             env=environment(tmp_path),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

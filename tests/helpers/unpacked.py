@@ -1,4 +1,4 @@
-"""Programs that other people wrote: this machine's, or those that tests/unpack.sh put below build/,
+"""Programs that other people wrote: this machine's, or those that unpack.sh put below build/,
 which need the libraries beside them.
 """
 
@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-BUILD = Path(__file__).resolve().parents[1] / "build"
+BUILD = Path(__file__).resolve().parents[2] / "build"
 
 
 def find(program: str, folder: str) -> tuple:

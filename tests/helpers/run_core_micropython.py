@@ -1,6 +1,6 @@
 """Runs tests/core on the real MicroPython, as ``.mpy`` files, in the stack of a Pico.
 
-By hand: ``python tests/run_core_micropython.py [test_cbor ...]``.  Under pytest:
+By hand: ``python tests/helpers/run_core_micropython.py [test_cbor ...]``.  Under pytest:
 tests/device/test_core_on_micropython.py.  The code is compiled as boards get it, with -O3; the
 tests without, which would take every ``assert`` from them."""
 
@@ -14,11 +14,11 @@ from clawlite.core.base.errors import ClawError
 from clawlite.host.base.programs import program
 from clawlite.host.fit import stack
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests/core"
 BOARD = ROOT / "firmware-host/micropython"
 ROOMS = sorted(p for p in BOARD.iterdir() if p.is_dir() and p.name != "boot")
-RUNNER = ROOT / "tests/micropython_runner.py"
+RUNNER = ROOT / "tests/helpers/micropython_runner.py"
 TIMEOUT_S = 240
 _IN_SHORT_STACK = (
     stack.FUNCTIONS
