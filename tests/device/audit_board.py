@@ -202,7 +202,7 @@ def full():
         after.append(len(audit.it._waiting))
     names = sorted([name for name in os.listdir(FOLDER) if name.startswith("audit-")])
     head = auditlog.head_in(FOLDER)
-    head.first, head.prev, _ = auditlog.begun(FOLDER + "/" + names[-1])
+    head.first, head.prev, _ = auditlog.first(FOLDER + "/" + names[-1])
     auditlog.put(FOLDER, head)
     for name in names[:-1]:
         os.remove(FOLDER + "/" + name)

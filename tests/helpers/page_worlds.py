@@ -273,7 +273,7 @@ def open_board_log(folder):
         (module, short)
         for module, found in functions.fetch(number).items()
         for short, origins in found.items()
-        if [origin[:2] for origin in origins] == [[DEVICE, "Device.run"]]
+        if [origin[:2] for origin in origins] == [[DEVICE, "Device.event"]]
     ]
     (folder / "board.log").write_text(
         'Traceback (most recent call last):\n  File "main-%s", line 1, in run\n'

@@ -145,7 +145,7 @@ def crowd(name: str, folder: str):
 def test_a_database_keeps_its_promises_whichever_write_of_sqlite_fails(kind, tmp_path):
     here = os.path.dirname(__file__)
     code = "import sys; sys.path[:0] = %r; import test_disk_faults as t; t.crowd(%r, %r)" % (
-        [here, os.path.dirname(os.path.dirname(here))],
+        [here, os.path.join(here, "../../helpers"), os.path.join(here, "../..")],
         kind.__name__,
         str(tmp_path),
     )
