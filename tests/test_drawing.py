@@ -61,7 +61,7 @@ NAMES = {"USAGE", "HELP", "TEXT", "mark", "end"}  # texts of the project's own
 ANSWER = "an answer of a model"
 # function that draws -> why what it draws is no stranger's, or is harmless already
 OWN = {
-    "clawlite/core/providers/gateway.py:_received": ANSWER,
+    "clawlite/core/providers/gateway.py:_receive": ANSWER,
     "clawlite/core/rules/confirm.py:tell_failure": "escaped above",
     "clawlite/core/providers/provider.py:take": ANSWER,
     "clawlite/core/turns/turn.py:turn": ANSWER,

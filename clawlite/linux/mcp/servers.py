@@ -439,8 +439,8 @@ class Servers:
         if has_ended and server.calls and not server.is_anew:
             self._begin_anew(server, e.key, now_ms)
             return
-        if has_ended and e.key in server.calls:
-            server.calls[e.key].sent_ms = None  # it was refused
+        if has_ended:
+            server.note_refusal(e.key)
         refusal = e if isinstance(e, SandboxDenied) else None
         self._fail(server, e.message, now_ms, refusal, e.hint or AGAIN)
 
@@ -531,18 +531,6 @@ class Servers:
                 self._done.append((task, (False, ToolTimeout(error, hint))))
         if does_hang:
             self._fail(server, "two calls in a row were not answered in time", now_ms)
-
-    def _end_idle(self, server: _Server, now_ms: int) -> bool:
-        """End *server* when its time is over and no call needs it: the next call starts another."""
-        if server.calls:
-            server.idle_since_ms = None
-        elif server.idle_since_ms is None:
-            server.idle_since_ms = now_ms
-        at = server.idle_end_ms()
-        if at is None or now_ms < at:
-            return False
-        self._end(server)
-        return True
 
     def _note_closed(self, server: _Server, now_ms: int):
         """Its stream has closed: what it said last comes by another way, soon."""

@@ -131,6 +131,11 @@ class ServerState:
             del self.calls[key]
         return lost
 
+    def note_refusal(self, key: object) -> None:
+        """A session that had ended refused the call *key*, if it is one: it was not sent."""
+        if key in self.calls:
+            self.calls[key].sent_ms = None
+
     def make_lost_error(self, why: str) -> ClawError:
         """Return the error of a call that was sent to a server that then failed."""
         return ClawError("the MCP server %s %s" % (self.name, why), OUTCOME_UNKNOWN)

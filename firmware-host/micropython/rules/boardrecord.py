@@ -35,16 +35,16 @@ def begin(rules, id, method: str, params: dict, reply, now_ms: int):
     """
     if method == "claw.pin.list":
         return {"pins": _list_pins(rules)}
-    keys = "name seconds points from to samples".split()
+    name_key, seconds_key, points_key, *keys = "name seconds points from to samples".split()
     names = [record[table.NAME] for record in rules.section[table.READINGS]]
-    name = field(params, keys[0], str, "")
+    name = field(params, name_key, str, "")
     if name not in names:
         raise InvalidParams(
             "name: there is no reading %s" % name[:40],
             "readings here: %s" % (", ".join(names) or "none"),
         )
-    seconds = _number(params, keys[1], _DAY, _LONGEST)
-    points = min(_number(params, keys[2], _POINTS, _MOST_POINTS), _POINTS)
+    seconds = _number(params, seconds_key, _DAY, _LONGEST)
+    points = min(_number(params, points_key, _POINTS, _MOST_POINTS), _POINTS)
     path = rules.path.rpartition("/")[0] + "/readings"
     days = list_days(path)
     to_s = rules.times().wall_s
@@ -54,7 +54,7 @@ def begin(rules, id, method: str, params: dict, reply, now_ms: int):
 
     def end(found, fault, _):
         if not fault:
-            found = result(id, dict(zip(keys[:1] + keys[3:], found)))
+            found = result(id, dict(zip([name_key] + keys, found)))
         reply(error(id, fault) if fault else found)
 
     rules.agent.begin(_collect(rules, path, days, name, from_s, to_s, points), end, now_ms)
@@ -77,11 +77,12 @@ def _collect(rules, path: str, days: list, name: str, from_s: int, to_s: int, po
         for at_s, value in samples:
             if from_s <= at_s <= to_s:
                 part = (at_s - from_s) // width_s
-                pair = parts.setdefault(part, [(at_s, value)] * 2)
-                if value < pair[0][1]:
-                    pair[0] = at_s, value
-                elif value > pair[1][1]:
-                    pair[1] = at_s, value
+                low_s, low, high_s, high = parts.get(part, (at_s, value, at_s, value))
+                if value < low:
+                    low_s, low = at_s, value
+                elif value > high:
+                    high_s, high = at_s, value
+                parts[part] = low_s, low, high_s, high
 
     for (one, _), (at_s, text) in rules.samples.texts.items() if rules.samples else ():
         if one == name:
@@ -98,7 +99,8 @@ def _collect(rules, path: str, days: list, name: str, from_s: int, to_s: int, po
                 break
     found = []
     for part in sorted(parts):
-        found += sorted(set(parts[part]))
+        low_s, low, high_s, high = parts[part]
+        found += sorted({(low_s, low), (high_s, high)})
     return name, iso8601(from_s), iso8601(to_s), found
 
 
@@ -122,7 +124,7 @@ def _means_of(line: str) -> list:
     """Return [(at_s, mean), ...] of a line of hours; of one that is damaged none."""
     try:
         _, day, hours = loads(line.encode())
-        return [(day * _DAY + row[0] * _HOUR, row[2] + 0) for row in hours]
+        return [(day * _DAY + hour * _HOUR, mean + 0) for hour, _, mean, _, _ in hours]
     except (ClawError, IndexError, TypeError, ValueError):
         return []
 

@@ -162,7 +162,7 @@ def test_a_notification_of_who_may_not_send_it_reaches_nobody(house):
         def begin(self, method, params):
             raise AssertionError(method)
 
-        def notified(self, message):
+        def notify(self, message):
             self.got.append(message)
 
     house.shell.groups.append(Group())
