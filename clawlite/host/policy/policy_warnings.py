@@ -21,9 +21,9 @@ def find(manifest, work) -> list:
     """Return [((file, line), message)] of the policies of *manifest*."""
     return (
         _general(manifest)
-        + _unmentioned(manifest, work)
+        + _find_unmentioned(manifest, work)
         + _strangers(manifest, work)
-        + _unasked(manifest)
+        + _find_unasked(manifest)
         + _absent(manifest, work)
         + _pathless(manifest, work)
     )
@@ -34,7 +34,7 @@ def place_of(manifest, flat) -> tuple:
     return policy.where("rules", flat.place)
 
 
-def _listed(names: list) -> str:
+def _join(names: list) -> str:
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
@@ -61,7 +61,7 @@ def _general(manifest) -> list:
     return found
 
 
-def _unasked(manifest) -> list:
+def _find_unasked(manifest) -> list:
     """Return a warning for each rule with an approval that its action never asks for."""
     found = []
     for policy in manifest.policies:
@@ -129,14 +129,14 @@ def _pathless(manifest, work) -> list:
                 found.append(
                     (
                         place_of(manifest, flat),
-                        f"rule {flat.rule.id} has path_within, and no argument of {_listed(names)} "
+                        f"rule {flat.rule.id} has path_within, and no argument of {_join(names)} "
                         "holds a path: it never matches there",
                     )
                 )
     return found
 
 
-def _unmentioned(manifest, work) -> list:
+def _find_unmentioned(manifest, work) -> list:
     """Return a warning for each rule that stands for every tool and decides some that no rule
     names, and for tools that none decides.
     """
@@ -160,7 +160,7 @@ def _unmentioned(manifest, work) -> list:
         found.append(
             (
                 place_of(manifest, flat),
-                f"no rule mentions {_listed(names)}: rule {flat.rule.id}, which is for every tool, "
+                f"no rule mentions {_join(names)}: rule {flat.rule.id}, which is for every tool, "
                 f"{_DECIDES[flat.rule.action]} {'it' if len(names) == 1 else 'them'}",
             )
         )
@@ -188,7 +188,7 @@ def _strangers(manifest, work) -> list:
                 found.append(
                     (
                         place_of(manifest, flat),
-                        f"rule {flat.rule.id} would allow {_listed(names)} on the word of an MCP "
+                        f"rule {flat.rule.id} would allow {_join(names)} on the word of an MCP "
                         "server: what a stranger says of its tools is no ground for a permission",
                     )
                 )

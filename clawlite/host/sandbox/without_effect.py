@@ -17,7 +17,7 @@ _WORD = re.compile(r"[A-Za-z]{2,}(?![A-Za-z]*[|?*{])[^|]*\Z")
 
 def find(manifest) -> list:
     """Return [((file, line), message)] of the Sandbox of *manifest*."""
-    return _refused(manifest) + _find_closed_hosts(manifest) + _unused(manifest)
+    return _find_refused(manifest) + _find_closed_hosts(manifest) + _find_unused(manifest)
 
 
 def _capability(manifest, name: str):
@@ -45,7 +45,7 @@ def _find_closed_hosts(manifest) -> list:
     return found
 
 
-def _unused(manifest) -> list:
+def _find_unused(manifest) -> list:
     """Return a warning for each field of a sandbox or a rule that another one makes say nothing."""
     found = []
 
@@ -114,7 +114,7 @@ def _unused(manifest) -> list:
     return found
 
 
-def _refused(manifest) -> list:
+def _find_refused(manifest) -> list:
     return [
         (
             tool.where(),

@@ -304,7 +304,7 @@ def test_a_signature_is_known_after_a_restart(tmp_path):
         check.seen.close()
 
 
-def _known(path) -> ReplayCache:
+def _open_known(path) -> ReplayCache:
     seen = ReplayCache(str(path), 2 * WINDOW_S)
     seen.begin(1000)
     return seen
@@ -312,7 +312,7 @@ def _known(path) -> ReplayCache:
 
 def test_each_flipped_bit_of_the_signatures_is_told_unless_all_are_known(tmp_path, capfd):
     path, names = tmp_path / "hook.seen", ["sha256=%064x" % number for number in (5, 6)]
-    seen = _known(path)
+    seen = _open_known(path)
     for name in names:
         seen.add(name, 1000)
     seen.close()
@@ -321,7 +321,7 @@ def test_each_flipped_bit_of_the_signatures_is_told_unless_all_are_known(tmp_pat
         data = bytearray(whole)
         data[place // 8] ^= 1 << place % 8
         path.write_bytes(data)
-        again = _known(path)
+        again = _open_known(path)
         again.close()
         lost = [name for name in names if name not in again]
         assert len(again) == 2 - len(lost), (place, "nothing else is known")
@@ -330,24 +330,24 @@ def test_each_flipped_bit_of_the_signatures_is_told_unless_all_are_known(tmp_pat
         if lost:
             assert (tmp_path / "hook.seen.damaged").read_bytes() == data
             (tmp_path / "hook.seen.damaged").unlink()
-            _known(path).close()
+            _open_known(path).close()
             assert not capfd.readouterr().err, "it is told once"
 
 
 def test_signatures_of_an_earlier_version_are_known(tmp_path, capfd):
     path = tmp_path / "hook.seen"
     path.write_bytes(b"1000 sha256=a\n1000 sha256=b\n1000 sha2")
-    seen = _known(path)
+    seen = _open_known(path)
     assert len(seen) == 2 and "sha256=a" in seen and "sha256=b" in seen
     seen.add("sha256=c", 1000)
     seen.close()
-    assert len(_known(path)) == 3 and not capfd.readouterr().err
+    assert len(_open_known(path)) == 3 and not capfd.readouterr().err
 
 
 def test_signatures_with_a_checksum_of_an_earlier_version_are_known(tmp_path, capfd):
     path, name = tmp_path / "hook.seen", "sha256=%064x" % 5
     path.write_bytes(seal(b"1000 " + name.encode()))
-    seen = _known(path)
+    seen = _open_known(path)
     assert len(seen) == 1 and name in seen and not capfd.readouterr().err
 
 
@@ -372,7 +372,7 @@ def test_a_hundred_thousand_requests_in_ten_minutes_are_remembered_in_little_mem
         seen.add(name, 1000)
     seen._rewrite()
     seen.close()
-    again = _known(path)
+    again = _open_known(path)
     assert len(again) == 100000 and names[0] in again and names[-1] in again
     assert path.stat().st_size < 8 << 20
 

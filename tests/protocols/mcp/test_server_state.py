@@ -18,14 +18,14 @@ def line(number: int, result: dict) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode() + b"\n"
 
 
-def begun(now_ms=0, idle_ms=None, life_ms=0, pin=b"", warn=pytest.fail) -> ServerState:
+def begin(now_ms=0, idle_ms=None, life_ms=0, pin=b"", warn=pytest.fail) -> ServerState:
     one = ServerState("t", [["echo", pin]], idle_ms, life_ms, warn)
     one.begin(MCPClient((loads, json.dumps), "1", now_ms), now_ms)
     return one
 
 
 def ready(*about, tools=(ECHO,), **more) -> ServerState:
-    one = begun(*about, **more)
+    one = begin(*about, **more)
     one.client.feed(line(0, {"supportedVersions": [STATELESS]}))
     one.client.feed(line(1, {"tools": list(tools)}))
     return one
@@ -39,7 +39,7 @@ def call(one: ServerState, key: int, now_ms: int = 0) -> Call:
 
 
 def test_a_server_that_lists_no_tools_has_failed_at_its_time():
-    one = begun(1000)
+    one = begin(1000)
     call(one, 1)
     one.client.feed(b"Welcome\n")
     assert one.due_ms() == 1000 + PROBE_MS and one.due_ms(True) == 1000 + START_MS
@@ -55,7 +55,7 @@ def test_a_server_that_lists_no_tools_has_failed_at_its_time():
 
 
 def test_the_pause_doubles_until_a_call_is_answered():
-    one, found = begun(), []
+    one, found = begin(), []
     for _ in range(8):
         one.note_failure("it ended", " last words\n", 500)
         found.append(one.pause_ms(500))
