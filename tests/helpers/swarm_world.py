@@ -47,6 +47,11 @@ def now_ms() -> int:
     return time.monotonic_ns() // 1000000
 
 
+def usage_of(bus, root: str) -> tuple:
+    """Return (tokens, nano-dollars) that a task has used, with all its parts."""
+    return tuple(used for used, _, _ in bus.budget(root))
+
+
 def end_of(kind: str, place, keep, password: str = "", clock=wall_ms):
     """Return an end of the bus; *place*: a folder, (secure, host, port, user) of a server, or
     ``SharedMemory``.

@@ -16,6 +16,7 @@ from clawlite.core.image.image import SWARM
 from clawlite.linux.files.files import open_image, swarm_folder
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.memory.memory import wall_ms
+from clawlite.linux.swarm.bus_protocol import MemberBus
 from clawlite.linux.swarm.member import GONE, Member, prompt_of
 from clawlite.protocols.session.group_session import Later
 from clawlite.protocols.swarm.swarm import COMPLETED, FAILED, PARTIAL, Swarm
@@ -44,7 +45,7 @@ class BoardMember(Member):
             raise ClawError("%s is in no swarm" % image.agent.name, "declare one: docs/swarm.md")
         record: Any = image.section(SWARM)
         swarm = Swarm(record)
-        bus: Any = None
+        bus: MemberBus | None = None
         if remote is None:
             swarm.at_once = 1  # a board has room for one
         else:

@@ -33,7 +33,18 @@ from clawlite.linux.files import marks, sqlite_log
 from clawlite.linux.files.files import own_file, tell_replaced
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.swarm import reserve
-from clawlite.protocols.swarm.deadlock import Open, Peer, WaitGraph
+from clawlite.linux.swarm.task_records import (
+    DONE_HERE,
+    RESUMED,
+    STOPPED,
+    TAKABLE,
+    UNREAD,
+    WHOLE,
+    TaskRecords,
+    last_failure,
+    read_json,
+    read_stop,
+)
 from clawlite.protocols.swarm.swarm import DEAD, FAILED, RUNNING, WAITING
 
 FILE, _FIFO = "swarm.db", ".fifo"
@@ -42,8 +53,6 @@ MAX_ENTRY = 524288  # bytes of a task, a report or a broadcast: within what ever
 MOST_MESSAGES = 1000  # broadcasts that are kept
 MOST_TASKS = 10000  # that are kept: older ones that have ended make room
 VERSION = 6  # of the tables: 2: reserved, 3: tries, 4: who asks, 5: accounts, 6: declared
-# the events of no task are those of the whole swarm; the last one says whether it is stopped
-_WHOLE, _STOPPED, _RESUMED = "", "stopped", "resumed"
 _DROPPED = "dropped"
 # One transaction: each statement alone would write the same pages of the file once more.  It is
 # immediate: SQLite refuses to wait for a lock once a transaction has begun to read.
@@ -73,12 +82,6 @@ create index if not exists reports_by_agent on reports (who, at_ms);
 pragma user_version = %d;
 commit;
 """ % (reserve.SCHEMA, VERSION)
-_TAKABLE = (
-    "from tasks where state = ? and (recipient = ? or recipient = '' and ?) and "
-    "(? is null or (parent != '') = ?) and not exists (select 1 from tries where task = tasks.id "
-    "and identity = ? and is_over) order by created_ms, rowid limit 1"
-)
-
 _PARTS_OF = (  # a task and, below it, its parts
     "with recursive those(id) as (values (?) union select tasks.id from tasks "
     "join those on tasks.parent = those.id) "
@@ -87,11 +90,7 @@ _SAME_REPORT = (
     "select 1 from reports where task = ? and who = ? and status = ? and result = ? and "
     "tokens is ? and duration_ms is ?"
 )
-_AT_IT = "from tasks where id = ? and state = ? and process = ?"
 
-
-_UNREAD = object()
-_NOTHING: dict = {str: "", int: 0}
 _LOCKED = "another process has locked its folder for %d s"
 _NOT_SOUND = "what the swarm has on record of it cannot be read"
 _PROCESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}\Z")
@@ -109,7 +108,7 @@ def host_of(process: str) -> str:
     return process.partition("-")[0]
 
 
-class Bus:
+class Bus(TaskRecords):
     """One process' end of a swarm's bus.
 
     folder      of the swarm (``files.swarm_folder``), or None: this process is alone, and nothing
@@ -129,7 +128,6 @@ class Bus:
         self._news = False  # something changed here
         self._seen = 0  # number of the last broadcast that ``messages`` has passed
         self._own = deque(maxlen=MOST_MESSAGES)  # numbers of those that this process sent
-        self._reported = 0  # row of the last report that ``reported`` gave
         self._number = 0  # of the file, as ``marks.count_up`` has it
         self._joined = {}  # id of each member that this process is -> what ``join`` was asked
         self._open()
@@ -224,7 +222,7 @@ class Bus:
         is_first, ended = self._fd < 0, []
         if self._folder and is_first:
             ended = self._rows("select process from peers")
-            there = self._which_are_there([process for (process,) in ended])
+            there = self.which_are_there([process for (process,) in ended])
             ended = [row for row in ended if row[0] not in there]
             path = self._path(self.process)
             part = path + ".part"
@@ -374,21 +372,6 @@ class Bus:
                 reserve.forget(db, task_id)
         db.execute("delete from asks where asker = ?", (asker,))
 
-    def why_stuck(self, task_id: str, swarm) -> str:
-        """Return why the task, for which a turn of this process waits, can never be done, or ""."""
-        open_tasks = self._rows(
-            "select id, state, process, recipient, parent, divided, coalesce(asker, '') from tasks "
-            "left join asks on task = id where state = ? or state = ? and (parent != '' or "
-            "asker is not null) order by tasks.rowid",
-            RUNNING,
-            WAITING,
-        )
-        rows = self._rows("select process, identity, at_once from peers")
-        peers = [Peer(*row) for row in rows]
-        there = self._which_are_there([peer.process for peer in peers])
-        peers = [peer for peer in peers if peer.process in there]
-        return WaitGraph([Open(*row) for row in open_tasks], peers, swarm).why_refused(task_id)
-
     def _make_room(self, db):
         """Forget tasks that ended long ago.  A task stays when it waits for a person, or when
         an open task counts towards it.
@@ -449,13 +432,6 @@ class Bus:
         if self._most_bytes is not None:
             check_size(sum(len(text.encode()) for text in texts))
 
-    def new_reports(self) -> list:
-        """Return the ids of the tasks that got a report since the last call."""
-        rows = self._rows("select rowid, task from reports where rowid > ?", self._reported)
-        if rows:
-            self._reported = rows[-1][0]
-        return [task_id for _, task_id in rows]
-
     def _gave_up_on(self, db, task_id: str, by: str) -> bool:
         """Return whether the task was given up because the process of *by* that did it ended, and
         no person has dropped it since.  Then a report of *by* still ends the task.
@@ -490,35 +466,8 @@ class Bus:
         )
         if rows:
             self._seen = rows[-1][0]
-        said = [(by, _value(body)) for number, by, body in rows if number not in self._own]
-        return [(by, value) for by, value in said if value is not _UNREAD and isinstance(by, str)]
-
-    def present(self) -> dict:
-        """Return {identity: [is free, ...]} of the processes that are there."""
-        found, peers = {}, self._rows("select process, identity, at_once from peers")
-        there = self._which_are_there([process for process, _, _ in peers])
-        runs = dict(
-            self._rows(
-                "select process, count(*) from tasks where state = ? and divided = 0 "
-                "group by process",
-                RUNNING,
-            )
-        )
-        for process, identity, at_once in peers:
-            if process in there and isinstance(at_once, int):
-                found.setdefault(identity, []).append(runs.get(process, 0) < at_once)
-        return found
-
-    def there(self, swarm) -> tuple:
-        """Return (``present()``, the identities that take nothing for now because their last tasks
-        have failed): what ``Swarm.statuses`` asks.
-        """
-        paused = [
-            one.identity
-            for one in swarm.members
-            if swarm.breaker and self.pause_ms(one.identity, swarm.breaker)
-        ]
-        return self.present(), paused
+        said = [(by, read_json(body)) for number, by, body in rows if number not in self._own]
+        return [(by, value) for by, value in said if value is not UNREAD and isinstance(by, str)]
 
     def declare(self, terms: str) -> bool:
         """Declare which version of the swarm this process has, a digest of ``Swarm.terms``.  Return
@@ -528,12 +477,6 @@ class Bus:
             db.execute("delete from declared where process not in (select process from peers)")
             db.execute("insert or replace into declared values (?, ?)", (self.process, terms))
         return True
-
-    def declared(self) -> list:
-        """Return [(process, identity, what it has declared), ...]."""
-        return self._rows(
-            "select peers.process, identity, terms from declared join peers using (process)"
-        )
 
     # -- tasks
 
@@ -554,7 +497,7 @@ class Bus:
             running = "select count(*) from tasks where state = ? and divided = 0"
             if most is not None and db.execute(running, (RUNNING,)).fetchone()[0] >= most:
                 return None
-            failed = self._last_failure(db, identity, breaker) if breaker else None
+            failed = last_failure(db, identity, breaker) if breaker else None
             if failed and (
                 self._wall_ms() < failed.at_ms + breaker[1]
                 or self._is_tried(db, identity, failed.task)
@@ -562,7 +505,7 @@ class Bus:
                 return None
             row = db.execute(
                 "select id, description, input, sender, parent, root, created_ms, "
-                "(select created_ms from tasks as whole where whole.id = tasks.root) " + _TAKABLE,
+                "(select created_ms from tasks as whole where whole.id = tasks.root) " + TAKABLE,
                 (WAITING, identity, any_of, part, part, identity),
             ).fetchone()
             if row is None:
@@ -583,30 +526,6 @@ class Bus:
         """The task runs here, and others do all of its parts: it takes no place of ``most``."""
         with _Change(self, wakes=False, lasts=False) as db:
             db.execute("update tasks set divided = 1 where id = ?", (task_id,))
-
-    def pause_ms(self, identity: str, breaker) -> int:
-        """Return for how long *identity* takes nothing, because its last tasks have failed: ms, 0
-        when it does.
-        """
-        try:
-            failed = self._last_failure(self._db, identity, breaker) if breaker else None
-        except sqlite3.Error as e:
-            raise _unusable(self._folder, e) from None
-        return max(0, failed.at_ms + breaker[1] - self._wall_ms()) if failed else 0
-
-    def _last_failure(self, db, identity: str, breaker):
-        """Return the last failure of *identity*, a ``_Failure``, if as many tasks in a row failed
-        as *breaker* says; else None.
-        """
-        failures, _ = breaker
-        rows = db.execute(
-            "select status, task, at_ms from reports where who = ? and not exists "
-            "(select 1 from tasks where parent = task) order by at_ms desc, rowid desc limit ?",
-            (identity, failures),
-        ).fetchall()
-        if len(rows) < failures or any(status != FAILED for status, _, _ in rows):
-            return None
-        return _Failure(*rows[0][1:])
 
     def _is_tried(self, db, identity: str, failed: str) -> bool:
         """Return whether *identity* does a task that it took after its task *failed* had failed.
@@ -630,21 +549,13 @@ class Bus:
         with _Change(self, wakes=False, lasts=False) as db:
             reserve.allot(db, task_id, self.process, parts, decides, limits)
 
-    def budget(self, task_id: str) -> list:
-        """Return what a task that is done here may use: ``reserve.budget``."""
-        self._sure()
-        try:
-            return reserve.budget(self._db, task_id, self.process)
-        except sqlite3.Error as e:
-            raise _unusable(self._folder, e) from None
-
     def hold(self, task_id: str, amounts: list, limits: list) -> bool:
         """Reserve [tokens, nano-dollars] for a request that is about to be sent for a task; return
         False when *limits* do not admit it, or this process is not at the task any more.
         """
         with _Change(self, wakes=False, lasts=False) as db:
             row = (task_id, RUNNING, self.process)
-            if not db.execute("select 1 " + _AT_IT, row).fetchone():
+            if not db.execute("select 1 " + DONE_HERE, row).fetchone():
                 return False
             return reserve.hold(db, task_id, self.process, amounts, limits)
 
@@ -654,11 +565,6 @@ class Bus:
         """
         with _Change(self, wakes=False) as db:
             reserve.use(db, task_id, self.process, tokens, nano)
-
-    def usage(self, root: str) -> tuple:
-        """Return (tokens, nano-dollars) that a task has used, with all its parts."""
-        rows = self._rows("select tokens, nano from used where root = ?", root)
-        return rows[0] if rows else (0, 0)
 
     def begins(self, task_id: str) -> bool:
         """What follows may have side effects: should this process end, a person decides.  Return
@@ -730,13 +636,6 @@ class Bus:
         over = db.execute("select identity from tries where task = ? and is_over", (task_id,))
         return bool(set([recipient] if recipient else able).difference(row[0] for row in over))
 
-    def find_gone(self) -> list:
-        """Return the processes that have ended and were at a task."""
-        rows = self._rows("select distinct process from tasks where state = ?", RUNNING)
-        held = [process for (process,) in rows]
-        there = self._which_are_there(held)
-        return [process for process in held if process not in there]
-
     def expire(self, timeout_ms: int, keeps_dead: bool) -> list:
         """Give up what waited longer than *timeout_ms*; return [(id, state, why), ...] of it.
 
@@ -750,15 +649,6 @@ class Bus:
             for task_id, state, _ in found:
                 self._set(task_id, state, why, keeps_dead)
         return found
-
-    def late(self, timeout_ms: int) -> list:
-        """Return the ids of what waited longer than *timeout_ms*, parts not counted."""
-        rows = self._rows(
-            "select id from tasks where state = ? and created_ms <= ? and parent = ''",
-            WAITING,
-            self._wall_ms() - timeout_ms,
-        )
-        return [row[0] for row in rows]
 
     def withdraw(self, task_id: str):
         """Take back a task that nobody has taken; one that somebody is at goes on."""
@@ -819,24 +709,9 @@ class Bus:
         self._set_stopped(False, who)
 
     def _set_stopped(self, wanted: bool, who: str):
-        with _Change(self):
-            if bool(self._read_stop()) != wanted:
-                self._event(_WHOLE, _STOPPED if wanted else _RESUMED, who)
-
-    def stopped(self):
-        """Return (who, ms since 1970) of a stop that holds, or None."""
-        self._sure()
-        try:
-            return self._read_stop()
-        except sqlite3.Error as e:
-            raise _unusable(self._folder, e) from None
-
-    def _read_stop(self):
-        what, *of = self._db.execute(
-            "select what, who, at_ms from events where task = ? order by rowid desc limit 1",
-            (_WHOLE,),
-        ).fetchone() or (_RESUMED,)
-        return _as(of, str, int) if what == _STOPPED else None
+        with _Change(self) as db:
+            if bool(read_stop(db)) != wanted:
+                self._event(WHOLE, STOPPED if wanted else RESUMED, who)
 
     def is_known(self) -> bool:
         """Return whether what is read here is what the others have written, as far as that can be
@@ -844,34 +719,7 @@ class Bus:
         """
         return True
 
-    def oldest_ms(self):
-        """Return when the task that waits longest was delegated, ms since 1970, or None."""
-        return self._rows("select min(created_ms) from tasks where state = ?", WAITING)[0][0]
-
-    def holdings(self) -> dict:
-        """Return {process: {id of a task that it is at, ...}} of all processes."""
-        found: dict = {}
-        query = "select process, id from tasks where state = ?"
-        for process, task_id in self._rows(query, RUNNING):
-            found.setdefault(process, set()).add(task_id)
-        return found
-
-    def waiting(self) -> dict:
-        """Return {identity, or "" for whoever is free: how many tasks wait for it}."""
-        query = "select recipient, count(*) from tasks where state = ? group by recipient"
-        return dict(self._rows(query, WAITING))
-
-    def holds(self, task_id: str) -> bool:
-        """Return whether this process is at a task."""
-        return bool(self._rows("select 1 " + _AT_IT, task_id, RUNNING, self.process))
-
-    def waits(self, identity: str, any_of: bool, part=None) -> bool:
-        """Return whether a task waits that ``take`` with these values may give."""
-        values = WAITING, identity, any_of, part, part, identity
-        return bool(self._rows("select 1 " + _TAKABLE, *values))
-
     def wall_ms(self) -> int:
-        """Return the time by which tasks are judged, ms since 1970."""
         return self._wall_ms()
 
     def wait(self, later=None):
@@ -881,97 +729,6 @@ class Bus:
     def deadline(self):
         """Return the monotonic time at which ``heard`` has something to do of itself, or None."""
         return None
-
-    def is_open(self) -> bool:
-        """Return whether a task waits, or another process is at one."""
-        rows = self._rows(
-            "select 1 from tasks where state = ? or state = ? and process != ? limit 1",
-            WAITING,
-            RUNNING,
-            self.process,
-        )
-        return bool(rows)
-
-    # -- what people ask
-
-    def tasks(self, most: int) -> list:
-        """Return the last *most* tasks, the newest first: [(id, description, state, sender, tries,
-        created ms), ...].
-        """
-        rows = self._rows(
-            "select id, description, state, sender, tries, created_ms from tasks "
-            "order by created_ms desc, rowid desc limit ?",
-            most,
-        )
-        return [_as(row, str, str, str, str, int, int) for row in rows]
-
-    def page(self, states: list, before, most: int, sender=None) -> list:
-        """Return the *most* newest tasks in one of *states* that are older than the number
-        *before* (None: all), of *sender* or of all: [(number, id, state, created ms), ...].
-        """
-        marks = ", ".join("?" * len(states))
-        rows = self._rows(
-            "select rowid, id, state, created_ms from tasks where (? is null or rowid < ?) and "
-            "(? is null or sender = ?) and state in (%s) order by rowid desc limit ?" % marks,
-            before,
-            before,
-            sender,
-            sender,
-            *states,
-            most,
-        )
-        return [_as(row, int, str, str, int) for row in rows]
-
-    def count(self, states: tuple, sender=None) -> int:
-        """Return how many tasks are in one of *states*, of *sender* or of all."""
-        query = "select count(*) from tasks where state in (%s)" % ", ".join("?" * len(states))
-        if sender is None:
-            return self._rows(query, *states)[0][0]
-        return self._rows(query + " and sender = ?", *states, sender)[0][0]
-
-    def state(self, task_id: str):
-        """Return the state of a task, None of an unknown one."""
-        rows = self._rows("select state from tasks where id = ?", task_id)
-        return rows[0][0] if rows else None
-
-    def sender(self, task_id: str):
-        """Return who gave a task, None of an unknown one."""
-        rows = self._rows("select sender from tasks where id = ?", task_id)
-        return rows[0][0] if rows else None
-
-    def outcome(self, task_id: str):
-        """Return (by, status, result, tokens, duration ms) of the report that ended a task, or
-        None.
-        """
-        rows = self._rows(
-            "select who, status, result, tokens, duration_ms from reports "
-            "where rowid = (select report from tasks where id = ?)",
-            task_id,
-        )
-        return _report(rows[0]) if rows else None
-
-    def history(self, task_id: str) -> tuple:
-        """Return ([(ms, what, who), ...], [(ms, who, status, result, tokens, duration ms), ...],
-        state) of a task: its events, its reports, and what ``state`` says, all of one moment.
-        """
-        self._rows("begin")  # else a report could come between what is read
-        try:
-            events = self._rows(
-                "select at_ms, what, who from events where task = ? order by rowid", task_id
-            )
-            reports = self._rows(
-                "select at_ms, who, status, result, tokens, duration_ms from reports "
-                "where task = ? order by rowid",
-                task_id,
-            )
-            state = self.state(task_id)
-        finally:
-            self._rows("rollback")
-        return (
-            [_as(row, int, str, str) for row in events],
-            [(*_as((at_ms,), int), *_report(row)) for at_ms, *row in reports],
-            state,
-        )
 
     # -- below
 
@@ -999,18 +756,17 @@ class Bus:
         row = (task_id, self._wall_ms(), what, who)
         self._db.execute("insert into events values (?, ?, ?, ?)", row)
 
-    def _rows(self, query: str, *values) -> list:
+    def read(self, act, *values):
         self._sure()
         try:
-            return self._db.execute(query, values).fetchall()
+            return act(self._db, *values)
         except sqlite3.Error as e:
             raise _unusable(self._folder, e) from None
 
     def _path(self, process: str) -> str:
         return os.path.join(self._folder, host_of(process) + _FIFO)
 
-    def _which_are_there(self, processes: list) -> set:
-        """Return those of *processes* that have not ended."""
+    def which_are_there(self, processes: list) -> set:
         own, processes = host_of(self.process), list(filter(is_process, processes))
         hosts = {host_of(one) for one in processes}
         hosts = {host for host in hosts if host == own or self._poke(host, b"")}
@@ -1101,13 +857,6 @@ class Taken:
         self.root_ms = created_ms if root_ms is None else root_ms
 
 
-class _Failure:
-    """The last task of an agent, which failed at *at_ms* since 1970."""
-
-    def __init__(self, task: str, at_ms: int):
-        self.task, self.at_ms = task, at_ms
-
-
 class _Change:
     """One transaction.
 
@@ -1160,42 +909,13 @@ def _normalise(row: tuple) -> tuple:
         return row[:2]
 
 
-def _value(text):
-    """Return the JSON value that *text* of the file has, or ``_UNREAD``."""
-    try:
-        return loads(text.encode())
-    except (ClawError, AttributeError):
-        return _UNREAD
-
-
-def _result(text):
-    """Return the result of a report."""
-    value = _value(text)
-    return {"error": "it cannot be read"} if value is _UNREAD else value
-
-
-def _report(row) -> tuple:
-    """Return (by, status, result, tokens, duration ms) of a *row* that has the same columns."""
-    by, status, result, *counts = row
-    numbers = int | None, int | None
-    return (*_as((by, status), str, str), _result(result), *_as(counts, *numbers))
-
-
-def _as(row, *kinds) -> tuple:
-    """Return the values of *row*, each of its kind: one that another program wrote as something
-    else is the empty text, 0 or None.
-    """
-    return tuple(
-        value if isinstance(value, kind) else _NOTHING.get(kind)
-        for value, kind in zip(row, kinds, strict=True)
-    )
-
-
 def _is_sound(row: tuple) -> bool:
     """Return whether *row* can be a ``Taken``: others write to the file, too."""
     *texts, created_ms, root_ms = row
     times = isinstance(created_ms, int) and isinstance(root_ms, int | None)
-    return times and all(isinstance(text, str) for text in texts) and _value(row[2]) is not _UNREAD
+    return (
+        times and all(isinstance(text, str) for text in texts) and read_json(row[2]) is not UNREAD
+    )
 
 
 def check_tables(db):

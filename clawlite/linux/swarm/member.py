@@ -24,6 +24,7 @@ from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.io.stdio import Part, now_ms
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.bus import Bus, TooLong
+from clawlite.linux.swarm.bus_protocol import MemberBus
 from clawlite.linux.swarm.division import Division
 from clawlite.linux.swarm.owed_reports import OwedReports
 from clawlite.linux.swarm.status import describe, digest
@@ -70,7 +71,7 @@ class Member(Part):
     swarm            ``swarm.Swarm``;  folder: of its bus, or None where the process is alone
     now_ms, wall_ms  functions -> monotonic ms, ms since 1970
     draw             function(count) -> that many random bytes
-    bus              of an engine, in place of that in *folder*; or None
+    bus              in place of that in *folder*; or None
     prefix           of the events in the log;  sees: the effects of its turns that it looks at
     Raises ``ClawError``: its bus cannot be used.
     """
@@ -78,11 +79,13 @@ class Member(Part):
     prefix, sees = "swarm", (RUN, LOG)
     compares = True  # whether it declares its version of the swarm and checks that of others
 
-    def __init__(self, agent, swarm: Swarm, folder, now_ms, wall_ms, draw, bus=None):
+    def __init__(
+        self, agent, swarm: Swarm, folder, now_ms, wall_ms, draw, bus: MemberBus | None = None
+    ):
         self._agent, self._now_ms = agent, now_ms
         self.swarm = swarm
         self.lasts = swarm.is_shared  # others may give this process something to do
-        self._bus = bus or Bus(folder, wall_ms, draw)
+        self._bus: MemberBus = bus or Bus(folder, wall_ms, draw)
         self._runs = {}  # id of a task -> number of the agent's
         self._divided = {}  # id of a task -> Division
         self._is_draining = False
@@ -523,7 +526,7 @@ def member_of(agent, memory=None) -> Member:
     """
     swarm = Swarm(agent.image.section(SWARM))
     folder = swarm_folder(swarm.name) if swarm.is_shared else None
-    bus: Any = None
+    bus: MemberBus | None = None
     if memory:
         bus = memory.end()
         swarm.share_process()

@@ -42,6 +42,7 @@ from clawlite.linux.swarm.bus import (
     is_process,
 )
 from clawlite.linux.swarm.stop_file import StopFile
+from clawlite.linux.swarm.task_records import TaskRecords
 from clawlite.linux.swarm_engines.engine import (
     DOWN,
     ENTRY,
@@ -226,7 +227,7 @@ class _Replica(Bus):
         old, self._db = self._db, tried
         old.close()
 
-    def _which_are_there(self, processes: list) -> set:
+    def which_are_there(self, processes: list) -> set:
         return set(self.peers()).intersection(processes)
 
 
@@ -277,7 +278,7 @@ def _key(process: str, name: str, values) -> tuple:
     return process, name, *map(repr, values)
 
 
-class ReplicatedBus:
+class ReplicatedBus(TaskRecords):
     """One process' end, as ``bus.Bus``.
 
     make     function(process, identity) -> ``engine.Engine``
@@ -288,7 +289,7 @@ class ReplicatedBus:
 
     def __init__(self, make, swarm, wall_ms, now_ms, draw, keep):
         self._local_ms, self._now_ms = wall_ms, now_ms
-        self._offset_ms = 0  # of the engine's clock from this one
+        self._offset_ms = 0  # of the engine's clock, by which tasks are judged, from this one
         self._replica = _Replica(draw, self.wall_ms)
         self.process = self._host = self._replica.process
         self._identity = OPERATOR
@@ -305,7 +306,7 @@ class ReplicatedBus:
         self._results = {}  # of take: its key -> [Taken, ...]
         self._asked = set()  # changes under way that are asked for once
         self._ended = []  # what reclaim and expire have come to
-        self._is_up = self._is_synced = False
+        self._is_up = self.is_synced = False
         self._is_sound = True  # what the engine keeps can be read
         self._why = ("it does not answer yet", "start it, or mend [swarm] address in clawlite.toml")
         self._look_ms, self._missed, self._up_ms = 0, {}, 0
@@ -315,13 +316,12 @@ class ReplicatedBus:
         return self._engine.fileno() if self._engine else -1
 
     def wall_ms(self) -> int:
-        """Return the time of the engine, ms since 1970."""
         return self._local_ms() + self._offset_ms
 
     def deadline(self):
         """Return the monotonic time at which ``heard`` has something to do, or None."""
         due = [one.due_ms for one in self._waiting.values() if one.due_ms is not None]
-        return min([*due, self._look_ms] if self._joined and self._is_synced else due, default=None)
+        return min([*due, self._look_ms] if self._joined and self.is_synced else due, default=None)
 
     def subscribe(self, refused=None, stores=None):
         """Tell *refused*, a function(reason), of each entry that changes nothing, and *stores*, a
@@ -336,7 +336,7 @@ class ReplicatedBus:
         if self._engine is None:
             self._engine = self._make(self._host, identity)
             self._engine.start()
-        elif identity and self._is_synced:
+        elif identity and self.is_synced:
             self._append("here", identity, at_once)
         if identity and identity not in self._reports:
             place = self._keep.folder, identity, self._host
@@ -369,7 +369,7 @@ class ReplicatedBus:
 
     def part(self):
         """One of the members that this process is has gone, with what it ran."""
-        if self._joined.pop(self.process, None) and self._is_synced:
+        if self._joined.pop(self.process, None) and self.is_synced:
             self._append("gone", self.process)
 
     def wait(self, later=None):
@@ -377,7 +377,7 @@ class ReplicatedBus:
         its value.  Raises ``ClawError``.
         """
         until = time.monotonic() + SYNC_S
-        while not (later.is_done if later else self._is_synced and self._is_up):
+        while not (later.is_done if later else self.is_synced and self._is_up):
             left = until - time.monotonic()
             if left <= 0 or later is None and self._why[0] and self._was_down:
                 self._check()
@@ -435,15 +435,15 @@ class ReplicatedBus:
                     self._give_up()
             elif kind == SNAPSHOT:
                 self._load(*given)
-            elif kind == SYNCED and not self._is_synced and self._is_sound:
-                self._is_synced = True
+            elif kind == SYNCED and not self.is_synced and self._is_sound:
+                self.is_synced = True
                 self._replica.hear_from_now()
                 self._here(list(self._joined))
             elif kind == NOTE:
                 self._refused(*given)
             elif kind == THERE:
                 self._note_presence(*given)
-        if news and self._is_synced:
+        if news and self.is_synced:
             self._keep_stop()
         now = self._now_ms()
         for one in list(self._waiting.values()):
@@ -451,7 +451,7 @@ class ReplicatedBus:
                 one.due_ms = None
                 one.later.fail(self._away(*(self._since_kept or _NOT_KEPT)))
                 news = True
-        if self._joined and self._is_synced and now >= self._look_ms:
+        if self._joined and self.is_synced and now >= self._look_ms:
             self._look_ms = now + LOOK_MS
             self._look()
         return news
@@ -528,10 +528,10 @@ class ReplicatedBus:
             self._offset_ms = at_ms - self._local_ms()
             self._since_kept = None
             self._finish(mine, value, error)
-        elif name == "gone" and values[0] in self._joined and self._is_synced:
+        elif name == "gone" and values[0] in self._joined and self.is_synced:
             self._here(values[:1])  # it was only cut off
         is_long = self._entries >= SNAPSHOT_EACH or self._bytes >= SNAPSHOT_BYTES
-        if is_long and mine and self._is_synced:
+        if is_long and mine and self.is_synced:
             self._entries = self._bytes = 0
             self._engine.save(position, replica.save())
 
@@ -645,14 +645,14 @@ class ReplicatedBus:
         return self._append("asks", asker, task_id, ms=ACK_MS)
 
     def declare(self, terms: str) -> bool:
-        if self._is_up and self._is_synced:
+        if self._is_up and self.is_synced:
             self._once("declare", terms)
-        return self._is_up and self._is_synced
+        return self._is_up and self.is_synced
 
     def report(self, task_id: str, status: str, result, tokens, duration_ms, by: str, held=False):
         if not held:
             self._check()
-            if self._replica.state(task_id) is None:
+            if self.state(task_id) is None:
                 return False
         report = task_id, status, result, tokens, duration_ms
         file = self._reports.get(self._identity) if held else None
@@ -679,9 +679,9 @@ class ReplicatedBus:
         key = _key(self.process, "take", values)
         while self._results.get(key):
             taken = self._results[key].pop(0)
-            if self._replica.holds(taken.id):
+            if self.holds(taken.id):
                 return taken
-        if self._replica.waits(identity, any_of, part):
+        if self.waits(identity, any_of, part):
             self._once(*("take", *values))
         return None
 
@@ -707,18 +707,18 @@ class ReplicatedBus:
 
     def reclaim(self, retries: int, keeps_dead: bool) -> list:
         self._check()
-        if self._replica.find_gone():
+        if self.find_gone():
             self._once("reclaim", retries, keeps_dead)
         found, self._ended = self._ended, []
         return found
 
     def expire(self, timeout_ms: int, keeps_dead: bool) -> list:
-        if self._replica.late(timeout_ms):
+        if self.late(timeout_ms):
             self._once("expire", timeout_ms, keeps_dead)
         return []
 
     def withdraw(self, task_id: str):
-        if self._replica.state(task_id) in (None, WAITING):
+        if self.state(task_id) in (None, WAITING):
             self._once("withdraw", task_id)
 
     def again(self, task_id: str) -> Later:
@@ -792,8 +792,14 @@ class ReplicatedBus:
 
     # -- reading
 
+    def read(self, act, *values):
+        return self._replica.read(act, *values)
+
+    def which_are_there(self, processes: list) -> set:
+        return self._replica.which_are_there(processes)
+
     def budget(self, task_id: str) -> list:
-        found = self._replica.budget(task_id)
+        found = super().budget(task_id)
         for one in self._waiting.values():
             if one.name == "use" and one.values[0] == task_id:
                 found = [
@@ -807,49 +813,19 @@ class ReplicatedBus:
 
     def there(self, swarm) -> tuple:
         self._check()
-        return self._replica.there(swarm)
-
-    def is_open(self) -> bool:
-        return self._replica.is_open()
-
-    @property
-    def is_synced(self) -> bool:
-        return self._is_synced
+        return super().there(swarm)
 
     def is_known(self) -> bool:
-        return self._is_synced or self._was_down
+        return self.is_synced or self._was_down
 
     def stopped(self):
         """Return (who, ms since 1970) of a stop that holds, as far as this process knows, or None.
         Raises ``ClawError``: what is kept of it cannot be read.
         """
-        return self._replica.stopped() if self._is_synced else self._keep.get()
-
-    def __getattr__(self, name: str):
-        """What is only read is read in memory."""
-        if name in (
-            "holds",
-            "holdings",
-            "waiting",
-            "usage",
-            "state",
-            "outcome",
-            "new_reports",
-            "declared",
-            "why_stuck",
-            "history",
-            "tasks",
-            "present",
-            "pause_ms",
-            "count",
-            "page",
-            "oldest_ms",
-        ):
-            return getattr(self._replica, name)
-        raise AttributeError(name)
+        return super().stopped() if self.is_synced else self._keep.get()
 
     def _check(self):
-        if not (self._is_up and self._is_synced):
+        if not (self._is_up and self.is_synced):
             raise self._away(*self._why)
 
     def _away(self, why: str, hint: str) -> ClawError:

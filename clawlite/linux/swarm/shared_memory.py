@@ -69,7 +69,7 @@ class MemoryBus(Bus):
     def deadline(self):
         return 0 if self._news else None  # at once
 
-    def _which_are_there(self, processes: list) -> set:
+    def which_are_there(self, processes: list) -> set:
         return {end.process for end in self._memory.ends}.intersection(processes)
 
     def _wake_all(self):

@@ -6,12 +6,11 @@ import hashlib
 
 from clawlite.core.base.clock import iso8601
 from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.swarm.bus_protocol import Listing
 
 
-def describe(swarm, bus, most: int) -> dict:
-    """Return the state of *swarm* with its last *most* tasks; *bus*: ``bus.Bus``, or what has the
-    same methods.  Raises ``ClawError``.
-    """
+def describe(swarm, bus: Listing, most: int) -> dict:
+    """Return the state of *swarm* with its last *most* tasks.  Raises ``ClawError``."""
     present, paused = bus.there(swarm)
     statuses, stop, own = swarm.statuses(present, paused), bus.stopped(), digest(swarm)
     who, at = stop_row(*stop) if stop else (None, None)
@@ -45,7 +44,7 @@ def stop_row(who: str, at_ms: int) -> tuple:
 def task_row(
     task_id: str, description: str, state: str, sender: str, tries: int, at_ms: int
 ) -> dict:
-    """Return one row of ``bus.Bus.tasks``."""
+    """Return one row of ``TaskRecords.tasks``."""
     return {
         "task_id": task_id,
         "description": description,

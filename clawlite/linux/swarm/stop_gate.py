@@ -10,6 +10,7 @@ tool with side effects begins in any of its agents.
 """
 
 import os
+from collections.abc import Callable
 
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.effect import SLEEP, TELL
@@ -19,6 +20,7 @@ from clawlite.linux.files.files import swarm_folder
 from clawlite.linux.io.stdio import Part, now_ms
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.bus import Bus
+from clawlite.linux.swarm.bus_protocol import StopState
 from clawlite.linux.swarm.stop_file import StopFile
 from clawlite.protocols.swarm.swarm import Swarm
 
@@ -30,11 +32,11 @@ RESUME = "resume it with: clawlite swarm resume"
 class StopGate:
     """See ``Setup.stop``.
 
-    swarm  ``swarm.Swarm``;  bus: function() -> its ``bus.Bus`` or ``replicated_bus.ReplicatedBus``,
-           which somebody else lets hear (``heard``)
+    swarm  ``swarm.Swarm``
+    bus    function -> its bus, which somebody else lets ``receive``
     """
 
-    def __init__(self, swarm: Swarm, bus):
+    def __init__(self, swarm: Swarm, bus: Callable[[], StopState]):
         self._swarm, self._bus = swarm, bus
 
     def __call__(self, tool):

@@ -12,8 +12,9 @@ from typing import Any
 
 from clawlite.core.base.effect import SLEEP
 from clawlite.core.base.errors import InvalidRequest
-from clawlite.core.policy.meter import make_error
+from clawlite.core.policy.meter import Meter, make_error
 from clawlite.core.providers.provider_order import ProviderOrder
+from clawlite.linux.swarm.bus_protocol import Budget
 from clawlite.linux.swarm.reserve import room_of
 from clawlite.protocols.session.group_session import Later
 
@@ -27,22 +28,23 @@ class TaskMeter:
     """A ``meter.Meter`` that also counts for one task.
 
     meter   of the agent
-    bus     ``bus.Bus``
+    bus     of the swarm
     task    id of the task, which this process is at
     swarm   ``swarm.Swarm``: ``most_tokens`` and ``most_nano`` dollars, None without a limit
     tokens  what was read and written for this task by this process
     """
 
-    def __init__(self, meter, bus, task: str, swarm):
+    def __init__(self, meter: Meter, bus: Budget, task: str, swarm):
         self._meter, self._bus, self._task = meter, bus, task
+        # what belongs to the agent alone
+        self.now_ms, self.now_s, self.jitter = meter.now_ms, meter.now_s, meter.jitter
+        self.pause, self.count_request = meter.pause, meter.count_request
+        self.limits_answers = meter.limits_answers
         self._limits = [swarm.most_tokens, swarm.most_nano]
         self._is_limited = self._limits != [None, None]
         self._held: Any = None  # a ``Later``: a reservation under way
         self._needs = [0, 0]  # the least of its request
         self.tokens = 0
-
-    def __getattr__(self, name: str):
-        return getattr(self._meter, name)
 
     def admit_request(self, provider, asked: int, most=None) -> int:
         """As ``Meter.admit_request``; what it returns is reserved, or will be after ``wait``."""

@@ -19,24 +19,13 @@ from clawlite.core.base.errors import ClawError
 from clawlite.linux.files.files import mend, swarm_folder
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.memory.memory import wall_ms
+from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.stop_file import StopFile
 
 _SOCKET = "socket"
 MOST_ASKED = 65536  # bytes of a line
 MOST_CALLERS = 16
 ANSWER_S = 10  # that the process may take
-_CALLS = (
-    "tasks",
-    "state",
-    "history",
-    "stopped",
-    "again",
-    "drop",
-    "stop",
-    "resume",
-    "there",
-    "declared",
-)
 
 
 def _address(folder: int) -> str:
@@ -47,12 +36,23 @@ def _address(folder: int) -> str:
 class CommandSocket:
     """The end of the process.
 
-    swarm  ``swarm.Swarm``;  bus: an end of it
+    swarm  ``swarm.Swarm``;  bus: an end of it, which nobody else has
     Raises ``ClawError``: the swarm has a process already, or its folder cannot be used.
     """
 
-    def __init__(self, swarm, bus):
-        self._swarm, self._bus = swarm, bus
+    def __init__(self, swarm, bus: Bus):
+        self._calls: dict = {
+            "tasks": bus.tasks,
+            "state": bus.state,
+            "history": bus.history,
+            "stopped": bus.stopped,
+            "again": bus.again,
+            "drop": bus.drop,
+            "stop": bus.stop,
+            "resume": bus.resume,
+            "there": lambda: bus.there(swarm),
+            "declared": bus.declared,
+        }
         self._callers: dict = {}  # descriptor -> [socket, bytes that came, bytes to be sent]
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         folder = swarm_folder(swarm.name)
@@ -127,15 +127,13 @@ class CommandSocket:
     def _answer(self, line: bytes) -> bytes:
         try:
             asked = loads(line)
-            if not isinstance(asked, list) or not asked or asked[0] not in _CALLS:
-                raise ClawError("expected [method, value, ...] of %s" % ", ".join(_CALLS))
-            name, *values = asked
-            if name == "there":
-                values = [self._swarm]
+            call = self._calls.get(str(asked[0])) if isinstance(asked, list) and asked else None
+            if call is None:
+                raise ClawError("expected [method, value, ...] of %s" % ", ".join(self._calls))
             try:
-                told = {"value": getattr(self._bus, name)(*values)}
+                told = {"value": call(*asked[1:])}
             except TypeError:
-                raise ClawError("%s: other values" % name) from None
+                raise ClawError("%s: other values" % asked[0]) from None
         except ClawError as e:
             told = {"error": e.message, "hint": e.hint}
         return dumps(told).encode() + b"\n"

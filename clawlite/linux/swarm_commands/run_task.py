@@ -8,7 +8,7 @@ import uuid
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.io.jsontext import document, loads
 from clawlite.linux.io.printing import print_line
-from clawlite.linux.swarm.bus import Bus
+from clawlite.linux.swarm.bus_protocol import TaskBus
 from clawlite.linux.swarm.member import outcome_of
 from clawlite.linux.swarm_commands.results import result_lines
 from clawlite.protocols.swarm.swarm import COMPLETED, RUNNING, WAITING, Swarm, Task
@@ -17,7 +17,7 @@ PERSON = "operator"  # the sender
 LOOK_MS = 1000  # between looks for processes that ended
 
 
-def run_task(swarm, bus: Bus, description: str, to, data, as_json: bool, together=None) -> int:
+def run_task(swarm, bus: TaskBus, description: str, to, data, as_json: bool, together=None) -> int:
     """Delegate, and wait for the end; return 0 when it was completed, else 1; 130 after Ctrl-C:
     the task goes on.
 
@@ -82,7 +82,7 @@ def run_task(swarm, bus: Bus, description: str, to, data, as_json: bool, togethe
     return 0 if state == COMPLETED else 1
 
 
-def _wait(swarm: Swarm, bus: Bus, task_id: str, together) -> str:
+def _wait(swarm: Swarm, bus: TaskBus, task_id: str, together):
     """Return the state in which the task ended.  Raises ``KeyboardInterrupt``, and ``ClawError``
     when the agents in this process have ended before.
     """

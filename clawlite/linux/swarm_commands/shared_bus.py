@@ -12,7 +12,6 @@
 """
 
 import os
-from typing import Any
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import SWARM
@@ -21,6 +20,8 @@ from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.bus import Bus
+from clawlite.linux.swarm.bus_protocol import ShareableBus
+from clawlite.linux.swarm.task_records import TaskRecords
 from clawlite.protocols.session.group_session import Later
 
 LOOK_MS = 1000  # between looks, while tasks are open
@@ -50,7 +51,7 @@ class SharedBuses:
         key = name, dumps(rest), login and (tuple(login[0]), login[1])
         if key not in self._buses:
             if swarm.engine:
-                bus: Any = bus_of(swarm, image, wall_ms, now_ms, os.urandom)
+                bus: ShareableBus = bus_of(swarm, image, wall_ms, now_ms, os.urandom)
             else:
                 bus = Bus(swarm_folder(name) if swarm.is_shared else None, wall_ms, os.urandom)
             self._buses[key] = SharedBus(bus, now_ms), swarm.members
@@ -67,14 +68,14 @@ class SharedBuses:
 class SharedBus:
     """The ends of one bus.
 
-    bus  ``Bus`` or ``ReplicatedBus``, which nobody has joined;  now_ms: function -> monotonic ms
+    bus  nobody has joined it;  now_ms: function -> monotonic ms
     """
 
-    def __init__(self, bus, now_ms):
+    def __init__(self, bus: ShareableBus, now_ms):
         self._bus, self._now_ms = bus, now_ms
         self._host, self._count = bus.process, 0
         self._look_ms = None
-        self.stopped = None  # as ``bus.stopped`` has it
+        self.stopped: tuple | None = None  # as ``bus.stopped`` has it
         bus.subscribe(refused=self._tell_refusal)
         self.ends: dict = {}  # id -> ``End`` that is there
         self.later: list = []  # (``Later``, ``End``) of what members have asked for
@@ -148,12 +149,12 @@ class SharedBus:
         self._look_ms = self._now_ms() + LOOK_MS if bus.is_open() else None
 
 
-class End:
-    """One member's end, as ``bus.Bus``: what it does not have itself is asked of the bus, in the
-    name of the member.
+class End(TaskRecords):
+    """One member's end, as ``bus.Bus``: it reads what the bus has, and asks for changes in the name
+    of the member.
     """
 
-    def __init__(self, shared: SharedBus, bus, process: str, member):
+    def __init__(self, shared: SharedBus, bus: ShareableBus, process: str, member):
         self._shared, self._bus, self.process, self.member = shared, bus, process, member
         self.identity, self.at_once = "", 0
         self.refused = lambda reason: None  # as that of ``ReplicatedBus``, which one end is told
@@ -161,25 +162,22 @@ class End:
         self.holds_now: set = set()  # ids of the tasks that were given to it
         self.heard_of: list = []  # broadcasts that its member has not taken
 
-    def __getattr__(self, name: str):
-        """What is asked is asked for this member."""
-        asked = getattr(self._bus, name)
+    def _act(self, act, *values):
+        """Return what *act*, a method of the bus, returns when this member asks for it."""
+        self._bus.speak_as(self.process, self.identity)
+        found = act(*values)
+        if isinstance(found, Later):
+            self._shared.later.append((found, self))
+        return found
 
-        def for_it(*values):
-            self._bus.speak_as(self.process, self.identity)
-            found = asked(*values)
-            if isinstance(found, Later):
-                self._shared.later.append((found, self))
-            return found
-
-        return for_it
+    # -- the connection
 
     def subscribe(self, refused):
         self.refused = refused
 
     def join(self, identity: str = "", at_once: int = 0):
         self.identity, self.at_once = identity, at_once
-        self.__getattr__("join")(identity, at_once)
+        self._act(self._bus.join, identity, at_once)
         self._shared.ends[self.process] = self
         if self._shared.stopped:
             self._shared.news[self] = None
@@ -189,7 +187,7 @@ class End:
         ends = self._shared.ends
         if ends.pop(self.process, None):
             self._shared.news.pop(self, None)
-            self.__getattr__("part")()
+            self._act(self._bus.part)
 
     def fileno(self) -> int:
         return self._shared.fileno()
@@ -201,47 +199,100 @@ class End:
         """Return True: its member is asked when there is something."""
         return True
 
-    def messages(self) -> list:
-        found, self.heard_of = self.heard_of, []
-        return found
+    # -- what is read
 
-    def broadcast(self, sender: str, message):
-        self.__getattr__("broadcast")(sender, message)
-        self._shared.deliver(sender, message, self)
+    @property
+    def is_synced(self) -> bool:
+        return self._bus.is_synced
+
+    def is_known(self) -> bool:
+        return self._bus.is_known()
 
     def is_open(self) -> bool:
         return False  # ``SharedBus`` looks again by itself
 
-    def reclaim(self, *values) -> list:
-        """One end looks after what others left, for all of this process."""
-        return self.__getattr__("reclaim")(*values) if self._is_first() else []
+    def read(self, act, *values):
+        return self._bus.read(act, *values)
 
-    def expire(self, *values) -> list:
-        return self.__getattr__("expire")(*values) if self._is_first() else []
+    def which_are_there(self, processes: list) -> set:
+        return self._bus.which_are_there(processes)
+
+    def wall_ms(self) -> int:
+        return self._bus.wall_ms()
+
+    def stopped(self):
+        return self._bus.stopped()
+
+    def there(self, swarm) -> tuple:
+        return self._bus.there(swarm)
+
+    def budget(self, task_id: str) -> list:
+        return self._act(self._bus.budget, task_id)
+
+    def holds(self, task_id: str) -> bool:
+        holds = super().holds(task_id)
+        if not holds:
+            self.holds_now.discard(task_id)
+        return holds
+
+    def messages(self) -> list:
+        found, self.heard_of = self.heard_of, []
+        return found
+
+    # -- changes
+
+    def put(self, task):
+        self.follows = True
+        return self._act(self._bus.put, task)
+
+    def asks(self, asker: str, task_id: str):
+        return self._act(self._bus.asks, asker, task_id)
+
+    def withdraw(self, task_id: str):
+        self._act(self._bus.withdraw, task_id)
+
+    def broadcast(self, sender: str, message):
+        self._act(self._bus.broadcast, sender, message)
+        self._shared.deliver(sender, message, self)
+
+    def declare(self, terms: str) -> bool:
+        return self._act(self._bus.declare, terms)
 
     def take(self, *values):
-        taken = self.__getattr__("take")(*values)
+        taken = self._act(self._bus.take, *values)
         if taken:
             self.holds_now.add(taken.id)
         return taken
 
-    def put(self, task):
-        self.follows = True
-        return self.__getattr__("put")(task)
+    def begins(self, task_id: str):
+        return self._act(self._bus.begins, task_id)
 
     def divide(self, task_id: str):
         self.follows = True
-        self.__getattr__("divide")(task_id)
+        self._act(self._bus.divide, task_id)
+
+    def release(self, task_id: str):
+        self._act(self._bus.release, task_id)
 
     def report(self, task_id: str, *values):
         self.holds_now.discard(task_id)
-        return self.__getattr__("report")(task_id, *values)
+        return self._act(self._bus.report, task_id, *values)
 
-    def holds(self, task_id: str) -> bool:
-        holds = self.__getattr__("holds")(task_id)
-        if not holds:
-            self.holds_now.discard(task_id)
-        return holds
+    def allot(self, *values):
+        self._act(self._bus.allot, *values)
+
+    def hold(self, *values):
+        return self._act(self._bus.hold, *values)
+
+    def use(self, *values):
+        self._act(self._bus.use, *values)
+
+    def reclaim(self, *values) -> list:
+        """One end looks after what others left, for all of this process."""
+        return self._act(self._bus.reclaim, *values) if self._is_first() else []
+
+    def expire(self, *values) -> list:
+        return self._act(self._bus.expire, *values) if self._is_first() else []
 
     def _is_first(self) -> bool:
         return self is next(iter(self._shared.ends.values()), None)

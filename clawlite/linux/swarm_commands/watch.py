@@ -3,16 +3,19 @@
 import os
 import select
 import sys
+from typing import Any
 
 from clawlite.core.base.clock import iso8601
 from clawlite.linux.io.jsontext import document
 from clawlite.linux.io.stdio import now_ms
+from clawlite.linux.swarm.bus_protocol import MemberBus
 from clawlite.linux.swarm.stop_gate import KNOWN_MS
 
 LOOK_MS = 1000  # between looks for a file that was replaced
+_NOTHING: Any = object()  # was told yet
 
 
-def watch(swarm, bus) -> int:
+def watch(swarm, bus: MemberBus) -> int:
     """Print what holds now and each change, until Ctrl-C (130) or the end of the input (0).
 
     bus  of *swarm*; it is left by who opened it
@@ -24,7 +27,7 @@ def watch(swarm, bus) -> int:
         poll = select.poll()
         poll.register(sys.stdin.fileno(), select.POLLIN)
         poll.register(bus.fileno(), select.POLLIN)
-        until, told = now_ms() + KNOWN_MS, watch  # nothing was told yet
+        until, told = now_ms() + KNOWN_MS, _NOTHING
         while True:
             bus.receive()
             if bus.is_known() or now_ms() >= until:

@@ -8,7 +8,7 @@ away, is not played on it.
 import os
 
 import pytest
-from swarm_world import ENGINES, IDS, INSIDE, KINDS, RECORD, World, end_of, task, wall_ms
+from swarm_world import ENGINES, IDS, INSIDE, KINDS, RECORD, World, end_of, task, usage_of, wall_ms
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.io.jsontext import dumps
@@ -425,7 +425,7 @@ def test_what_is_used_is_known_at_once_to_who_used_it_and_then_to_all(any_world)
     hand.use(IDS[0], 7, 100)
     assert hand.budget(IDS[0]) == [(7, 0, 0), (100, 0, 0)]
     hand.use(IDS[0], 3, 1)
-    world.until(lambda: lead.usage(IDS[0]) == (10, 101))
+    world.until(lambda: usage_of(lead, IDS[0]) == (10, 101))
 
 
 # -- what a task may use: 100 tokens, and no limit of money
@@ -533,8 +533,8 @@ def test_a_part_is_given_in_no_turn_whoever_said_so_before(any_world, has_share)
     assert world.done(hand.hold(IDS[1], [50, 0], LIMITS))
     assert world.done(hand.hold(IDS[1], [51, 0], LIMITS)) is not has_share
     hand.use(IDS[1], 40, 0)
-    world.until(lambda: lead.usage(IDS[0])[0] == 40)
-    assert lead.usage(IDS[5]) == (0, 0)
+    world.until(lambda: usage_of(lead, IDS[0])[0] == 40)
+    assert usage_of(lead, IDS[5]) == (0, 0)
 
 
 def asked_in_turns(world) -> list:
