@@ -36,14 +36,11 @@ class Ledger:
     clock   function -> (monotonic ms, seconds since 1970 or None while the clock is unset)
     stored  function -> the dict above, as it stands now
     calls   the same for CALLS, where a shell keeps those elsewhere
-
     add     function(entries) -> the value of the effect STORE for them; the shell sets it
     owed, tokens  what ``meter.Meter`` has of providers: nothing here
     """
 
     owed = tokens = ()
-
-    owed = ()
 
     def __init__(self, clock, stored, calls=None, add=None):
         self._clock = clock
@@ -51,7 +48,6 @@ class Ledger:
         self._calls = calls or stored
         self.add = add
         self._ahead_ms = None  # how far the time of the calls is ahead of the monotonic clock
-        self._born_ms = clock()[_MONOTONIC_MS]
         self._born_ms = clock()[_MONOTONIC_MS]
 
     def now_ms(self) -> int:
