@@ -47,7 +47,7 @@ def now_ms() -> int:
     return time.monotonic_ns() // 1000000
 
 
-def usage_of(bus, root: str) -> tuple:
+def read_usage(bus, root: str) -> tuple:
     """Return (tokens, nano-dollars) that a task has used, with all its parts."""
     return tuple(used for used, _, _ in bus.budget(root))
 

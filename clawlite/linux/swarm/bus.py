@@ -41,7 +41,7 @@ from clawlite.linux.swarm.task_records import (
     UNREAD,
     WHOLE,
     TaskRecords,
-    last_failure,
+    find_last_failure,
     read_json,
     read_stop,
 )
@@ -497,7 +497,7 @@ class Bus(TaskRecords):
             running = "select count(*) from tasks where state = ? and divided = 0"
             if most is not None and db.execute(running, (RUNNING,)).fetchone()[0] >= most:
                 return None
-            failed = last_failure(db, identity, breaker) if breaker else None
+            failed = find_last_failure(db, identity, breaker) if breaker else None
             if failed and (
                 self._wall_ms() < failed.at_ms + breaker[1]
                 or self._is_tried(db, identity, failed.task)

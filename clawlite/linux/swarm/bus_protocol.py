@@ -26,7 +26,7 @@ class StopState(Protocol):
         known now.
         """
 
-    def stopped(self) -> tuple | None:
+    def find_stop(self) -> tuple | None:
         """Return (who, ms since 1970) of a stop that holds, or None."""
 
 
@@ -61,9 +61,9 @@ class Listing(Protocol):
 
     def there(self, swarm) -> tuple: ...
 
-    def declared(self) -> list: ...
+    def list_declared(self) -> list: ...
 
-    def stopped(self) -> tuple | None: ...
+    def find_stop(self) -> tuple | None: ...
 
 
 class Orders(Protocol):

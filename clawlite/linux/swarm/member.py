@@ -259,7 +259,7 @@ class Member(Part):
             if number is not None and not bus.holds(task_id):
                 error = InvalidRequest(GONE)
                 self._agent.cancel(number, error, self._now_ms())
-        stopped = bus.stopped()
+        stopped = bus.find_stop()
         if stopped != self._stopped:
             self._stopped = stopped
             who = {"by": stopped[0]} if stopped else {}
@@ -283,7 +283,7 @@ class Member(Part):
         """See which agents have another version of the swarm, and say so when one appears."""
         if not self.compares:
             return
-        own, there, now = digest(self.swarm), self._bus.declared(), self._now_ms()
+        own, there, now = digest(self.swarm), self._bus.list_declared(), self._now_ms()
         is_said = any(process == self._bus.process for process, _, _ in there)
         # While the others take this process for gone, ``declared`` does not list it.  Each
         # declaration wakes all processes, so there is at most one in LOOK_MS.

@@ -489,7 +489,7 @@ class ReplicatedBus(TaskRecords):
         self.speak_as(*was)
 
     def _keep_stop(self):
-        stop = self._replica.stopped()
+        stop = self._replica.find_stop()
         try:
             self._keep.set(stop)
         except OSError as e:
@@ -818,11 +818,11 @@ class ReplicatedBus(TaskRecords):
     def is_known(self) -> bool:
         return self.is_synced or self._was_down
 
-    def stopped(self):
+    def find_stop(self):
         """Return (who, ms since 1970) of a stop that holds, as far as this process knows, or None.
         Raises ``ClawError``: what is kept of it cannot be read.
         """
-        return super().stopped() if self.is_synced else self._keep.get()
+        return super().find_stop() if self.is_synced else self._keep.find_stop()
 
     def _check(self):
         if not (self._is_up and self.is_synced):

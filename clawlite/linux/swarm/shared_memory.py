@@ -40,13 +40,13 @@ class MemoryBus(Bus):
             self._memory.db = self._db
         self._db = self._memory.db
 
-    def stopped(self):
+    def find_stop(self):
         folder = self._memory.folder
-        return StopFile(folder).get() if folder else super().stopped()
+        return StopFile(folder).find_stop() if folder else super().find_stop()
 
     def _set_stopped(self, wanted: bool, who: str):
         folder = self._memory.folder
-        if folder and bool(self.stopped()) != wanted:
+        if folder and bool(self.find_stop()) != wanted:
             try:
                 StopFile(folder).set((who, self._wall_ms()) if wanted else None)
             except OSError as e:

@@ -12,7 +12,7 @@ from clawlite.linux.swarm.bus_protocol import Listing
 def describe(swarm, bus: Listing, most: int) -> dict:
     """Return the state of *swarm* with its last *most* tasks.  Raises ``ClawError``."""
     present, paused = bus.there(swarm)
-    statuses, stop, own = swarm.statuses(present, paused), bus.stopped(), digest(swarm)
+    statuses, stop, own = swarm.statuses(present, paused), bus.find_stop(), digest(swarm)
     who, at = stop_row(*stop) if stop else (None, None)
     return {
         "swarm": swarm.name,
@@ -27,7 +27,7 @@ def describe(swarm, bus: Listing, most: int) -> dict:
             for one in swarm.members
         ],
         "tasks": [task_row(*row) for row in bus.tasks(most)],
-        "differs": sorted({name for _, name, terms in bus.declared() if terms != own}),
+        "differs": sorted({name for _, name, terms in bus.list_declared() if terms != own}),
     }
 
 

@@ -10,6 +10,7 @@ from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import dumps, loads
 
 FILE = "stopped"
+_UNWRITTEN = object()
 
 
 class StopFile:
@@ -20,9 +21,9 @@ class StopFile:
     def __init__(self, folder: str):
         self.folder = folder
         self._path = os.path.join(folder, FILE)
-        self._was = self  # nothing was written yet
+        self._was = _UNWRITTEN
 
-    def get(self):
+    def find_stop(self):
         """Return (who, ms since 1970), or None.  Raises ``ClawError``: the file cannot be read."""
         try:
             with open(self._path, "rb", opener=open_regular) as file:
@@ -38,13 +39,11 @@ class StopFile:
                 "start the engine, or remove the file when the swarm is not stopped",
             ) from None
 
-    stopped = get  # what a stop gate asks of a bus
-
     def is_known(self) -> bool:
         return True
 
     def set(self, stop):
-        """Keep *stop*, which is what ``get`` returns.  Raises ``OSError``."""
+        """Keep *stop*, which is what ``find_stop`` returns.  Raises ``OSError``."""
         if stop == self._was:
             return
         if stop is None:

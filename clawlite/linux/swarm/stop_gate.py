@@ -48,7 +48,7 @@ class StopGate:
             bus, until = self._bus(), now_ms() + KNOWN_MS
             while not bus.is_known() and now_ms() < until:
                 yield (SLEEP, WAIT_MS)
-            stop = bus.stopped()
+            stop = bus.find_stop()
         except ClawError as e:
             why = "whether the swarm %s is stopped cannot be known: %s" % (name, e.message)
             yield (TELL, why + (" - " + e.hint if e.hint else ""))

@@ -228,16 +228,16 @@ class TaskRecords(ABC):
         """Return for how long *identity* takes nothing, because its last tasks have failed: ms, 0
         when it does.
         """
-        failed = self.read(last_failure, identity, breaker) if breaker else None
+        failed = self.read(find_last_failure, identity, breaker) if breaker else None
         return max(0, failed.at_ms + breaker[1] - self.wall_ms()) if failed else 0
 
-    def declared(self) -> list:
+    def list_declared(self) -> list:
         """Return [(process, identity, what it has declared), ...]."""
         return self._rows(
             "select peers.process, identity, terms from declared join peers using (process)"
         )
 
-    def stopped(self):
+    def find_stop(self):
         """Return (who, ms since 1970) of a stop that holds, or None."""
         return self.read(read_stop)
 
@@ -273,7 +273,7 @@ def read_stop(db):
     return keep_kinds(of, str, int) if what == STOPPED else None
 
 
-def last_failure(db, identity: str, breaker):
+def find_last_failure(db, identity: str, breaker):
     """Return the last failure of *identity*, a ``Failure``, if as many tasks in a row failed as
     *breaker* says; else None.
     """

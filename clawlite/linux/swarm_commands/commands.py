@@ -331,7 +331,7 @@ def _status(swarm: Swarm, bus: Bus, as_json: bool):
     if as_json:
         print(document(found))
         return
-    rows, stop, differ = bus.tasks(SHOWN), bus.stopped(), found["differs"]
+    rows, stop, differ = bus.tasks(SHOWN), bus.find_stop(), found["differs"]
     present = {one["identity"]: one["processes"] for one in found["members"]}
     statuses = {one["identity"]: one["status"] for one in found["members"]}
     if stop:

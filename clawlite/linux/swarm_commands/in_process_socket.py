@@ -45,13 +45,13 @@ class CommandSocket:
             "tasks": bus.tasks,
             "state": bus.state,
             "history": bus.history,
-            "stopped": bus.stopped,
+            "stopped": bus.find_stop,
             "again": bus.again,
             "drop": bus.drop,
             "stop": bus.stop,
             "resume": bus.resume,
             "there": lambda: bus.there(swarm),
-            "declared": bus.declared,
+            "declared": bus.list_declared,
         }
         self._callers: dict = {}  # descriptor -> [socket, bytes that came, bytes to be sent]
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
@@ -230,16 +230,16 @@ class SocketBus:
     def there(self, swarm) -> tuple:
         return self._ask_process("there") if self._socket else ({}, ())
 
-    def declared(self) -> list:
+    def list_declared(self) -> list:
         return self._ask_process("declared") if self._socket else []
 
-    def stopped(self):
+    def find_stop(self):
         return self._ask_process("stopped")
 
     def stop(self, who: str):
         if self._socket:
             self._ask_process("stop", who)
-        elif StopFile(self._path).get() is None:
+        elif StopFile(self._path).find_stop() is None:
             StopFile(self._path).set((who, wall_ms()))
 
     def resume(self, who: str):

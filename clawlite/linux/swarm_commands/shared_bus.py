@@ -75,7 +75,7 @@ class SharedBus:
         self._bus, self._now_ms = bus, now_ms
         self._host, self._count = bus.process, 0
         self._look_ms = None
-        self.stopped: tuple | None = None  # as ``bus.stopped`` has it
+        self.stopped: tuple | None = None  # as ``find_stop`` has it
         bus.subscribe(refused=self._tell_refusal)
         self.ends: dict = {}  # id -> ``End`` that is there
         self.later: list = []  # (``Later``, ``End``) of what members have asked for
@@ -126,7 +126,7 @@ class SharedBus:
         bus, ends = self._bus, self.ends
         for sender, message in bus.messages():
             self.deliver(sender, message)
-        stopped = bus.stopped()
+        stopped = bus.find_stop()
         if stopped != self.stopped:
             self.stopped = stopped
             self.news.update(dict.fromkeys(ends.values()))
@@ -220,8 +220,8 @@ class End(TaskRecords):
     def wall_ms(self) -> int:
         return self._bus.wall_ms()
 
-    def stopped(self):
-        return self._bus.stopped()
+    def find_stop(self):
+        return self._bus.find_stop()
 
     def there(self, swarm) -> tuple:
         return self._bus.there(swarm)

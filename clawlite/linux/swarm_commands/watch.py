@@ -31,7 +31,7 @@ def watch(swarm, bus: MemberBus) -> int:
         while True:
             bus.receive()
             if bus.is_known() or now_ms() >= until:
-                stop = bus.stopped()
+                stop = bus.find_stop()
                 if stop != told:
                     told = stop
                     since = stop and {"by": stop[0], "time": iso8601(stop[1] // 1000)}

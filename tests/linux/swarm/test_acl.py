@@ -193,7 +193,7 @@ def test_nats_sends_nobody_what_another_login_wrote_in_a_name_of_its_choice(nats
     asyncio.run(forge())
     other = joined(nats, "other", "other")
     nats.until(lambda: "other" in lead.present() and "lead" in other.present())
-    assert lead.stopped() is None and other.stopped() is None
+    assert lead.find_stop() is None and other.find_stop() is None
     assert lead._engine._connections == connections and nats.refused == []
 
 

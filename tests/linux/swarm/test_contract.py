@@ -8,7 +8,18 @@ away, is not played on it.
 import os
 
 import pytest
-from swarm_world import ENGINES, IDS, INSIDE, KINDS, RECORD, World, end_of, task, usage_of, wall_ms
+from swarm_world import (
+    ENGINES,
+    IDS,
+    INSIDE,
+    KINDS,
+    RECORD,
+    World,
+    end_of,
+    read_usage,
+    task,
+    wall_ms,
+)
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.io.jsontext import dumps
@@ -301,8 +312,8 @@ def test_each_process_says_which_version_of_the_swarm_it_has(any_world):
     lead.declare("one")
     hand.declare("two")
     for end in (lead, hand):
-        world.until(lambda end=end: len(end.declared()) == 2)
-        assert sorted(row[1:] for row in end.declared()) == [("hand", "two"), ("lead", "one")]
+        world.until(lambda end=end: len(end.list_declared()) == 2)
+        assert sorted(row[1:] for row in end.list_declared()) == [("hand", "two"), ("lead", "one")]
 
 
 def circle_of_two(world):
@@ -425,7 +436,7 @@ def test_what_is_used_is_known_at_once_to_who_used_it_and_then_to_all(any_world)
     hand.use(IDS[0], 7, 100)
     assert hand.budget(IDS[0]) == [(7, 0, 0), (100, 0, 0)]
     hand.use(IDS[0], 3, 1)
-    world.until(lambda: usage_of(lead, IDS[0]) == (10, 101))
+    world.until(lambda: read_usage(lead, IDS[0]) == (10, 101))
 
 
 # -- what a task may use: 100 tokens, and no limit of money
@@ -533,8 +544,8 @@ def test_a_part_is_given_in_no_turn_whoever_said_so_before(any_world, has_share)
     assert world.done(hand.hold(IDS[1], [50, 0], LIMITS))
     assert world.done(hand.hold(IDS[1], [51, 0], LIMITS)) is not has_share
     hand.use(IDS[1], 40, 0)
-    world.until(lambda: usage_of(lead, IDS[0])[0] == 40)
-    assert usage_of(lead, IDS[5]) == (0, 0)
+    world.until(lambda: read_usage(lead, IDS[0])[0] == 40)
+    assert read_usage(lead, IDS[5]) == (0, 0)
 
 
 def asked_in_turns(world) -> list:
@@ -833,16 +844,16 @@ def test_a_log_that_was_lost_is_told_to_who_knew_it(kind, tmp_path):
 def test_a_stop_is_known_to_all_and_to_who_comes_later_until_a_person_resumes(any_world):
     world = any_world
     lead, person = world.bus("lead", 0), world.bus()
-    assert lead.stopped() is None
+    assert lead.find_stop() is None
     begun_ms = wall_ms()
     for _ in range(2):  # a second one changes nothing
         world.done(person.stop("Ada"))
     who, at_ms = world.until(lead.stopped)
     assert who == "Ada" and begun_ms <= at_ms <= wall_ms()
     late = world.bus("hand")
-    assert late.stopped() == (who, at_ms)
+    assert late.find_stop() == (who, at_ms)
     world.done(person.resume("Bo"))
-    world.until(lambda: lead.stopped() is None and late.stopped() is None)
+    world.until(lambda: lead.find_stop() is None and late.find_stop() is None)
 
 
 def test_a_stop_reaches_who_was_away_and_holds_without_the_engine(engine):
@@ -851,27 +862,27 @@ def test_a_stop_reaches_who_was_away_and_holds_without_the_engine(engine):
     engine.until(lead.stopped)
     engine.server.kill()
     engine.until(lambda: not lead._is_up)
-    assert lead.stopped()
+    assert lead.find_stop()
     alone = end_of(engine.kind, engine.place, engine.keep)
     alone.join("hand", 1)
     engine.ends.append(alone)
     engine.until(alone.is_known)  # the engine is away, and this process is new
-    assert alone.stopped()[0] == "Ada"
+    assert alone.find_stop()[0] == "Ada"
     engine.server.start()
     engine.until(lambda: person._is_up and alone._is_up)
     engine.done(person.resume("Ada"))
-    engine.until(lambda: lead.stopped() is None and alone.stopped() is None)
+    engine.until(lambda: lead.find_stop() is None and alone.find_stop() is None)
 
 
 def test_a_member_neither_stops_nor_resumes_a_swarm(engine):
     lead, person = engine.bus("lead", 0), engine.bus()
     lead.stop("lead")
     engine.until(lambda: any("lead: only a person may stop" in one for one in engine.refused))
-    assert person.stopped() is None
+    assert person.find_stop() is None
     engine.done(person.stop("Ada"))
     lead.resume("lead")
     engine.until(lambda: any("lead: only a person may resume" in one for one in engine.refused))
-    assert person.stopped()
+    assert person.find_stop()
 
 
 def test_what_is_kept_of_a_stop_and_damaged_is_told(engine, tmp_path):
@@ -883,5 +894,5 @@ def test_what_is_kept_of_a_stop_and_damaged_is_told(engine, tmp_path):
     engine.ends.append(alone)
     engine.until(alone.is_known)
     with pytest.raises(ClawError, match="stopped cannot be read") as caught:
-        alone.stopped()
+        alone.find_stop()
     assert "remove the file when the swarm is not stopped" in caught.value.hint

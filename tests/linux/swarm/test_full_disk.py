@@ -61,7 +61,7 @@ def test_what_a_full_disk_acknowledged_is_there_and_the_rest_is_refused(disk, pa
     later = Bus(str(place), lambda: 1000, os.urandom)
     later.join("hand", 9)
     assert later.state(UUID % 4) == (WAITING if "put" in kept else None)
-    assert (later.stopped() is not None) is ("stop" in kept)
+    assert (later.find_stop() is not None) is ("stop" in kept)
     lost = later.reclaim(1, True)
     if "report" in kept:
         assert later.state(UUID % 1) == COMPLETED and later.outcome(UUID % 1)[1] == COMPLETED
@@ -72,7 +72,7 @@ def test_what_a_full_disk_acknowledged_is_there_and_the_rest_is_refused(disk, pa
     if "take" in kept:
         assert later.state(kept["take"]) == WAITING, lost  # its process ended
     assert later.put(task(5)) and later.state(UUID % 5) == WAITING
-    assert later.stop("a person") is None and later.stopped()
+    assert later.stop("a person") is None and later.find_stop()
     later.leave()
     assert pages > 3 or refused, "it was not full"
 

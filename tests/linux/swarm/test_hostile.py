@@ -6,7 +6,7 @@ import os
 import sqlite3
 
 import pytest
-from swarm_world import usage_of
+from swarm_world import read_usage
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.swarm import bus as swarm_bus
@@ -115,7 +115,7 @@ def test_an_entry_that_can_mean_nothing_changes_nothing(replica, name, values):
     replica.says(name, *values)
     assert "not a change that this version knows" in replica.notes[-1]
     assert replica.bus._replica.save() == before
-    assert usage_of(replica.bus, "one") == (700, 7)
+    assert read_usage(replica.bus, "one") == (700, 7)
 
 
 @pytest.mark.parametrize(
@@ -337,6 +337,6 @@ def test_what_people_are_shown_has_the_types_of_the_tables(world, wrong):
         (bus.history("one")[0][-1], kinds),
         (bus.history("one")[1][-1], [*kinds, object, *counts]),
         (bus.outcome("one"), [str, str, object, *counts]),
-        (bus.stopped(), [str, int]),
+        (bus.find_stop(), [str, int]),
     ):
         assert len(found) == len(wanted) and all(map(isinstance, found, wanted)), found

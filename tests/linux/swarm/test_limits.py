@@ -8,7 +8,7 @@ import pytest
 from agents import DEADLINE_S, eventually
 from llm_server import MODEL, Server, calls, say
 from swarm_team import SWARM, UUID, delegate, ended, look_on, project, start, statuses, swarm
-from swarm_world import IDS, INSIDE, KINDS, World, settings, task, usage_of, wall_ms
+from swarm_world import IDS, INSIDE, KINDS, World, read_usage, settings, task, wall_ms
 
 from clawlite.core.base.effect import SLEEP
 from clawlite.core.base.errors import InvalidRequest, QuotaExceeded
@@ -85,7 +85,7 @@ def meter(bus, tokens=None, nano=None, of=ROOT) -> TaskMeter:
 def test_without_limits_nothing_is_counted_on_the_bus(bus):
     one = meter(bus)
     assert one.admit_request(Provider, 10) == 4096 and one.spend(Provider, 3, 4) == ["an entry"]
-    assert (one.tokens, usage_of(bus, ROOT), one.spent) == (7, (0, 0), [(3, 4)])
+    assert (one.tokens, read_usage(bus, ROOT), one.spent) == (7, (0, 0), [(3, 4)])
 
 
 def test_an_answer_gets_what_is_left(bus):
@@ -115,7 +115,7 @@ def test_money_is_counted_by_prices(bus):
     assert caught.value.data["used"] == 900 / 1e9
     one.spend(Provider, 10, 4)
     one.owe(Provider, 1, 0)
-    assert usage_of(bus, ROOT) == (15, 900 + 20 + 20 + 2)
+    assert read_usage(bus, ROOT) == (15, 900 + 20 + 20 + 2)
 
 
 def test_a_request_that_others_leave_no_room_is_refused_with_what_they_reserved(bus):
@@ -240,7 +240,7 @@ def test_parts_that_run_at_the_same_time_never_use_more_than_the_limit(tmp_path,
             world.until(lambda: bus.state(UUID % 1) not in (None, "waiting", "running"))
             assert bus.outcome(UUID % 1)[1] == "completed"
         assert len(model.used) == 3 and min(model.used) > MOST / 3 - 100
-        assert sum(model.used) <= MOST and usage_of(bus, UUID % 1)[0] == sum(model.used)
+        assert sum(model.used) <= MOST and read_usage(bus, UUID % 1)[0] == sum(model.used)
         assert bus.budget(UUID % 1)[0] == (sum(model.used), 0, 0)
     finally:
         for agent in agents:
@@ -321,7 +321,7 @@ def test_a_task_that_a_turn_delegates_counts_to_the_whole_task(any_world):
     assert not world.done(eve.hold(IDS[2], [21, 0], limits))
     assert world.done(eve.hold(IDS[2], [20, 0], limits))
     eve.use(IDS[2], 15, 0)
-    world.until(lambda: usage_of(lead, IDS[0]) == (95, 0))
+    world.until(lambda: read_usage(lead, IDS[0]) == (95, 0))
     assert not world.done(bob.asks(IDS[0], IDS[3])), "that is the task of another process"
 
 
@@ -454,7 +454,7 @@ def test_what_handlers_and_composite_tools_ask_counts_to_the_task(tmp_path):
             delegate(lead, "Look.")
             bus = look_on(tmp_path)
             state, _, result = ended(bus)
-            outcome, spent = bus.outcome(UUID % 1), usage_of(bus, UUID % 1)
+            outcome, spent = bus.outcome(UUID % 1), read_usage(bus, UUID % 1)
             bus.leave()
     assert (state, result["text"], len(server.requests)) == ("completed", "Water it.", 5), result
     assert (outcome[3], spent[0]) == (500, 500)
