@@ -12,6 +12,7 @@ from swarm_world import IDS, INSIDE, KINDS, World, read_usage, settings, task, w
 
 from clawlite.core.base.effect import SLEEP
 from clawlite.core.base.errors import InvalidRequest, QuotaExceeded
+from clawlite.core.policy import meter as meter_module
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.task_meter import TaskMeter, _reserving
 from clawlite.protocols.session.group_session import Later
@@ -29,11 +30,12 @@ class Provider:
     name, prices = "p", (2, 5)  # nano-dollars a token
 
 
-class Meter:
+class Meter(meter_module.Meter):
     def __init__(self):
+        super().__init__(lambda: (0, None), dict)
         self.spent = []
 
-    def admit_request(self, provider, asked, most=None):
+    def admit_request(self, provider, asked, most=None, least=None):
         return 4096 if most is None else most
 
     def spend(self, provider, read, written):
@@ -85,7 +87,7 @@ def meter(bus, tokens=None, nano=None, of=ROOT) -> TaskMeter:
 def test_without_limits_nothing_is_counted_on_the_bus(bus):
     one = meter(bus)
     assert one.admit_request(Provider, 10) == 4096 and one.spend(Provider, 3, 4) == ["an entry"]
-    assert (one.tokens, read_usage(bus, ROOT), one.spent) == (7, (0, 0), [(3, 4)])
+    assert (one.tokens, read_usage(bus, ROOT), one._meter.spent) == (7, (0, 0), [(3, 4)])
 
 
 def test_an_answer_gets_what_is_left(bus):
