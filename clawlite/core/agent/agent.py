@@ -354,9 +354,9 @@ class Agent:
         """
         if by:
             task.approval.note_answer("", by)
-        self._person_said(task, "approved" if approved else "denied", reason, now_ms)
+        self._end_approval(task, "approved" if approved else "denied", reason, now_ms)
 
-    def _person_said(self, task, how: str, reason: str, now_ms: int):
+    def _end_approval(self, task, how: str, reason: str, now_ms: int):
         from clawlite.core.policy import approval as ending
 
         approval = task.approval
@@ -374,12 +374,12 @@ class Agent:
         """Do what is due at *now_ms*."""
         due_ms = self.deadline()
         if due_ms is not None and now_ms >= due_ms:
-            self._late(now_ms)
+            self._end_overdue(now_ms)
 
-    def _late(self, now_ms: int):
+    def _end_overdue(self, now_ms: int):
         for task in list(self.waiting):
             if task.approval is not None and now_ms >= task.approval.due_ms:
-                self._person_said(task, "expired", "", now_ms)
+                self._end_approval(task, "expired", "", now_ms)
         for number in sorted(self.tasks):
             task = self.tasks.get(number)
             if (

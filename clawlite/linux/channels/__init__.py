@@ -4,5 +4,5 @@ import the other files of this room, core and protocols, and the rooms of the ne
 else of clawlite (tests/test_layers.py).
 
 Imports: approvals, files, io, memory, net, secrets.
-Used by: admin, rules, runtime.
+Used by: admin, runtime.
 """

@@ -22,8 +22,8 @@ from clawlite.core.turns.gates import PERSON
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import turn
 from clawlite.linux.channels.overlap import QUEUE, Overlap
-from clawlite.linux.channels.state import State
 from clawlite.linux.files.files import check_step
+from clawlite.linux.io.state_file import StateFile
 from clawlite.protocols.image.features import CLI, KINDS
 
 _ROLE, _ACTOR, _TEXT, _TO, _TALK = range(5)  # of a job
@@ -49,7 +49,7 @@ class Channel:
         check_step(self.name, "a channel")  # its files have it
         self.channels, self.agent = channels, channels.agent
         self.now_ms, self.wall_ms, self.wake = channels.now_ms, channels.wall_ms, channels.wake
-        self.state = State(channels.folder if self.kind != CLI else None, self.name)
+        self.state = StateFile(channels.folder if self.kind != CLI else None, self.name)
         paired = self.state.data.get("paired")
         self.access = self._make_access(
             access,
@@ -357,10 +357,10 @@ class Channel:
             ready = self._overlap.next()
             if ready is None:
                 break
-            self._begin(*ready)
+            self._begin_turn(*ready)
         self._pumps = False
 
-    def _begin(self, key, job: tuple):
+    def _begin_turn(self, key, job: tuple):
         agent, (role, actor, text, to, talk) = self.agent, job
         caller = "%s/%s" % (self.name, actor) if actor else self.name
         into, number, done = TurnOutput(), None, []
@@ -378,7 +378,7 @@ class Channel:
         self.log("turn", actor=actor)
         try:
             history = History(agent.setup.keep_bytes) if self.is_trigger else self._history(talk)
-            work = self._work(role, text, caller, history)
+            work = self._make_turn(role, text, caller, history)
             if agent.setup.lasting:
                 work = agent.setup.lasting(
                     work,
@@ -403,7 +403,7 @@ class Channel:
     def _begins(self, to):
         return lambda effect: self._source.begins(to, effect)
 
-    def _work(self, role, text: str, caller: str, history: History):
+    def _make_turn(self, role, text: str, caller: str, history: History):
         """Return the generator of a turn, with a skill when *text* names one (docs/skills.md).
         Raises ``ClawError``.
         """

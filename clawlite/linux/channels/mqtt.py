@@ -128,7 +128,7 @@ class Mqtt:
         self._again_ms = None
         self._kept = None  # what is on record, with overlap_policy ``queue``
         if channel.policy == QUEUE:
-            self._kept = Delivery(channel, self._begin, self._answer, gives_up == [True])
+            self._kept = Delivery(channel, self._offer, self._answer, gives_up == [True])
         self._client = self._make_client(client, clean, secure)
         if user:
             password = resolve(secret, stores(channel.agent.image.agent.name))
@@ -315,7 +315,7 @@ class Mqtt:
         elif text.strip():
             self.send(to.actor, text, to.correlation)
 
-    def _begin(self, item: Item):
+    def _offer(self, item: Item):
         self._channel.offer(
             self._channel.access.role(item.actor), item.actor, item.text, item, is_kept=True
         )

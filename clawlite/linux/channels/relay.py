@@ -107,7 +107,7 @@ class RelayedChannel(Channel):
         self.channels.take_up(Run(self, _id_of(self, item), job))
         return True
 
-    def _begin(self, key, job: tuple):
+    def _begin_turn(self, key, job: tuple):
         to = job[_TO]
         is_kept = isinstance(to, Item) and to.number
         id = _id_of(self, to) if is_kept else self.channels.new_id(self)

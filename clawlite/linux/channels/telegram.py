@@ -159,7 +159,7 @@ class Telegram:
         self._ahead_s = None
         self._moved = _make_part(channel.state.data, "moved", dict)  # old id of a group -> new id
         self._groups = _make_part(channel.state.data, "groups", list)
-        self._kept = Delivery(channel, self._begin, self._answer, gives_up)
+        self._kept = Delivery(channel, self._offer_left, self._answer, gives_up)
 
     # -- the loop
 
@@ -544,11 +544,11 @@ class Telegram:
         self._judged = None
         self._offset, self._update_ms = last + 1, self._channel.now_ms()
         for item, (_, one, place) in zip(items, good):
-            self._admit(item, one, place)
+            self._offer_new(item, one, place)
         for item, several in zip(items[len(good) :], old.values()):
             self._kept.end(item, _too_old([one.text for _, one, _ in several]))
 
-    def _admit(self, item: Item, one, place: Place):
+    def _offer_new(self, item: Item, one, place: Place):
         """Offer the turn of a message that has come just now."""
         if one.is_group and place.chat not in self._groups:
             self._groups.append(place.chat)
@@ -568,7 +568,7 @@ class Telegram:
             }
             self._asides.append(("setMessageReaction", params))
 
-    def _begin(self, item: Item):
+    def _offer_left(self, item: Item):
         """Offer the turn of a message that an earlier process has left."""
         role = self._channel.access.role(item.actor)
         self._channel.offer(role, item.actor, item.text, item, place_of(item).talk, is_kept=True)

@@ -1,6 +1,6 @@
 """Readings, and rules that begin by themselves (clawlite/core/rules): they run beside the loop, and
 each act is a tool call through the one pipeline.
 
-Imports: channels, files, hardware, io, secrets.
+Imports: files, hardware, io, secrets.
 Used by: admin, monitor, runtime.
 """

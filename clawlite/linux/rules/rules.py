@@ -1,7 +1,7 @@
 """The readings and rules of one agent, as a part beside the loop: it looks at the clock, the pins
 and the tools, hands what it sees to the engine, and runs what is due (core/rules/runs.py).
 
-1. What must survive is ``rules/rules.json`` in the state folder (channels/state.py).  It is synced
+1. What must survive is ``rules/rules.json`` in the state folder (io/state_file.py).  It is synced
    before a tool with side effects begins; what only saves work is written once a minute.
 2. Of several processes with one state folder, one runs the rules (files/process_lock.py).
 """
@@ -17,11 +17,11 @@ from clawlite.core.rules.engine import Times
 from clawlite.core.rules.kept_state import drop_damaged
 from clawlite.core.rules.runs import Runs
 from clawlite.core.teach.open_engine import OpenEngine
-from clawlite.linux.channels.state import State
 from clawlite.linux.files.files import state_folder
 from clawlite.linux.files.marks import UP
 from clawlite.linux.files.process_lock import ProcessLock
 from clawlite.linux.io import stdio
+from clawlite.linux.io.state_file import StateFile
 from clawlite.linux.rules.samples import EDGE, Samples
 
 SAVE_MS = 60000
@@ -181,7 +181,9 @@ class Rules(Runs, stdio.Part):
     def _open(self):
         """Read what survived, and make the engine."""
         folder, times = self._folder, self.times()
-        self._state = State(folder and os.path.join(folder, "rules"), "rules", "the state of rules")
+        self._state = StateFile(
+            folder and os.path.join(folder, "rules"), "rules", "the state of rules"
+        )
         damaged = drop_damaged(self._state.data)
         if damaged:
             names = ", ".join(sorted({name for name in damaged if name})) or "none by name"

@@ -1,5 +1,5 @@
 """The rules that people have taught this agent: ``rules/taught.json`` in the state folder
-(channels/state.py), apart from those of its manifest, with who said what and when.
+(io/state_file.py), apart from those of its manifest, with who said what and when.
 
     {"rules": [{"name", "row", "by", "said", "at_s", "is_known"}, ...], "told": {name: why}}
 
@@ -15,7 +15,7 @@ from clawlite.core.policy.access import VIEWER
 from clawlite.core.rules import table
 from clawlite.core.teach.draft import MOST_ROW, TEACH, World, compile_row
 from clawlite.core.teach.row_words import describe
-from clawlite.linux.channels.state import State
+from clawlite.linux.io.state_file import StateFile
 
 FILE = "taught"
 MOST = 32
@@ -33,7 +33,7 @@ class Taught:
     """
 
     def __init__(self, folder, limits: tuple = (None, None)):
-        self._state, self.limits = State(folder, FILE, "the taught rules"), limits
+        self._state, self.limits = StateFile(folder, FILE, "the taught rules"), limits
         rows = self._state.data.get("rules")
         self.entries = [one for one in rows if _is_entry(one)] if isinstance(rows, list) else []
         self.dropped = len(rows) - len(self.entries) if isinstance(rows, list) else 0

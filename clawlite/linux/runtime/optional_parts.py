@@ -14,7 +14,7 @@ from clawlite.protocols.image.features import LOCAL_API
 
 _API, _PREFIX = 1, 21  # of a row of the remote providers
 _TEACH = 32  # the section of core/teach/draft.py
-_OUTSIDE = {"files", "mcp", "mediated", "services", "shell", "web"}
+_NEEDS_DISPATCHER = {"files", "mcp", "mediated", "services", "shell", "web"}
 
 
 def prepare(image, tool):
@@ -28,7 +28,7 @@ def read_profile(image):
     """Return the ``profile.Profile`` of *image*, or None where no tool runs outside of this
     process.
     """
-    if not image.agent.isolation and _OUTSIDE.isdisjoint(image.requires):
+    if not image.agent.isolation and _NEEDS_DISPATCHER.isdisjoint(image.requires):
         return None
     from clawlite.protocols.sandbox import profile
 

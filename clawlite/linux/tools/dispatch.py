@@ -184,7 +184,7 @@ class Dispatcher:
                 if self._profile.timeout_ms is not None:
                     most_ms = now_ms + self._profile.timeout_ms
                     due_ms = most_ms if due_ms is None else min(due_ms, most_ms)
-                return self._mcp().start(task, name, arguments, due_ms, now_ms)
+                return self._open_mcp_servers().start(task, name, arguments, due_ms, now_ms)
             elif kind == SERVICE:
                 return self._service().start(
                     task, tool, arguments, due_ms, now_ms, self._credentials.injections()
@@ -386,7 +386,7 @@ class Dispatcher:
             found.append("clawlite.protocols.mcp.tool_provider")
         return found
 
-    def _mcp(self):
+    def _open_mcp_servers(self):
         if self._servers is None:
             from clawlite.linux.mcp.section import rows_of
             from clawlite.linux.mcp.servers import Servers

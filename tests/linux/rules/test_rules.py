@@ -218,10 +218,11 @@ def test_a_run_that_was_cut_is_repeated_when_its_tool_may_run_twice(tmp_path):
 
 def test_nothing_runs_whose_beginning_cannot_be_put_on_record(tmp_path, monkeypatch):
     world = World(tmp_path, RULE + 'every = "5m"\n')
-    from clawlite.linux.channels.state import State
 
-    monkeypatch.setattr(State, "mend", "make room", raising=False)
-    monkeypatch.setattr(State, "save", lambda *_: "rules.json cannot be written: disk full")
+    from clawlite.linux.io.state_file import StateFile
+
+    monkeypatch.setattr(StateFile, "mend", "make room", raising=False)
+    monkeypatch.setattr(StateFile, "save", lambda *_: "rules.json cannot be written: disk full")
     world.move(301)
     assert world.acted == [] and any("disk full" in text for text in world.told)
     monkeypatch.undo()

@@ -1,5 +1,5 @@
-"""The state that a channel needs after a restart: one small JSON file for each channel, mode 0600,
-replaced as a whole.
+"""The state that a channel, or a set of rules, needs after a restart: one small JSON file, mode
+0600, replaced as a whole.
 
 The JSON is followed by its CRC (``record_log.seal``); files of earlier versions have none.
 """
@@ -16,12 +16,11 @@ from clawlite.linux.io.jsontext import dumps, loads
 _MOST = 262144  # bytes that are read
 
 
-class State:
-    """The state of one channel.  A damaged file is set aside and reported, and the state begins
-    empty.
+class StateFile:
+    """The state of one part.  A damaged file is set aside and reported, and the state begins empty.
 
-    folder  of the agent's channels, or None: nothing is kept
-    name    of the channel (kebab-case: no separator is in it)
+    folder  where it lies, or None: nothing is kept
+    name    of the file (kebab-case: no separator is in it)
     what    its name in messages
     """
 
