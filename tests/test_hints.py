@@ -102,14 +102,14 @@ EXCEPTIONS = {
         "clawlite/core/turns/gates.py": "_refuse _resolve refuse_observer",
         "clawlite/core/turns/tools.py": "_refuse_outside",
         "clawlite/host/cli/ui.py": "agree",
-        "clawlite/linux/channels/channel.py": "Channel._work",
+        "clawlite/linux/channels/channel.py": "Channel._make_turn",
         "clawlite/core/turns/channel_turn.py": "refusal_for.run",
         "clawlite/linux/channels/channels.py": "Channels.permit*2",
         "clawlite/scan/guard.py": "Guard._without",
         "firmware-host/micropython/line/relayed.py": "Relayed._work",
     },
     PROVIDER: {
-        "clawlite/core/agent/agent.py": "Agent._late",
+        "clawlite/core/agent/agent.py": "Agent._end_overdue",
         "clawlite/core/net/exchange.py": "_event _receive*3 exchange error_of*2",
         "clawlite/core/net/http1.py": (
             "Response._begin*3 Response._field Response._line*2 Response._take*3 "
