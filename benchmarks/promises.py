@@ -101,7 +101,7 @@ def work(folder: Path, rounds: int):
         most = found["most"][board_work.REWRITES if case == board_work.CALLS else 0]
         note = f"{board_work.WHAT[case]}; the most that a step of the loop takes, in which nothing "
         told(f"heap, 32-bit words: {case}", "B", [most], note + "is collected")
-        said = heap.needed(image.read_bytes(), words32.source(image.parent), 32)
+        said = heap.count_need(image.read_bytes(), words32.source(image.parent), 32)
         told(f"heap, 32-bit words, build says: {case}", "B", [said])
 
 

@@ -117,12 +117,12 @@ def _convert(verb, name: str, kind, value: str):
     """Return *value* as *kind* says.  Raises ``UsageError``."""
     if not isinstance(kind, tuple):
         return value
-    from clawlite.command_words import nearest, one_of, quoted
+    from clawlite.command_words import enquote, nearest, one_of
 
     if isinstance(kind[0], str):
         if value in kind:
             return value
-        said = "%s: expected %s, found %s" % (name, one_of(kind), quoted(value))
+        said = "%s: expected %s, found %s" % (name, one_of(kind), enquote(value))
         raise _wrong(verb, said, nearest(value, kind))
     least, most = kind
     try:
@@ -132,7 +132,7 @@ def _convert(verb, name: str, kind, value: str):
     if number is None or not least <= number or most is not None and number > most:
         what = "number" if isinstance(least, float) else "whole number"
         said = "from %s to %s" % kind if most is not None else "of at least %s" % least
-        found = quoted(value)
+        found = enquote(value)
         raise _wrong(verb, "%s: expected a %s %s, found %s" % (name, what, said, found))
     return number
 
@@ -155,9 +155,9 @@ def _place(verb, plain: list, found: dict) -> None:
         if is_missing and not word.startswith("["):
             raise _wrong(verb, "expected %s" % name)
     if plain:
-        from clawlite.command_words import quoted
+        from clawlite.command_words import enquote
 
-        raise _wrong(verb, "unexpected %s" % quoted(plain[0]))
+        raise _wrong(verb, "unexpected %s" % enquote(plain[0]))
 
 
 def _wrong(verb, message: str, near: str = "") -> UsageError:
@@ -171,8 +171,8 @@ def _wrong(verb, message: str, near: str = "") -> UsageError:
 
 def _unknown_option(verb, name: str) -> UsageError:
     from clawlite.agent_verbs import HIDDEN
-    from clawlite.command_words import nearest, quoted
+    from clawlite.command_words import enquote, nearest
 
     known = [option.name for option in verb.options if option.place != HIDDEN]
     near = nearest(name, known) or nearest(name, HELP[:1])
-    return _wrong(verb, "unknown option %s" % quoted(name)[1:-1], near)
+    return _wrong(verb, "unknown option %s" % enquote(name)[1:-1], near)

@@ -44,9 +44,9 @@ def _unknown_verb(above: str, word: str, known=()) -> UsageError:
     known = known or [name for name in VERBS if " " not in name]
     near = nearest(word, known)
     name = (above + " " + near).strip()
-    message = "there is no command %s" % quoted((above + " " + word).strip())
+    message = "there is no command %s" % enquote((above + " " + word).strip())
     if near:
-        return UsageError(above, message, "did you mean %s?" % quoted(name))
+        return UsageError(above, message, "did you mean %s?" % enquote(name))
     if above:
         return UsageError(above, message, "commands: " + ", ".join(known))
     return UsageError(above, message, "all commands: clawlite --help")
@@ -65,7 +65,7 @@ def nearest(word: str, known) -> str:
     return bare[near[0]] if near else ""
 
 
-def quoted(word: str) -> str:
+def enquote(word: str) -> str:
     """Return *word*, which a stranger may have chosen, on one line in quotes."""
     from clawlite.core.base.printable import escape_line
 

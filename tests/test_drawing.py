@@ -51,7 +51,7 @@ SAFE = {
     "_json",
     "json_bytes",
     "value_text",
-    "quoted",
+    "enquote",
 } | {place.rpartition(":")[2] for place in TEXTS} - {"text"}
 # the functions with the name text that are in TEXTS, as they are called
 SAFE_TEXT = {"conformance.text", "inspection.text", "tool_table.text", "approval.form.text"}

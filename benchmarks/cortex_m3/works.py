@@ -270,7 +270,7 @@ def measure(bench, firmware: str, case: str):
     yield bench.row("cortex-m3", case, "B", [needed], note=note)
     tools_py = Path(image).with_name("tools.py")
     text = tools_py.read_text() if tools_py.exists() else ""
-    says = fit.needed(Path(image).read_bytes(), text, 32)
+    says = fit.count_need(Path(image).read_bytes(), text, 32)
     yield bench.row("cortex-m3", f"{case}: build says", "B", [says])
     case += ": build says, over what it needs"
     yield bench.row("cortex-m3", case, "ratio", [says / needed])

@@ -197,7 +197,7 @@ def test_a_turn_works_in_the_heap_that_is_said(board, agents, name):
     folder = agents[name]
     data, tools_py = (folder / "claw.cbor").read_bytes(), words32.source(folder)
     start = words32.measure(board, folder, 64)["start"]
-    size = heap.needed(data, tools_py, 64) + start
+    size = heap.count_need(data, tools_py, 64) + start
     done = subprocess.run(
         [
             pico_stack.micropython(),
@@ -227,7 +227,7 @@ ESP32 = boards.profile("esp32").heap_bytes
 def estimate_of(folder: Path, name: str) -> int:
     """Return what `build` says of one of ``board_work.PROJECTS``, which is built in *folder*."""
     image = Path(board_work.PROJECTS[name](folder))
-    return heap.needed(image.read_bytes(), words32.source(image.parent), 32)
+    return heap.count_need(image.read_bytes(), words32.source(image.parent), 32)
 
 
 @pytest.mark.parametrize("name", board_work.PROJECTS)
@@ -298,7 +298,7 @@ def test_no_step_of_a_dialogue_takes_more_than_is_said_of_32_bits(board, tmp_pat
     image.with_name("says").write_text("\n".join(lines))
     image.with_name("hears").write_text(answered)
     found = words32.measure(board, image.parent, 32)
-    said = heap.needed(image.read_bytes(), words32.source(image.parent), 32)
+    said = heap.count_need(image.read_bytes(), words32.source(image.parent), 32)
     assert found["most"][0] <= said, (found, said)
 
 
@@ -312,7 +312,7 @@ def test_no_call_with_a_request_id_takes_more_than_is_said_of_32_bits(
         pytest.skip(words32.missing())
     image, board = recorded(tmp_path)
     found = words32.measure(board, image.parent, 32)
-    said = heap.needed(image.read_bytes(), words32.source(image.parent), 32)
+    said = heap.count_need(image.read_bytes(), words32.source(image.parent), 32)
     assert found["most"][board_work.REWRITES] <= said, (found, said)
 
 
@@ -347,7 +347,7 @@ def test_what_is_left_after_calls_with_request_ids_leaves_room_for_a_turn(
         pytest.skip(words32.missing())
     image, board = recorded(tmp_path)
     left = words32.measure(board, image.parent, bits)["after"]
-    said = heap.needed(image.read_bytes(), words32.source(image.parent), bits)
+    said = heap.count_need(image.read_bytes(), words32.source(image.parent), bits)
     assert left + heap.turn_room(bits) <= said
 
 
@@ -414,7 +414,7 @@ def within(board, image: Path, folder: Path, bits: int = 64) -> list:
     for path in image.parent.glob("calls.*"):
         path.unlink()
     (folder / "main_of.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
-    size = heap.needed(image.read_bytes(), words32.source(image.parent), bits) + start
+    size = heap.count_need(image.read_bytes(), words32.source(image.parent), bits) + start
     return [pico_stack.micropython(), "-X", f"heapsize={size}", folder / "main_of.py", image]
 
 
@@ -424,7 +424,8 @@ def test_requests_to_stores_work_in_the_heap_that_is_said(board, tmp_path):
     image.write_bytes((GOLDEN / "memory/claw.cbor").read_bytes())
     (tmp_path / "main_of.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
     size = (
-        heap.needed(image.read_bytes(), "", 64) + words32.measure(board, image.parent, 64)["start"]
+        heap.count_need(image.read_bytes(), "", 64)
+        + words32.measure(board, image.parent, 64)["start"]
     )
     image.with_name("memory-ea6d3435.log").unlink(missing_ok=True)
 

@@ -22,7 +22,7 @@ from run_core_micropython import ROOT, command
 from clawlite.host.firmware import firmware
 from clawlite.host.fit import stack
 
-BYTES = stack.scaled(stack.PICO)
+BYTES = stack.scale(stack.PICO)
 INSIDE = Path(__file__).resolve().parents[1] / "device/inside_board.py"
 HEAP = 4352  # bytes: what makes the stack short has 4,256 of heap itself, which a board has not
 UNLINKED = BYTES + stack.FRAME  # bytes: what IN_ORDER calls, a linker writes into a board's code

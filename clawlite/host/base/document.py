@@ -8,7 +8,7 @@
 
 from array import array
 
-from clawlite.host.base.problems import ManifestErrors, Problem, quoted
+from clawlite.host.base.problems import ManifestErrors, Problem, enquote
 
 MAX_BYTES = 64 << 20  # a manifest of 200 tools is about 100 KiB, a rule about 100 bytes
 MAX_VALUES = 200_000
@@ -169,7 +169,7 @@ def refuse_repeated(file: str, line: int, path: tuple, key: str, first_line: int
     refuse(
         file,
         line,
-        f"the key {quoted(key)} is here twice; the first is on line {first_line}",
+        f"the key {enquote(key)} is here twice; the first is on line {first_line}",
         path,
         "remove one of them, or rename it",
     )

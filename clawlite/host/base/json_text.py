@@ -17,7 +17,7 @@ from clawlite.host.base.document import (
     refuse,
     refuse_repeated,
 )
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
@@ -71,7 +71,7 @@ class _Scanner:
 
     def _expect(self, char: str, path: tuple) -> None:
         if self._peek() != char:
-            found = quoted(self._peek()) if self._peek() else "the end of the file"
+            found = enquote(self._peek()) if self._peek() else "the end of the file"
             self._refuse(
                 f'expected "{char}", found {found}',
                 path,
@@ -165,7 +165,7 @@ class _Scanner:
         number = _NUMBER.fullmatch(text)
         if not number:
             self._refuse(
-                f"expected a value, found {quoted(text) if text else 'the end of the file'}",
+                f"expected a value, found {enquote(text) if text else 'the end of the file'}",
                 path,
                 "a value is a text in double quotes, a number, true, false, null, [...] or {...}",
             )

@@ -8,7 +8,7 @@ variables and no patterns in paths (5.7, 5.8): a rule that is never met protects
 import re
 
 from clawlite.core.policy.policy import normalise
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 
 MOST = 256  # paths of one list: each is a mount, or a rule, of each call
 MOST_BYTES, MOST_OF_NAME = 4095, 255  # of Linux
@@ -41,14 +41,14 @@ def mistake(path: str):
         )
         return (
             "a path without control characters, and without white space at its ends",
-            f"write {quoted(clean)}" if clean else "",
+            f"write {enquote(clean)}" if clean else "",
         )
     return _climbing(path)
 
 
 def _climbing(path: str):
     if ".." in path.split("/"):
-        return "a path without ..", f"write {quoted(normalise(path))}, if that is meant"
+        return "a path without ..", f"write {enquote(normalise(path))}, if that is meant"
     if _VARIABLE.search(path):
         return (
             "a path without variables",
@@ -61,7 +61,7 @@ def _climbing(path: str):
         above = "/".join(names[:at])
         return (
             "a path without * and ?",
-            f"{quoted(above or '/workspace')} means all below it, too"
+            f"{enquote(above or '/workspace')} means all below it, too"
             if above or not path.startswith("/")
             else "name each folder",
         )

@@ -158,11 +158,11 @@ def path_text(path: tuple) -> str:
         elif _PLAIN_KEY.match(step):
             out += f".{step}" if out else step
         else:
-            out += f"[{quoted(step)}]"
+            out += f"[{enquote(step)}]"
     return out
 
 
-def quoted(text: str) -> str:
+def enquote(text: str) -> str:
     """Return *text* in double quotes on one line, of at most 60 characters."""
     return f'"{escape_line(text, 60)}"'
 
@@ -176,7 +176,7 @@ def value_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return quoted(value)
+        return enquote(value)
     if isinstance(value, (int, float)):
         return str(value)
     if isinstance(value, (list, dict)):
@@ -195,12 +195,12 @@ def did_you_mean(word: object, names) -> str:
     plain = {name.lower().replace("_", "-"): name for name in names}
     near = [name for name in plain if sorted(name) == sorted(word)]
     near = near or difflib.get_close_matches(word, plain, 1, 0.75 if len(word) < 5 else 0.7)
-    return f"did you mean {quoted(plain[near[0]])}?" if near else ""
+    return f"did you mean {enquote(plain[near[0]])}?" if near else ""
 
 
 def one_of(names) -> str:
     """Return ``"a", "b" or "c"`` for the names in their order."""
-    words = [quoted(name) for name in names]
+    words = [enquote(name) for name in names]
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]
 
 

@@ -26,7 +26,7 @@ from clawlite.host.base.document import (
     refuse,
     refuse_repeated,
 )
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 
 MAX_INT = 1 << 63
 _WORDS = 1000  # at most so many texts of a file are shared by all values that are equal to them
@@ -419,7 +419,7 @@ class _Builder:
             refuse(
                 self.file,
                 line,
-                f"{quoted(event.value)} is no !!{tag[len(_CORE) :]}",
+                f"{enquote(event.value)} is no !!{tag[len(_CORE) :]}",
                 hint="remove the tag, or change the value",
             )
         self._bad_tag(event, line)
@@ -452,7 +452,7 @@ class _Builder:
                 refuse(
                     self.file,
                     line,
-                    f"{quoted(text)} is too large for a number",
+                    f"{enquote(text)} is too large for a number",
                     hint="put it in quotes if it is text",
                 )
             return value
@@ -460,7 +460,7 @@ class _Builder:
             refuse(
                 self.file,
                 line,
-                f"{quoted(text)} is no number that JSON has",
+                f"{enquote(text)} is no number that JSON has",
                 hint="put it in quotes if it is text",
             )
         return text
@@ -470,6 +470,6 @@ class _Builder:
         refuse(
             self.file,
             line,
-            f"the tag {quoted(tag)} is not allowed",
+            f"the tag {enquote(tag)} is not allowed",
             hint="leave the tag out; only plain data is read",
         )

@@ -106,7 +106,7 @@ def _row(board, case: str, arguments: list, typed: bytes, said: bytes) -> dict:
             good = middle
         else:
             bad = middle
-    target = board_stack.scaled(board_stack.PICO)
+    target = board_stack.scale(board_stack.PICO)
     return board.row(
         f"smallest stack, {case}",
         "B",

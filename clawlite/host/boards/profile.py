@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from clawlite.host.base.document import MAX_BYTES, Place
-from clawlite.host.base.problems import ManifestErrors, Problem, Problems, did_you_mean, quoted
+from clawlite.host.base.problems import ManifestErrors, Problem, Problems, did_you_mean, enquote
 from clawlite.host.base.regular_file import open_regular
 from clawlite.host.base.toml_text import TOMLDocument
 from clawlite.host.models.common import Amount, Count, Name, Strict, Text, text_like
@@ -30,7 +30,7 @@ USBId = Annotated[
         'vendor and product in hex, such as "2E8A:0005"',
         "2E8A:0005",
         lambda text: (
-            f"write {quoted(text.upper())}"
+            f"write {enquote(text.upper())}"
             if re.fullmatch("[0-9A-Fa-f]{4}:[0-9A-Fa-f]{4}", text)
             else ""
         ),
@@ -116,7 +116,7 @@ class Pins(Strict):
                     ("pwm_shared", first),
                     "",
                     f'as many pins as {first} are, such as "16-28" for "0-12"',
-                    quoted(other),
+                    enquote(other),
                 )
         for field in ("digital", "adc", "pwm", "input_only", "reserved", "pwm_shared"):
             spans = value.get(field)
@@ -133,7 +133,7 @@ class Pins(Strict):
                         (field, index),
                         "",
                         f'a pin or a range of pins up to {MAX_PIN}, such as "4" or "0-22"',
-                        quoted(text),
+                        enquote(text),
                     )
 
 
@@ -180,7 +180,7 @@ class Profile(Strict):
             if isinstance(name, str) and name and name not in known:
                 report(
                     ("unchecked", index),
-                    f"a profile has no field {quoted(name)}",
+                    f"a profile has no field {enquote(name)}",
                     hint=did_you_mean(name, known),
                 )
 
@@ -222,7 +222,7 @@ def is_in_spans(spans, pin: int) -> bool:
     return any(first <= pin <= last for first, last in map(span, spans or ()))
 
 
-def shared(spans, pin: int) -> int:
+def find_lowest(spans, pin: int) -> int:
     """Return the lowest pin that is on one channel with *pin*, by *spans* {"N-M": "O-P"} or
     None.
     """
@@ -252,7 +252,7 @@ def read(path: str) -> Profile:
     stem = os.path.basename(path).removesuffix(".toml")
     if profile and profile.name != stem:
         problems.add(
-            place, ("name",), "", f"{quoted(stem)}, as the file is called", quoted(profile.name)
+            place, ("name",), "", f"{enquote(stem)}, as the file is called", enquote(profile.name)
         )
     problems.raise_all()
     if profile.abilities is None:

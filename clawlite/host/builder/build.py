@@ -172,7 +172,7 @@ def build(
         "drivers": loaded.driver_rows(),
         "sections": [{"name": part, "bytes": size} for part, size in built.sections],
         "heap_bytes": need.heap(there),
-        "held_bytes": need.held(there),
+        "held_bytes": need.count_held(there),
         "swarm_bytes": need.swarm(there),
         "flash_bytes": need.flash(there),
         "word_bits": there.word_bits if there else 32,

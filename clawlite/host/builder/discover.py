@@ -9,7 +9,7 @@ import json
 import os
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.base.problems import Problems, one_of, quoted
+from clawlite.host.base.problems import Problems, enquote, one_of
 from clawlite.host.base.without_links import Below, replace_named
 from clawlite.host.documents.sources import Refused, Sources
 from clawlite.host.manifest import settings
@@ -41,7 +41,7 @@ def discover(manifest: str, names=(), is_dry: bool = False) -> list[dict]:
     for name in names:
         if name not in listed:
             raise ClawError(
-                f"{quoted(name)} is no service whose descriptor is a {SNAPSHOT}",
+                f"{enquote(name)} is no service whose descriptor is a {SNAPSHOT}",
                 f"clawlite.toml has {one_of(sorted(listed))}" if listed else _example(name),
             )
     if not listed:
@@ -55,12 +55,12 @@ def discover(manifest: str, names=(), is_dry: bool = False) -> list[dict]:
                 "change url in clawlite.toml",
             )
         try:
-            sources.check_place(own.descriptor, sources.shown(own.descriptor))
+            sources.check_place(own.descriptor, sources.find_path(own.descriptor))
         except Refused as e:
             raise ClawError(*e.args) from None
         headers = pinned.credentials(own.url, own_settings)
         tools, *_ = remote_listing.tools_at(own.url, headers, own_settings.authorities)
-        path = sources.shown(own.descriptor)
+        path = sources.find_path(own.descriptor)
         found.append((path, tools, {"service": name, "file": path, "url": own.url}))
     reports = []
     for path, tools, report in found:

@@ -12,7 +12,7 @@ import posixpath
 from typing import NamedTuple
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.base.problems import Problems, did_you_mean, quoted
+from clawlite.host.base.problems import Problems, did_you_mean, enquote
 from clawlite.host.base.without_links import Below
 from clawlite.host.documents import lock
 from clawlite.host.documents.sources import Refused, Sources
@@ -60,7 +60,7 @@ def remove(driver: str, name: str, is_dry: bool = False) -> dict:
         known = sorted(project.drivers)
         has = f"it has {', '.join(known)}" if known else "it has none"
         raise ClawError(
-            f"{lock.FILE} has no driver {quoted(driver)}", did_you_mean(driver, known) or has
+            f"{lock.FILE} has no driver {enquote(driver)}", did_you_mean(driver, known) or has
         )
     users = sorted(one.name for one in project.drivers.values() if driver in one.needs)
     if users:
@@ -98,7 +98,7 @@ def _remove_empty(project: _Project, files: list) -> None:
             folders.add(folder)
     for folder in sorted(folders, key=len, reverse=True):
         with contextlib.suppress(OSError):  # something else is there, or it is a link
-            os.rmdir(project.sources.shown(folder))
+            os.rmdir(project.sources.find_path(folder))
 
 
 def rows(name: str) -> list[dict]:
@@ -113,7 +113,7 @@ def rows(name: str) -> list[dict]:
         files = []
         for file, sha256 in sorted(driver.files.items()):
             path = posixpath.join(lock.DRIVERS, file)
-            size, said = pinned[path].bytes, wrong.get(project.sources.shown(path), "")
+            size, said = pinned[path].bytes, wrong.get(project.sources.find_path(path), "")
             files.append({"file": path, "bytes": size, "sha256": sha256, "problem": said})
         row = {"name": driver.name, "version": driver.version, "source": driver.source}
         found.append({**row, "needs": driver.needs, "files": files})
@@ -133,7 +133,7 @@ def _open(name: str) -> _Project:
 
 def _is_in(project: _Project, what: str) -> bool:
     """Return whether *what* is a file in the project's folder of drivers already."""
-    folder = os.path.realpath(project.sources.shown(lock.DRIVERS))
+    folder = os.path.realpath(project.sources.find_path(lock.DRIVERS))
     return os.path.dirname(os.path.realpath(what)) == folder
 
 
@@ -149,7 +149,7 @@ def _read(project: _Project, file: str) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as e:
-        shown = project.sources.shown(path)
+        shown = project.sources.find_path(path)
         raise ClawError(
             f"{shown}: {e.strerror}", "move it away, or let this user read it"
         ) from None
@@ -181,7 +181,7 @@ def _check_conflict(
     old = _read(project, file)
     if old is not None and old != data and not replace:
         raise ClawError(
-            f"{project.sources.shown(path)} is there, and is another file than that of "
+            f"{project.sources.find_path(path)} is there, and is another file than that of "
             f"{package.name}",
             f"to write over it: --replace; to keep it: clawlite add {path}",
         )
@@ -246,7 +246,7 @@ def _write(project: _Project, changes: dict, drivers: list) -> None:
 
 
 def _unwritten(project: _Project, e: OSError) -> ClawError:
-    where = e.filename if isinstance(e.filename, str) else project.sources.shown(lock.DRIVERS)
+    where = e.filename if isinstance(e.filename, str) else project.sources.find_path(lock.DRIVERS)
     return ClawError(f"{where}: {e.strerror}", "let this user write to the folder of the project")
 
 

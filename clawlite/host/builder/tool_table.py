@@ -65,7 +65,7 @@ def rows(name: str) -> list[dict]:
 
         loaded, image = _build(name)
         schemas = {
-            skills.called(tool): (tool.spec.input_schema, tool.spec.output_schema)
+            skills.name_of_call(tool): (tool.spec.input_schema, tool.spec.output_schema)
             for tool in loaded.tools + skills.as_tools(loaded)
         }
     profile = P.profile_of(image) if image.names else None

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.host.base.problems import one_of, quoted
+from clawlite.host.base.problems import enquote, one_of
 from clawlite.host.channels import channels
 from clawlite.host.models.common import Name, Strict, Text
 from clawlite.protocols.net.netaddress import address_of, is_loopback
@@ -38,7 +38,7 @@ class Notify(Strict):
             url = value.get(field)
             parsed = _parse(url) if isinstance(url, str) else None
             if isinstance(url, str) and parsed is None:
-                report((field,), "", "an http or https URL", quoted(url))
+                report((field,), "", "an http or https URL", enquote(url))
             elif parsed and field == "url" and "credential" in value and not _is_safe(parsed):
                 report(
                     ("credential",),
@@ -80,7 +80,7 @@ def check(manifest) -> None:
                 ("approvals", "to", index),
                 "nobody can be asked there",
                 one_of(askable) if askable else f"a Channel of type {' or '.join(able)}",
-                quoted(name),
+                enquote(name),
             )
 
 

@@ -13,7 +13,7 @@ linux/channels/channels.py reads.
 
 import importlib
 
-from clawlite.host.base.problems import LATER, quoted
+from clawlite.host.base.problems import LATER, enquote
 from clawlite.host.models.feature import Requirement
 from clawlite.protocols.image.features import KINDS
 
@@ -44,7 +44,7 @@ def refuse(manifest) -> None:
             problem(
                 ("type",),
                 f'channels of type "{channel.spec.type}" are {LATER}',
-                " or ".join(map(quoted, TYPES)),
+                " or ".join(map(enquote, TYPES)),
             )
             continue
         _transport(channel.spec, problem)
@@ -95,8 +95,8 @@ def _transport(spec, problem) -> None:
         problem(
             ("transport",),
             f'transport "{spec.transport}" of a {spec.type} channel is {LATER}' if later else "",
-            f'{" or ".join(map(quoted, taken))} for type "{spec.type}"',
-            quoted(spec.transport),
+            f'{" or ".join(map(enquote, taken))} for type "{spec.type}"',
+            enquote(spec.transport),
         )
 
 
@@ -121,12 +121,12 @@ def _access(spec, problem) -> None:
                 ("access_control", field, index),
                 "",
                 f"an id of 1 to {MAX_ID} characters",
-                quoted(id[:40]),
+                enquote(id[:40]),
             )
         elif ids.index(id) < index:
             problem(
                 ("access_control", field, index),
-                f"{quoted(id)} is there already",
+                f"{enquote(id)} is there already",
                 hint="remove one of them",
             )
 

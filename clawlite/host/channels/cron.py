@@ -4,7 +4,7 @@ import re
 from typing import Literal
 
 from clawlite.core.teach import cron_fields
-from clawlite.host.base.problems import did_you_mean, quoted
+from clawlite.host.base.problems import did_you_mean, enquote
 from clawlite.host.channels import zone_changes
 from clawlite.host.channels.channel_type import ChannelType, Interrupted
 from clawlite.host.models.common import Strict, Text
@@ -35,7 +35,7 @@ def refuse(manifest, channel, problem) -> None:
             ("access_control", "mode"),
             "nobody speaks through a cron channel",
             '"open"',
-            quoted(control.mode),
+            enquote(control.mode),
             hint="remove access_control",
         )
     if spec.trigger is None:
@@ -47,7 +47,7 @@ def refuse(manifest, channel, problem) -> None:
         problem(
             ("trigger", "schedule"),
             str(e),
-            found=quoted(spec.trigger.schedule),
+            found=enquote(spec.trigger.schedule),
             hint="write five fields for minute, hour, day of the month, month and day of the week",
         )
 
@@ -62,7 +62,7 @@ def check(manifest) -> None:
             settings.place,
             ("time_zone",),
             wrong,
-            found=quoted(zone),
+            found=enquote(zone),
             hint="name a zone of the IANA data base, such as Europe/Berlin",
         )
     names = [channel.name for channel in manifest.channels if channel.spec.type == "cron"]
@@ -79,7 +79,7 @@ def check(manifest) -> None:
             manifest.problems.add(
                 settings.place,
                 ("cron", "messages", name),
-                f"there is no Channel {quoted(name)} of type cron",
+                f"there is no Channel {enquote(name)} of type cron",
                 key=True,
                 hint=did_you_mean(name, names),
             )

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from clawlite.host.base.problems import did_you_mean, quoted
+from clawlite.host.base.problems import did_you_mean, enquote
 from clawlite.host.channels.channel_type import ChannelType, Interrupted, Via
 from clawlite.host.models.common import Strict, Text, text_like
 from clawlite.protocols.net.netaddress import address_of, is_loopback
@@ -74,7 +74,7 @@ def refuse(manifest, channel, problem) -> None:
         problem(
             ("trigger", "queue_name"),
             wrong,
-            found=quoted(topic),
+            found=enquote(topic),
             hint="write a topic such as agents/jobs",
         )
     control, reply = spec.access_control, (settings.replies or {}).get(channel.name, "")
@@ -83,7 +83,7 @@ def refuse(manifest, channel, problem) -> None:
             ("access_control", "mode"),
             "only its topic can name the sender of a message",
             '"open", or a "+" in queue_name that stands for who speaks',
-            quoted(control.mode),
+            enquote(control.mode),
         )
     for field in ("allowed_ids", "roles"):
         for index, one in enumerate(control and getattr(control, field) or ()):
@@ -92,7 +92,7 @@ def refuse(manifest, channel, problem) -> None:
                     ("access_control", field, index),
                     "",
                     "an id that is one level of a topic, without / + #",
-                    quoted(one if isinstance(one, str) else one.id),
+                    enquote(one if isinstance(one, str) else one.id),
                 )
     if control and control.mode == "pairing" and not reply:
         problem(
@@ -129,7 +129,7 @@ def check(manifest) -> None:
             place,
             ("mqtt", "address"),
             str(e),
-            found=quoted(said.address),
+            found=enquote(said.address),
             hint="write no path, user or password into it: [mqtt] has fields for those",
         )
         return
@@ -158,7 +158,7 @@ def check(manifest) -> None:
             problems.add(
                 place,
                 ("mqtt", "replies", name),
-                f"there is no Channel {quoted(name)} of type queue",
+                f"there is no Channel {enquote(name)} of type queue",
                 key=True,
                 hint=did_you_mean(name, list(queues)),
             )
@@ -167,7 +167,7 @@ def check(manifest) -> None:
                 place,
                 ("mqtt", "replies", name),
                 wrong,
-                found=quoted(topic),
+                found=enquote(topic),
                 hint="shorten or change it: MQTT takes no other topics",
             )
         elif "+" in topic and "+" not in (queues[name] and queues[name].queue_name or ""):
@@ -175,7 +175,7 @@ def check(manifest) -> None:
                 place,
                 ("mqtt", "replies", name),
                 'its "+" stands for who spoke, and queue_name has none',
-                found=quoted(topic),
+                found=enquote(topic),
                 hint="write a topic without +, or put + into queue_name",
             )
 

@@ -5,7 +5,7 @@ clawlite.toml.
 from typing import Annotated
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.channels.channel_type import ChannelType, Interrupted, Via
 from clawlite.host.models.common import Duration, Strict, seconds_of, text_like
 from clawlite.protocols.net.netaddress import address_of, is_loopback
@@ -46,7 +46,7 @@ def refuse(manifest, channel, problem) -> None:
                     ("access_control", field, index),
                     "this is a group, and everybody in it would have that role",
                     "the id of a person",
-                    quoted(id[:40]),
+                    enquote(id[:40]),
                     hint="name the people: the log has the id of whoever was refused "
                     "(channel.refused)",
                 )

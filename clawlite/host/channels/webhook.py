@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.channels.channel_type import ChannelType, Via
 from clawlite.host.models.common import Strict, text_like
 from clawlite.protocols.net.netaddress import address_of
@@ -43,7 +43,7 @@ def check(manifest) -> None:
             ("webhook", "address"),
             "",
             "an address of this machine and a port",
-            quoted(address),
+            enquote(address),
         )
 
 

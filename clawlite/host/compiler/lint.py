@@ -20,7 +20,7 @@ def find(manifest) -> dict:
     """
     work = Work(manifest)
     reached = [one for entry, _, bound in work.decided for one in (entry, *(bound or ()))]
-    dead, shadowed = folding.unreached(work.rules, work.tools, reached)
+    dead, shadowed = folding.find_unreached(work.rules, work.tools, reached)
     rest = _denies_the_rest(work.rules)
     found = [one for feature in FEATURES for one in feature.warn(manifest, work)]
     return {

@@ -61,7 +61,7 @@ class Work:
         self.pool, self.prose = Pool(), Prose()
         self.rules = folding.flatten(manifest.policies, sandboxes.workspace(manifest))
         self.tools = manifest.tools + skills.as_tools(manifest)
-        self.names = [skills.called(tool) for tool in self.tools]
+        self.names = [skills.name_of_call(tool) for tool in self.tools]
         self.decided = [folding.entries(self.rules, manifest, tool) for tool in self.tools]
         self.entries = [entry for entry, _, _ in self.decided]
         self.timeouts, self.shown, self.texts = {}, list(self.entries), []

@@ -24,7 +24,7 @@ import re
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.document import MAX_BYTES
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.base.regular_file import open_regular
 from clawlite.host.base.toml_text import read_toml
 from clawlite.host.base.without_links import replace_named
@@ -85,12 +85,12 @@ def read(sources: Sources) -> dict[str, Entry]:
     """Return {URI: Entry} of the lock beside the manifest, {} when there is none.  Raises
     ``Refused`` (message, hint).
     """
-    path = sources.shown(FILE)
+    path = sources.find_path(FILE)
     entries = _check_shape(path, _load(sources), "document", _entry)
     for entry in entries:
         if digest(entry.text) != entry.sha256:
             raise Refused(
-                f"{path}: the text of {quoted(entry.uri)} does not match its SHA-256: it "
+                f"{path}: the text of {enquote(entry.uri)} does not match its SHA-256: it "
                 f"was changed",
                 _MEND,
             )
@@ -99,10 +99,10 @@ def read(sources: Sources) -> dict[str, Entry]:
 
 def read_drivers(sources: Sources) -> dict[str, Driver]:
     """Return {name: Driver} of the lock, {} when there is none.  Raises ``Refused``."""
-    path, found, hashes = sources.shown(FILE), {}, {}
+    path, found, hashes = sources.find_path(FILE), {}, {}
     for driver in _check_shape(path, _load(sources), "driver", _driver):
         if driver.name in found:
-            raise Refused(f"{path} has two drivers {quoted(driver.name)}", _MEND)
+            raise Refused(f"{path} has two drivers {enquote(driver.name)}", _MEND)
         found[driver.name] = driver
         for name, sha256 in driver.files.items():
             if hashes.setdefault(name, sha256) != sha256:
@@ -112,7 +112,7 @@ def read_drivers(sources: Sources) -> dict[str, Driver]:
 
 def _load(sources: Sources) -> dict:
     """Return what the lock says, {} when there is none.  Raises ``Refused``."""
-    path = sources.shown(FILE)
+    path = sources.find_path(FILE)
     sources.check_place(FILE, path)
     try:
         with open(path, "rb", opener=open_regular) as file:
@@ -184,7 +184,7 @@ def write_drivers(sources: Sources, drivers: list[Driver]) -> None:
 def _save(sources: Sources, entries: list, drivers: list) -> None:
     import tomli_w
 
-    path = sources.shown(FILE)
+    path = sources.find_path(FILE)
     made: dict = {
         "version": 1,
         "document": [

@@ -8,7 +8,7 @@ import dataclasses
 import msgspec
 
 from clawlite.host.base.document import LinePlace, Place
-from clawlite.host.base.problems import Problems, quoted
+from clawlite.host.base.problems import Problems, enquote
 from clawlite.host.documents.references import INLINE_ONLY, RawPrimitive
 from clawlite.host.models import KINDS
 from clawlite.host.models.claw import Envelope
@@ -202,7 +202,7 @@ class DeclaredNames:
             self.problems.add(
                 place,
                 path,
-                f"a {raw.kind} {quoted(name)} is already declared ({file}:{line})",
+                f"a {raw.kind} {enquote(name)} is already declared ({file}:{line})",
                 hint="names are unique within a kind",
             )
             return

@@ -11,7 +11,7 @@ import dataclasses
 from clawlite.core.base import uri as claw_uri
 from clawlite.core.base.errors import InvalidParams
 from clawlite.host.base.document import Place
-from clawlite.host.base.problems import Problems, did_you_mean, quoted, value_text
+from clawlite.host.base.problems import Problems, did_you_mean, enquote, value_text
 from clawlite.host.documents import registries, registry
 from clawlite.host.documents.sources import Refused, Sources, is_glob
 from clawlite.host.models import KINDS
@@ -159,7 +159,7 @@ class References:
             )
         elif uri.kind != KINDS[kind][1]:
             raise Refused(
-                f"{quoted(text)} is no {kind}", f"name a {kind} here, or the file that holds one"
+                f"{enquote(text)} is no {kind}", f"name a {kind} here, or the file that holds one"
             )
         else:
             self.local.append((kind, uri, place))
@@ -184,7 +184,7 @@ class References:
             slot = f"the manifest lists this file under spec.{KINDS[kind][0]}"
             near = did_you_mean(found, [kind]) if found not in list(KINDS) else ""
             self._refuse(
-                kind, raw.place.below("kind"), "", quoted(kind), value_text(found), near or slot
+                kind, raw.place.below("kind"), "", enquote(kind), value_text(found), near or slot
             )
             return
         self.raws.append(raw)
@@ -222,4 +222,4 @@ def _with_version(text: str) -> str:
     name = text.removeprefix(own).partition("@")[0]
     if not text.startswith(own) or name not in registry.names():
         return ""
-    return f"write {quoted(own + name + '@' + registry.version(name))}"
+    return f"write {enquote(own + name + '@' + registry.version(name))}"

@@ -17,7 +17,7 @@ from clawlite.core.base import uri as claw_uri
 from clawlite.core.base.errors import ClawError, InvalidParams
 from clawlite.host.base import yaml_text
 from clawlite.host.base.document import Document
-from clawlite.host.base.problems import ManifestErrors, QuotingError, one_of, quoted
+from clawlite.host.base.problems import ManifestErrors, QuotingError, enquote, one_of
 from clawlite.host.base.toml_text import read_toml
 from clawlite.host.documents import lock, registry
 from clawlite.host.documents.sources import Refused, Sources
@@ -53,7 +53,7 @@ def document(sources: Sources, uri) -> Document:
     text = claw_uri.canonical(uri)
     if uri.namespace not in known:
         raise Refused(
-            f"no such registry: {quoted(uri.namespace)}",
+            f"no such registry: {enquote(uri.namespace)}",
             f"known here: "
             f"{one_of(['clawlite', *sorted(known)])}; "
             f"others stand in {SETTINGS}: "
@@ -113,7 +113,7 @@ def pin(sources: Sources, root: str, refresh: bool = False) -> list[str]:
             lock.write(sources, entries)
         except OSError as e:
             raise ClawError(
-                f"{sources.shown(lock.FILE)}: {e.strerror}", "make its folder writable"
+                f"{sources.find_path(lock.FILE)}: {e.strerror}", "make its folder writable"
             ) from None
     return fetched
 

@@ -9,7 +9,7 @@ import pathlib
 
 from clawlite.host.base import yaml_text
 from clawlite.host.base.document import Document
-from clawlite.host.base.problems import did_you_mean, one_of, quoted
+from clawlite.host.base.problems import did_you_mean, enquote, one_of
 from clawlite.host.documents.sources import Refused
 from clawlite.protocols.image.features import ABILITIES
 
@@ -42,7 +42,7 @@ def document(name: str, version: str) -> Document:
     known = names()
     if name not in known:
         raise Refused(
-            f"the registry {NAMESPACE} has no {quoted(name)}",
+            f"the registry {NAMESPACE} has no {enquote(name)}",
             did_you_mean(name, known) or "it has " + one_of(known),
         )
     found = _read(name)

@@ -18,7 +18,7 @@ import re
 
 from clawlite.host.base import yaml_text
 from clawlite.host.base.document import MAX_BYTES, Document
-from clawlite.host.base.problems import ManifestErrors, did_you_mean, quoted
+from clawlite.host.base.problems import ManifestErrors, did_you_mean, enquote
 from clawlite.host.base.regular_file import open_regular
 
 MAX_FILES = 1000  # read for one manifest
@@ -48,7 +48,7 @@ class Sources:
         self.facts = {}  # {(kind, path): what was found}: the facts on which a build depends
         self._documents = {}
 
-    def shown(self, name: str) -> str:
+    def find_path(self, name: str) -> str:
         """Return *name* as the user would open it."""
         return os.path.normpath(os.path.join(self.folder, name))
 
@@ -61,7 +61,7 @@ class Sources:
             return self.files[name]
         if len(self.files) >= MAX_FILES:
             raise Refused(f"more than {MAX_FILES} files", "name fewer files, or join some")
-        path = self.shown(name)
+        path = self.find_path(name)
         try:
             self.check_place(name, path)
             if not os.path.isfile(path):
@@ -71,11 +71,11 @@ class Sources:
         except (OSError, ValueError) as e:
             hint = "let this user read it" if isinstance(e, PermissionError) else ""
             raise Refused(
-                f"cannot read {quoted(name)}: {getattr(e, 'strerror', None) or e}", hint
+                f"cannot read {enquote(name)}: {getattr(e, 'strerror', None) or e}", hint
             ) from None
         if len(data) > limit:
             raise Refused(
-                f"{quoted(name)} has more than {limit:,} bytes", "make it smaller, or divide it"
+                f"{enquote(name)} has more than {limit:,} bytes", "make it smaller, or divide it"
             )
         if data.startswith(codecs.BOM_UTF8):  # of Windows' editors; Python and YAML skip it, too
             data = data[len(codecs.BOM_UTF8) :]
@@ -91,12 +91,12 @@ class Sources:
         if not any((real + os.sep).startswith(os.path.join(root, "")) for root in self._roots):
             where = os.path.dirname(path) if name.startswith("../") else os.path.dirname(real)
             raise Refused(
-                f"{quoted(name)} lies outside the manifest's folder",
+                f"{enquote(name)} lies outside the manifest's folder",
                 f"move it there, or {_hint_to_allow(where)}",
             )
 
     def exists(self, name: str) -> bool:
-        path = self.shown(name)
+        path = self.find_path(name)
         found = self.facts["present", path] = os.path.lexists(path)
         return found
 
@@ -105,23 +105,26 @@ class Sources:
             hint = "name the files: " + name.rstrip("/") + "/*.yaml"
             if name.endswith(".py"):
                 hint = "give the folder another name: the functions are in a file"
-            return f"{quoted(name)} is a folder", hint
+            return f"{enquote(name)} is a folder", hint
         if os.path.islink(path):
             return (
-                f"{quoted(name)} is a link that leads nowhere",
+                f"{enquote(name)} is a link that leads nowhere",
                 "make what it leads to, or name another file",
             )
         if os.path.exists(path):
             return (
-                f"{quoted(name)} is not a regular file",
+                f"{enquote(name)} is not a regular file",
                 "copy its content into a file, and name that",
             )
         folder = os.path.dirname(path) or "."
         if not os.path.isdir(folder):
-            return f"the file {quoted(name)} does not exist", f"there is no folder {quoted(folder)}"
+            return (
+                f"the file {enquote(name)} does not exist",
+                f"there is no folder {enquote(folder)}",
+            )
         near = did_you_mean(os.path.basename(path), sorted(os.listdir(folder))[:1000])
         return (
-            f"the file {quoted(name)} does not exist",
+            f"the file {enquote(name)} does not exist",
             near or "write it, or name one that is there",
         )
 
@@ -133,7 +136,7 @@ class Sources:
         if name not in self._documents:
             data = self.read(name)
             try:
-                self._documents[name] = yaml_text.read(data, self.shown(name))
+                self._documents[name] = yaml_text.read(data, self.find_path(name))
             except ManifestErrors as e:
                 problems.extend(e)
                 self._documents[name] = None
@@ -144,10 +147,10 @@ class Sources:
         sorted; raises Refused.
         """
         if "\0" in reference or "\\" in reference or len(reference) > 1024:
-            raise Refused(f"{quoted(reference)} is no file name", 'folders are separated by "/"')
+            raise Refused(f"{enquote(reference)} is no file name", 'folders are separated by "/"')
         if _SCHEME.match(reference) or reference.startswith(("/", "~")):
             raise Refused(
-                f"{quoted(reference)} is no file beside the manifest",
+                f"{enquote(reference)} is no file beside the manifest",
                 "write the path from the manifest's folder: ./...",
             )
         if not is_glob(reference) or self.exists(reference):
@@ -155,13 +158,13 @@ class Sources:
         names = self._glob(reference)
         if not names:
             raise Refused(
-                f"{quoted(reference)} matches no file", self._hint_at_unmatched(reference)
+                f"{enquote(reference)} matches no file", self._hint_at_unmatched(reference)
             )
         return names
 
     def _hint_at_unmatched(self, pattern: str) -> str:
         """Return the next step for a glob that matches nothing."""
-        folder = self.shown(posixpath.normpath(re.split(r"[^/]*[*?\[]", pattern)[0] or "."))
+        folder = self.find_path(posixpath.normpath(re.split(r"[^/]*[*?\[]", pattern)[0] or "."))
         try:
             os.listdir(folder)
         except FileNotFoundError:
@@ -177,17 +180,17 @@ class Sources:
             )
             return (
                 did_you_mean(os.path.basename(folder), beside)
-                or f"there is no folder {quoted(folder)}"
+                or f"there is no folder {enquote(folder)}"
             )
         except OSError as e:
-            return f"{quoted(folder)} cannot be listed: {e.strerror}"
+            return f"{enquote(folder)} cannot be listed: {e.strerror}"
         return "write one there, or take this out"
 
     def _glob(self, pattern: str) -> list:
         parts = [part for part in pattern.split("/") if part not in ("", ".")]
         if ".." in parts:
             raise Refused(
-                f"{quoted(pattern)} leaves the manifest's folder",
+                f"{enquote(pattern)} leaves the manifest's folder",
                 "name files outside of it one by one, and " + _hint_to_allow("FOLDER"),
             )
         root = os.path.realpath(self.folder or ".")
@@ -195,11 +198,11 @@ class Sources:
         names = set()
         for name in self._match("", parts):
             real = os.path.realpath(os.path.join(root, name))
-            found = self.facts["plain", self.shown(name)] = os.path.isfile(real)
+            found = self.facts["plain", self.find_path(name)] = os.path.isfile(real)
             if found:
                 if os.path.commonpath([root, real]) != root:
                     raise Refused(
-                        f"{quoted(pattern)} matches {quoted(name)}, a link out of the "
+                        f"{enquote(pattern)} matches {enquote(name)}, a link out of the "
                         f"manifest's folder",
                         f"name that file itself, and {_hint_to_allow(os.path.dirname(real))}",
                     )

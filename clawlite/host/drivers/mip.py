@@ -22,7 +22,7 @@ from urllib import parse
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base import fetching
-from clawlite.host.base.problems import did_you_mean, quoted
+from clawlite.host.base.problems import did_you_mean, enquote
 from clawlite.host.base.regular_file import open_regular
 from clawlite.host.documents.lock import MAX_DRIVER_FILES
 from clawlite.host.drivers import names
@@ -185,7 +185,7 @@ class _Finder:
         if not _NAME.match(name) or version and not _VERSION.match(version):
             raise ClawError(
                 f"expected the name of a driver, NAME or NAME@VERSION, a file .py, github:ORG/REPO "
-                f"or a URL, found {quoted(f'{name}@{version}' if version else name)}",
+                f"or a URL, found {enquote(f'{name}@{version}' if version else name)}",
                 "such as: clawlite add bme280",
             )
         url = f"{self._index}/package/py/{name}/{version or 'latest'}.json"
@@ -215,7 +215,7 @@ class _Finder:
                 f"take the latest: clawlite add {name}",
             )
         return ClawError(
-            f"{self._index} has no driver {quoted(name)}",
+            f"{self._index} has no driver {enquote(name)}",
             did_you_mean(name, known) or "check the name; or name a file, a URL or github:ORG/REPO",
         )
 
@@ -241,7 +241,7 @@ class _Finder:
         if not url:
             if not _HASH.match(sha256):
                 raise ClawError(
-                    f"{place.shown}: the hash of {name} is {quoted(sha256)}, expected 8 or more "
+                    f"{place.shown}: the hash of {name} is {enquote(sha256)}, expected 8 or more "
                     "hexadecimal digits",
                     "tell the operator of that index",
                 )
@@ -271,12 +271,12 @@ def _place(what: str, branch: str, above: _Place | None = None) -> _Place:
         path, _, own = rest.partition("@")
         if not _HOSTED.match(path) or {"..", "."} & set(path.split("/")):
             raise ClawError(
-                f"expected {scheme}:OWNER/REPOSITORY, found {quoted(what)}",
+                f"expected {scheme}:OWNER/REPOSITORY, found {enquote(what)}",
                 f"such as: clawlite add {scheme}:OWNER/REPOSITORY@TAG",
             )
         tag = own or branch or "HEAD"
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._/+-]{0,99}", tag) or ".." in tag:
-            raise ClawError(f"{quoted(tag)} is no branch or tag", "such as @v1.2 or @main")
+            raise ClawError(f"{enquote(tag)} is no branch or tag", "such as @v1.2 or @main")
         owner, repository, *inside = path.split("/")
         file = _json_of("/".join(inside))
         url = HOSTS[scheme].format(owner, repository, tag, file)
@@ -284,7 +284,7 @@ def _place(what: str, branch: str, above: _Place | None = None) -> _Place:
     split = _split(what)
     if split.scheme.lower() not in ("https", "http") or not split.hostname:
         raise ClawError(
-            f"expected https://, github:, gitlab:, a name or a file, found {quoted(what)}",
+            f"expected https://, github:, gitlab:, a name or a file, found {enquote(what)}",
             "name where the driver is",
         )
     if split.username or split.password:
@@ -328,7 +328,7 @@ def _name_of(what: str) -> str:
     name = name.removesuffix(".py")
     if path and not _NAME.match(name):
         raise ClawError(
-            f"expected a URL that ends with the name of a driver, found {quoted(what)}",
+            f"expected a URL that ends with the name of a driver, found {enquote(what)}",
             "name its file .py or the folder of its package.json",
         )
     return name

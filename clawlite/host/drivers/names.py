@@ -8,7 +8,7 @@
 import keyword
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.documents.lock import IS_MODULE
 from clawlite.host.firmware import firmware, foreign_names
 
@@ -31,20 +31,20 @@ def check_file(name: str, whose: str) -> None:
     stem, _, end = name.rpartition(".")
     if end == "mpy":
         raise ClawError(
-            f"{whose}: {quoted(name)} is compiled already, for one version of MicroPython",
+            f"{whose}: {enquote(name)} is compiled already, for one version of MicroPython",
             "name its source, a file .py: a driver is compiled for the board that it goes to",
         )
     parts = stem.split("/")
     if not IS_MODULE.match(name) or parts[0] == "__init__":
         raise ClawError(
             f"{whose}: expected the name of a Python module, such as bme280.py, found "
-            f"{quoted(name)}",
+            f"{enquote(name)}",
             "ask who publishes it, or name one file of it",
         )
     word = next((part for part in parts if keyword.iskeyword(part)), "")
     if word:
         raise ClawError(
-            f"{whose}: Python has the word {quoted(word)}", "give the file another name"
+            f"{whose}: Python has the word {enquote(word)}", "give the file another name"
         )
     stem = parts[0]
     owner = (
@@ -56,6 +56,6 @@ def check_file(name: str, whose: str) -> None:
     )
     if owner:
         raise ClawError(
-            f"{whose}: {owner} has a module {quoted(stem)}, which {name} would replace",
+            f"{whose}: {owner} has a module {enquote(stem)}, which {name} would replace",
             "give the file another name",
         )

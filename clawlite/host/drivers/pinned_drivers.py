@@ -29,7 +29,7 @@ def read(sources: Sources, problems: Problems) -> list[Pinned]:
     try:
         drivers = lock.read_drivers(sources)
     except Refused as e:
-        problems.add(LinePlace(sources.shown(lock.FILE)), (), e.args[0], hint=e.args[1])
+        problems.add(LinePlace(sources.find_path(lock.FILE)), (), e.args[0], hint=e.args[1])
         return []
     found = {}
     for driver in drivers.values():
@@ -79,7 +79,7 @@ def again(driver: lock.Driver) -> str:
 
 def _compare(sources: Sources, file: str, sha256: str, driver, problems: Problems) -> int:
     """Return the size of *file*; 0, after a problem, when it is not what is pinned."""
-    place = LinePlace(sources.shown(file))
+    place = LinePlace(sources.find_path(file))
     if not sources.exists(file):
         problems.add(
             place,

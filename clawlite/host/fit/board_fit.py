@@ -45,7 +45,7 @@ class Need:
             self._known[key] = function(self._data, self._source, *more, board)
         return self._known[key]
 
-    def held(self, board=None) -> int:
+    def count_held(self, board=None) -> int:
         bits = board.word_bits if board else 32
         return self._measure(board_heap.heap_after_calls, board, bits) + self._beside(bits)
 
@@ -59,7 +59,7 @@ class Need:
 
     def heap(self, board=None) -> int:
         bits = board.word_bits if board else 32
-        return self._measure(board_heap.needed, board, bits) + self._beside(bits)
+        return self._measure(board_heap.count_need, board, bits) + self._beside(bits)
 
     def flash(self, board=None) -> int:
         # compiled they are smaller than their text

@@ -201,7 +201,7 @@ def swarm(data: bytes, tools_py: str, bits: int, profile=None) -> int:
     return sum(sizes()[str(bits)][part] for part in code_parts(image, profile) if part in _OF_SWARM)
 
 
-def needed(data: bytes, tools_py: str, bits: int, profile=None) -> int:
+def count_need(data: bytes, tools_py: str, bits: int, profile=None) -> int:
     """Return the bytes of heap that the agent needs in use: the held bytes, room for what a turn
     allocates and leaves, and the requests that are remembered (core/idempotency/idempotency.py)."""
     image = layout.Image(lambda offset, length: data[offset : offset + length], len(data))
@@ -213,7 +213,7 @@ def needed(data: bytes, tools_py: str, bits: int, profile=None) -> int:
     if "tools" in image.requires:
         room += _TOOLS_ROOM[bits] + _EACH_ROOM[bits] * len(image.names)
         room += _APPROVAL_ROOM[bits] if _may_ask_person(image) else 0
-        room += remembered(Heap(bits))
+        room += count_remembered(Heap(bits))
     room += _RELAYED_ROOM[bits] if "relayed" in loaded else 0
     room += _CRON_ROOM[bits] if "cron" in loaded else 0
     room += sum(_LOOK_ROOM[part][bits] for part in loaded if part in _LOOK_ROOM)
@@ -231,7 +231,7 @@ def turn_room(bits: int) -> int:
     return _ROOM[bits]
 
 
-def remembered(heap: Heap) -> int:
+def count_remembered(heap: Heap) -> int:
     """Return the bytes of as many calls as are remembered: the two tables of ``Idempotency``,
     beside the one that the second grew out of.
     """

@@ -11,13 +11,10 @@
    code that waits for the thread, and the thread goes on beside it.
 """
 
-from clawlite.core.base.errors import ClawError
-
 FRAME, BOARD_FRAME = 400, 256  # bytes of a plain call: 64-bit unix port, RP2040; both measured
 RESERVE_PERCENT = 25  # of a board's stack stay free: another compiler makes other frames
 PICO = 7936  # bytes: 8 KB without the 256 that MicroPython keeps for itself
-# bytes that --stack takes: less starts nothing, the unix port has no more
-LEAST, MOST = 4096, 44 * 1024
+LEAST = 4096  # bytes: with less nothing starts
 
 # It runs on MicroPython.  Few names, short frames: one with more than 11 words would lie on the
 # heap.
@@ -97,7 +94,7 @@ _sys.exit(_shallow(_free, _run))
 )
 
 
-def scaled(stack_bytes: int, reserve_percent: int = RESERVE_PERCENT) -> int:
+def scale(stack_bytes: int, reserve_percent: int = RESERVE_PERCENT) -> int:
     """Return the bytes of the unix port's stack that are a board's *stack_bytes* without the
     reserve.
     """
@@ -109,15 +106,3 @@ def arguments(free: int) -> list[str]:
     has *free* bytes of stack.
     """
     return ["-c", _SCRIPT, str(free)]
-
-
-def checked(stack_bytes: int) -> int:
-    """Return *stack_bytes*.  Raises ``ClawError`` for a size that the unix port cannot stand
-    for.
-    """
-    if not LEAST <= stack_bytes <= MOST:
-        raise ClawError(
-            f"a stack of {stack_bytes} bytes: expected {LEAST} to {MOST}",
-            "give --stack a size between them",
-        )
-    return stack_bytes

@@ -8,8 +8,8 @@ problem with line, field and a way out.
    (``pins.pwm_most``).
 """
 
-from clawlite.host.base.problems import Problems, one_of, quoted
-from clawlite.host.boards.profile import Profile, is_in_spans, shared, span
+from clawlite.host.base.problems import Problems, enquote, one_of
+from clawlite.host.boards.profile import Profile, find_lowest, is_in_spans, span
 from clawlite.host.hardware.buses import PINS
 
 _DRIVEN = ("output", "pwm")
@@ -38,7 +38,7 @@ def _bus(manifest, board: Profile, index: int, bus, problems: Problems) -> None:
         problems.add(
             place,
             ("buses", index),
-            f"on {board.name} a bus of kind {quoted(bus.kind)} needs its pins",
+            f"on {board.name} a bus of kind {enquote(bus.kind)} needs its pins",
             hint=f"add {one_of(PINS[bus.kind])} to it",
         )
     named = {pin.pin: pin.name for pin in settings.pins}
@@ -140,14 +140,15 @@ def _check_against_others(
             (
                 one
                 for one in driven
-                if shared(board.pins.pwm_shared, one.pin) == shared(board.pins.pwm_shared, pin.pin)
+                if find_lowest(board.pins.pwm_shared, one.pin)
+                == find_lowest(board.pins.pwm_shared, pin.pin)
             ),
             None,
         )
         most = board.pins.pwm_most
         if twin:
             used = {
-                shared(board.pins.pwm_shared, one.pin)
+                find_lowest(board.pins.pwm_shared, one.pin)
                 for one in manifest.settings.pins
                 if one.kind == "pwm"
             }
@@ -156,7 +157,7 @@ def _check_against_others(
                 str(number)
                 for first, last in map(span, board.pins.pwm)
                 for number in range(first, last + 1)
-                if number not in taken and shared(board.pins.pwm_shared, number) not in used
+                if number not in taken and find_lowest(board.pins.pwm_shared, number) not in used
             ]
             problems.add(
                 place,

@@ -24,7 +24,7 @@ from msgspec import Meta
 
 from clawlite.core.buses.bustable import KINDS
 from clawlite.core.buses.wirebus import rom_of
-from clawlite.host.base.problems import one_of, quoted
+from clawlite.host.base.problems import enquote, one_of
 from clawlite.host.hardware import devices
 from clawlite.host.hardware.devices import SimulatedDevice
 from clawlite.host.models.common import Name, Strict, Text
@@ -106,7 +106,7 @@ class Bus(Strict):
             if field in value:
                 report(
                     (field,),
-                    f"a bus of kind {quoted(kind)} has no {field}",
+                    f"a bus of kind {enquote(kind)} has no {field}",
                     hint="remove it",
                     key=True,
                 )
@@ -114,7 +114,7 @@ class Bus(Strict):
             if field not in value or value[field] == []:
                 report(
                     (field,) if field in value else (),
-                    f"a bus of kind {quoted(kind)} needs {field}",
+                    f"a bus of kind {enquote(kind)} needs {field}",
                     hint=f"add {field} to the bus",
                 )
         given = [role for role in PINS[kind] if role in value]
@@ -135,12 +135,14 @@ def _check_devices(kind: str, names, report) -> None:
                 ("devices", index),
                 "",
                 "an id as in /sys/bus/w1/devices, 28-0316a279d1ff",
-                quoted(one),
+                enquote(one),
             )
         elif kind != "one-wire" and not _NAME.fullmatch(one):
-            report(("devices", index), "", "a name without folders", quoted(one))
+            report(("devices", index), "", "a name without folders", enquote(one))
         elif names.index(one) != index:
-            report(("devices", index), f"{quoted(one)} is already there", hint="remove one of them")
+            report(
+                ("devices", index), f"{enquote(one)} is already there", hint="remove one of them"
+            )
 
 
 def _check_simulate(kind: str, value: dict, report) -> None:
@@ -148,7 +150,7 @@ def _check_simulate(kind: str, value: dict, report) -> None:
     if "simulate" in value and kind not in ("i2c", "spi", "one-wire"):
         report(
             ("simulate",),
-            f"a bus of kind {quoted(kind)} has no simulate",
+            f"a bus of kind {enquote(kind)} has no simulate",
             hint='simulated = [{ device = "NAME" }], or nothing',
             key=True,
         )
@@ -159,7 +161,7 @@ def _check_simulate(kind: str, value: dict, report) -> None:
             ("simulate",),
             "",
             "thousandths of a degree" if kind == "one-wire" else "1 to 256 bytes in hexadecimal",
-            quoted(simulate),
+            enquote(simulate),
         )
 
 
@@ -172,7 +174,7 @@ def refuse_twice(manifest) -> None:
                 problems.add(
                     manifest.settings.place,
                     ("buses", index, "name"),
-                    f"a bus {quoted(bus.name)} is already there",
+                    f"a bus {enquote(bus.name)} is already there",
                     hint="give one of them another name",
                 )
                 break
@@ -181,7 +183,7 @@ def refuse_twice(manifest) -> None:
                 problems.add(
                     manifest.settings.place,
                     ("buses", index, "addresses"),
-                    f"0x{min(same):02x} is an address of {quoted(other.name)} already, "
+                    f"0x{min(same):02x} is an address of {enquote(other.name)} already, "
                     "which is the same bus",
                     hint="two devices at one address disturb each other: set another address at "
                     "one of them, or remove it here",
@@ -272,7 +274,7 @@ def make_simulated_section(manifest) -> list | None:
                     ("pins", index, "simulate", "raises"),
                     "",
                     "PLACE.QUANTITY of a simulated device",
-                    quoted(drives),
+                    enquote(drives),
                     hint="there are: " + (one_of(rows.names()) if rows.names() else "none"),
                 )
             else:
@@ -305,8 +307,8 @@ def _enter_device(manifest, bus, one: SimulatedDevice, path: tuple, rows) -> Non
     if file.kind != bus.kind:
         manifest.problems.add(
             *place,
-            f"{quoted(one.device)} is a device of kind {quoted(file.kind)}",
-            quoted(bus.kind),
+            f"{enquote(one.device)} is a device of kind {enquote(file.kind)}",
+            enquote(bus.kind),
             hint="put it on another bus",
         )
         return
@@ -314,7 +316,7 @@ def _enter_device(manifest, bus, one: SimulatedDevice, path: tuple, rows) -> Non
     if unknown:
         manifest.problems.add(
             *place,
-            f"{quoted(one.device)} does not measure {unknown[0]}",
+            f"{enquote(one.device)} does not measure {unknown[0]}",
             hint="it measures " + one_of(list(file.quantities or {})),
         )
     address: int | bytes = 0
@@ -323,7 +325,7 @@ def _enter_device(manifest, bus, one: SimulatedDevice, path: tuple, rows) -> Non
         if file.addresses and address not in file.addresses:
             manifest.problems.add(
                 *place,
-                f"{quoted(one.device)} cannot have the address 0x{address:02x}",
+                f"{enquote(one.device)} cannot have the address 0x{address:02x}",
                 one_of([f"0x{a:02x}" for a in file.addresses]),
             )
     elif bus.kind == "one-wire":
@@ -331,7 +333,7 @@ def _enter_device(manifest, bus, one: SimulatedDevice, path: tuple, rows) -> Non
         if not _DEVICE.fullmatch(name) or name[:2] not in (file.families or [name[:2]]):
             manifest.problems.add(
                 *place,
-                f"{quoted(one.device)} cannot have the id {quoted(name)}",
+                f"{enquote(one.device)} cannot have the id {enquote(name)}",
                 " or ".join(f"{family}-..." for family in file.families or []),
             )
             return
@@ -347,8 +349,8 @@ def _enter_pin(manifest, pin, path: tuple, rows) -> None:
         manifest.problems.add(
             manifest.settings.place,
             path,
-            f"{quoted(simulate.device)} is a device of kind {quoted(file.kind)}, "
-            f"and the pin is of kind {quoted(pin.kind)}",
+            f"{enquote(simulate.device)} is a device of kind {enquote(file.kind)}, "
+            f"and the pin is of kind {enquote(pin.kind)}",
             hint='a device of kind "pin" is at a pin of kind "adc" or "input", one of kind '
             '"pwm" at one of kind "pwm"',
         )

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from clawlite.host.base.document import LinePlace
-from clawlite.host.base.problems import Problems, did_you_mean, one_of, quoted, value_text
+from clawlite.host.base.problems import Problems, did_you_mean, enquote, one_of, value_text
 from clawlite.host.documents.sources import Refused, Sources
 from clawlite.host.models.common import Name, Strict, Text
 from clawlite.host.models.walk import convert
@@ -109,9 +109,9 @@ class DeviceFile(Strict):
     def check_rules(value: dict, report) -> None:
         for text in value["memory"] if isinstance(value.get("memory"), dict) else ():
             if not _SPAN.fullmatch(text):
-                report(("memory", text), "", "a register, 0x00 to 0xff", quoted(text), key=True)
+                report(("memory", text), "", "a register, 0x00 to 0xff", enquote(text), key=True)
             elif not _BYTES.fullmatch(str(value["memory"][text])):
-                report(("memory", text), "", "bytes in hexadecimal", quoted(value["memory"][text]))
+                report(("memory", text), "", "bytes in hexadecimal", enquote(value["memory"][text]))
         check_spans(value, ("writable",), report)
         _check_parts(value, report)
 
@@ -191,7 +191,7 @@ def check_spans(value: dict, fields: tuple, report) -> None:
     for field in fields:
         for index, text in enumerate(value[field] if isinstance(value.get(field), list) else ()):
             if isinstance(text, str) and not _SPAN.fullmatch(text):
-                report((field, index), "", '"0xF4" or "0xF2-0xF7"', quoted(text))
+                report((field, index), "", '"0xF4" or "0xF2-0xF7"', enquote(text))
 
 
 def spans(texts) -> list | None:
@@ -223,7 +223,7 @@ def read(name: str, sources: Sources, place, path: tuple, problems: Problems):
     own = f"devices/{name}.toml"
     try:
         if sources.exists(own):
-            text, file = sources.read(own), sources.shown(own)
+            text, file = sources.read(own), sources.find_path(own)
         else:
             text, file = (_FOLDER / f"{name}.toml").read_bytes(), f"{name}.toml"
         data = tomllib.loads(text.decode())
@@ -231,7 +231,7 @@ def read(name: str, sources: Sources, place, path: tuple, problems: Problems):
         problems.add(
             place,
             path,
-            f"no simulated device is called {quoted(name)}",
+            f"no simulated device is called {enquote(name)}",
             hint=did_you_mean(name, names())
             or f"{one_of(names())}, or write {own} beside claw.yaml",
         )

@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from clawlite.core.teach.row_text import parse_duration
 from clawlite.host.base.document import Place
-from clawlite.host.base.problems import Problems, did_you_mean, one_of, quoted, value_text
+from clawlite.host.base.problems import Problems, did_you_mean, enquote, one_of, value_text
 from clawlite.host.hardware.devices import Quantity
 from clawlite.host.models.common import Name, Strict, Text
 
@@ -56,7 +56,7 @@ class Confirm(Strict):
         ms = parse_duration(value.get("within", "1s"))
         if isinstance(value.get("within"), str) and not (ms and 100 <= ms <= MAX_WITHIN_MS):
             wanted = 'a time such as "3s", from 100ms to 10m'
-            report(("within",), "", wanted, quoted(value["within"]))
+            report(("within",), "", wanted, enquote(value["within"]))
 
 
 class Pin(Strict):
@@ -124,7 +124,7 @@ class Pin(Strict):
                 ("settle",),
                 "",
                 f'a time such as "5ms", from 0ms to {MAX_SETTLE_MS}ms',
-                quoted(value["settle"]),
+                enquote(value["settle"]),
             )
 
 
@@ -155,7 +155,7 @@ def check_names(pins, place: Place, problems: Problems) -> None:
             problems.add(
                 place,
                 ("pins", index, "name"),
-                f"a pin {quoted(name)} is already there",
+                f"a pin {enquote(name)} is already there",
                 hint="give one of them another name",
             )
         elif isinstance(name, str):
@@ -172,9 +172,9 @@ def check_names(pins, place: Place, problems: Problems) -> None:
             continue
         if raises not in inputs and "." not in raises:
             found = (
-                f"{quoted(raises)} is no pin"
+                f"{enquote(raises)} is no pin"
                 if raises not in kinds
-                else f"{quoted(raises)} is of kind {value_text(kinds[raises])}"
+                else f"{enquote(raises)} is of kind {value_text(kinds[raises])}"
             )
             hint = did_you_mean(raises, inputs) or (
                 "ADC pins here: " + one_of(inputs) if inputs else 'declare a pin of kind "adc"'

@@ -14,7 +14,7 @@ import warnings
 
 from clawlite.core.image.pins import FULL
 from clawlite.host.base.document import LinePlace
-from clawlite.host.base.problems import Problems, did_you_mean, one_of, quoted
+from clawlite.host.base.problems import Problems, did_you_mean, enquote, one_of
 
 _MOST = {"output": 1, "pwm": FULL}
 # method of ``board`` -> the kind of its bus
@@ -148,10 +148,10 @@ class _Uses(ast.NodeVisitor):
         self._problems.add(
             LinePlace(self._file, node.lineno),
             (),
-            f"the bus {quoted(name)} is of kind {quoted(others[0])}"
+            f"the bus {enquote(name)} is of kind {enquote(others[0])}"
             if others
-            else f"no {kind} bus is called {quoted(name)}",
-            quoted(kind) if others else "",
+            else f"no {kind} bus is called {enquote(name)}",
+            enquote(kind) if others else "",
             hint=did_you_mean(name, able)
             or (
                 f"clawlite.toml has {one_of(able)}"
@@ -168,9 +168,9 @@ class _Uses(ast.NodeVisitor):
         self._problems.add(
             LinePlace(self._file, node.lineno),
             (),
-            f"the pin {quoted(name)} is not declared for a {method}"
+            f"the pin {enquote(name)} is not declared for a {method}"
             if name in self._pins
-            else f"no pin is called {quoted(name)}",
+            else f"no pin is called {enquote(name)}",
             hint=did_you_mean(name, able)
             or f'give it kind = "pwm" and {field} in clawlite.toml, under [[pins]]',
         )
@@ -186,7 +186,7 @@ class _Uses(ast.NodeVisitor):
             self._problems.add(
                 place,
                 (),
-                f"no pin is called {quoted(name)}",
+                f"no pin is called {enquote(name)}",
                 hint=did_you_mean(name, able)
                 or (
                     f"clawlite.toml has {one_of(self._pins)}"
@@ -198,14 +198,14 @@ class _Uses(ast.NodeVisitor):
             self._problems.add(
                 place,
                 (),
-                f"the pin {quoted(name)} is of kind {quoted(pin.kind)} and cannot be written",
+                f"the pin {enquote(name)} is of kind {enquote(pin.kind)} and cannot be written",
                 hint='kind = "output" or "pwm" in clawlite.toml can',
             )
         elif writes and isinstance(value, (int, float)) and not 0 <= int(value) <= _MOST[pin.kind]:
             self._problems.add(
                 place,
                 (),
-                f"the pin {quoted(name)} of kind {quoted(pin.kind)}",
+                f"the pin {enquote(name)} of kind {enquote(pin.kind)}",
                 f"0 to {_MOST[pin.kind]}",
                 str(value),
             )

@@ -94,10 +94,10 @@ def _clauses(file: pathlib.Path, last_run: pathlib.Path):
         for clause in found["clauses"]
         if clause["state"] == "pending"
     ]
-    return {"levels": levels, "pending": pending, "last_run": _shown(found["clauses"], last_run)}
+    return {"levels": levels, "pending": pending, "last_run": _read_run(found["clauses"], last_run)}
 
 
-def _shown(clauses: list, last_run: pathlib.Path):
+def _read_run(clauses: list, last_run: pathlib.Path):
     """Return what the last test run showed of the clauses that tests hold; None without one."""
     try:
         run = json.loads(last_run.read_text(encoding="utf-8"))

@@ -14,7 +14,7 @@ import fnmatch
 
 from clawlite.core.base import uri as claw_uri
 from clawlite.core.base.errors import InvalidParams
-from clawlite.host.base.problems import Problems, did_you_mean, one_of, quoted
+from clawlite.host.base.problems import Problems, did_you_mean, enquote, one_of
 from clawlite.host.documents.primitives import DeclaredNames
 from clawlite.host.models import KINDS
 
@@ -50,7 +50,7 @@ def resolve(kind: str, reference: str, versions: dict, uris: dict) -> str:
         reference = reference.replace("_", "-")
     if reference not in names:
         raise InvalidParams(
-            f"there is no {kind} {quoted(reference)}", _offer(reference, kind, names)
+            f"there is no {kind} {enquote(reference)}", _offer(reference, kind, names)
         )
     return reference
 
@@ -65,7 +65,7 @@ def resolve_all(kind: str, reference: str, versions: dict, uris: dict) -> list:
     found = fnmatch.filter(names, reference)
     if not found:
         raise InvalidParams(
-            f"no {kind} has a name like {quoted(reference)}", _offer(reference, kind, names)
+            f"no {kind} has a name like {enquote(reference)}", _offer(reference, kind, names)
         )
     return found
 
@@ -80,18 +80,18 @@ def _resolve_uri(kind: str, reference: str, versions: dict, uris: dict, names: l
     if uri.authority == "registry":
         if reference not in uris:
             raise InvalidParams(
-                f"{quoted(reference)} is not in the manifest",
+                f"{enquote(reference)} is not in the manifest",
                 f"list it under spec.{KINDS[kind][0]} too",
             )
         found, name = uris[reference]
         if found != kind:
             raise InvalidParams(
-                f"{quoted(reference)} is a {found}, not a {kind}", _offer(name, kind, names)
+                f"{enquote(reference)} is a {found}, not a {kind}", _offer(name, kind, names)
             )
         return name
     if uri.kind != KINDS[kind][1]:
         raise InvalidParams(
-            f"{quoted(reference)} is no {kind}", f"write claw://local/{KINDS[kind][1]}/NAME"
+            f"{enquote(reference)} is no {kind}", f"write claw://local/{KINDS[kind][1]}/NAME"
         )
     if uri.name not in names:
         raise InvalidParams(

@@ -17,7 +17,7 @@ from clawlite.host.base.problems import (
     Problem,
     Problems,
     did_you_mean,
-    quoted,
+    enquote,
     value_text,
 )
 from clawlite.host.documents import lock, registries
@@ -213,7 +213,7 @@ def load(path, allowed=()) -> Manifest:
     return _Loader(locate(os.fspath(path)), allowed).load()
 
 
-def _passed_over(file: str) -> list:
+def _list_earlier(file: str) -> list:
     """Return the names that ``locate`` prefers to *file* in its folder: none of them was there."""
     name = os.path.basename(file)
     earlier = NAMES[: NAMES.index(name)] if name in NAMES else ()
@@ -358,7 +358,7 @@ class _Loader:
         """
         if not self.sources.exists(signature.FILE):
             return []
-        file = self.sources.shown(signature.FILE)
+        file = self.sources.find_path(signature.FILE)
         try:
             functions, broken = signature.read(
                 self.sources.read(signature.FILE), file, self.problems
@@ -391,7 +391,7 @@ class _Loader:
                 self.problems.add(
                     one.place,
                     (),
-                    f"a {one.kind} {quoted(one.name)} is already declared",
+                    f"a {one.kind} {enquote(one.name)} is already declared",
                     hint="give one of them another name",
                 )
             self.raws.versions[one.kind, one.name] = version
@@ -406,7 +406,7 @@ class _Loader:
         """
         source = self.sources.files.get(signature.FILE)
         if source and b"board" in source and self.readable:
-            file = self.sources.shown(signature.FILE)
+            file = self.sources.find_path(signature.FILE)
             pin_uses.check(source, file, extra.pins, extra.buses, self.problems)
 
     def _cross(self, references: References, uris: dict) -> None:
@@ -438,7 +438,7 @@ class _Loader:
 
     def _facts(self) -> list:
         facts = [(kind, path, found) for (kind, path), found in self.sources.facts.items()]
-        return facts + [("plain", path, os.path.isfile(path)) for path in _passed_over(self.file)]
+        return facts + [("plain", path, os.path.isfile(path)) for path in _list_earlier(self.file)]
 
     def _manifest(
         self,
@@ -484,7 +484,7 @@ class _Loader:
             sorted(self.sources.files.items()),
             self._facts(),
             self.notes,
-            self.sources.shown(os.path.basename(self.file)),
+            self.sources.find_path(os.path.basename(self.file)),
             self.sources.folder,
             self.problems,
             self.raws.versions,

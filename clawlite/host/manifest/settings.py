@@ -301,7 +301,7 @@ def load(sources: Sources, problems: Problems) -> Settings:
     """Return the Settings beside the manifest, defaults when there is no file; mistakes go to
     *problems*.
     """
-    file_name = sources.shown(FILE)
+    file_name = sources.find_path(FILE)
     if not sources.exists(FILE):
         return _read_sentences(Settings(place=LinePlace(file_name)), sources, problems)
     try:
@@ -341,11 +341,11 @@ def load(sources: Sources, problems: Problems) -> Settings:
     for key in ("reflex", "replay"):
         if isinstance(known.get(key), str) and known[key]:
             setattr(settings, key, known[key])
-            setattr(settings, key + "_file", sources.shown(known[key]))
+            setattr(settings, key + "_file", sources.find_path(known[key]))
             setattr(
                 settings,
                 key + "_text",
-                _text(sources, known[key], _named(place, key, rules), problems),
+                _text(sources, known[key], _find_place(place, key, rules), problems),
             )
     if file is not None:
         for field in dataclasses.fields(Settings):
@@ -366,7 +366,7 @@ def _read_sentences(settings: Settings, sources: Sources, problems: Problems) ->
     """Add the examples of the local model to *settings*, where there are any; return it."""
     name = settings.local.examples
     if sources.exists(name) or name != Local().examples:
-        settings.sentences_file = sources.shown(name)
+        settings.sentences_file = sources.find_path(name)
         text = _text(sources, name, settings.place.below("local").below("examples"), problems)
         settings.sentences = text
     return settings
@@ -420,7 +420,7 @@ def _refuse_by_name(value, place: Place, problems: Problems, path: tuple = ()) -
         _refuse_by_name(item, place, problems, path + (key,))
 
 
-def _named(place: Place, key: str, rules) -> Place:
+def _find_place(place: Place, key: str, rules) -> Place:
     """Return the place of the name of a file: of reflex it may stand in a table."""
     return (
         place.below(key).below("file")
@@ -434,7 +434,7 @@ def _text(sources: Sources, name: str, place: Place, problems: Problems) -> str:
         if is_glob(name) and not sources.exists(name):
             raise Refused("one file stands here, not a glob", "name the file in full")
         sources.expand(name)
-        return decode(sources.read(name), sources.shown(name))
+        return decode(sources.read(name), sources.find_path(name))
     except Refused as e:
         problems.add(place, (), e.args[0], hint=e.args[1])
     except ManifestErrors as e:

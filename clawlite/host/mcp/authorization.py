@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from clawlite import __version__
 from clawlite.core.base.errors import ClawError
-from clawlite.host.base.problems import one_of, quoted
+from clawlite.host.base.problems import enquote, one_of
 from clawlite.host.mcp.remote_listing import opener_of
 from clawlite.host.providers.remotes import endpoint_problem, is_secure
 from clawlite.protocols.net.device_flow import GRANT
@@ -74,8 +74,8 @@ def _find_issuers(url: str, headers: list, authorities: list) -> tuple[str, list
     named = _metadata_url(url, headers, authorities)
     if named is not None and not named.startswith(origin + "/"):
         raise ClawError(
-            f"the MCP server {url} says that its metadata are at {quoted(named)}, which is another "
-            "server",
+            f"the MCP server {url} says that its metadata are at {enquote(named)}, which is "
+            "another server",
             "report it to the operator of the server",
         )
     places = [named] if named else [origin + known + path, origin + known]
@@ -86,7 +86,7 @@ def _find_issuers(url: str, headers: list, authorities: list) -> tuple[str, list
         resource, issuers = found.get("resource"), found.get("authorization_servers")
         if not isinstance(resource, str) or not _is_for(resource, url):
             raise ClawError(
-                f"{place} is about the resource {quoted(str(resource))}, not about {url}: "
+                f"{place} is about the resource {enquote(str(resource))}, not about {url}: "
                 "its tokens would be for another server",
                 "report it to the operator of the server",
             )
@@ -140,7 +140,7 @@ def _server(issuer: str, authorities: list) -> dict:
             continue
         if found.get("issuer") != issuer:
             raise ClawError(
-                f"{place} is of the issuer {quoted(str(found.get('issuer')))}, expected {issuer}",
+                f"{place} is of the issuer {enquote(str(found.get('issuer')))}, expected {issuer}",
                 "report it to the operator of the server",
             )
         return found

@@ -13,7 +13,7 @@ import time
 
 from clawlite import __version__
 from clawlite.core.base.errors import ClawError, ParseError
-from clawlite.host.base.problems import QuotingError, quoted
+from clawlite.host.base.problems import QuotingError, enquote
 from clawlite.host.base.toml_text import depth_of
 from clawlite.host.systems.bridge import Bridge
 from clawlite.host.systems.processes import KILL, TERM, base_variables, signal_all
@@ -154,7 +154,7 @@ def notes_of(client: MCPClient) -> list[str]:
     notes = [
         f"a tool of its list is left out, because {why}"
         if not name
-        else f"its tool {quoted(name)} is left out, because {why}"
+        else f"its tool {enquote(name)} is left out, because {why}"
         for name, why in client.left_out
     ]
     if client.odd_line:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from clawlite.core.policy.policy import normalise
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.models.common import URI, VARIABLE, Strict, Text
 from clawlite.host.models.sandbox import Mount
 from clawlite.host.providers.remotes import ENDPOINT, endpoint_problem, is_secure
@@ -53,7 +53,7 @@ class MCPOAuth2(Strict):
         for field in ("credential", "client_credential"):
             name = value.get(field)
             if isinstance(name, str) and name and not VARIABLE.fullmatch(name):
-                report((field,), "", "the name of a secret", quoted(name))
+                report((field,), "", "the name of a secret", enquote(name))
         if "client_credential" in value and value.get("flow") != "device":
             report(
                 ("client_credential",),
@@ -75,7 +75,7 @@ class MCPOAuth2(Strict):
                 if wrong:
                     report((field,), wrong, hint=ENDPOINT)
                 elif not is_secure(url):
-                    report((field,), "", "https://, or http:// to this machine", quoted(url))
+                    report((field,), "", "https://, or http:// to this machine", enquote(url))
         if "endpoint" not in value:
             return
         for field, is_odd in (
@@ -96,7 +96,7 @@ def _check_folders(mounts, report) -> None:
         path = mount.get("path") if isinstance(mount, dict) else None
         if isinstance(path, str) and normalise(path, "/") != path:
             at = ("mount_paths", index, "path")
-            report(at, "", "an absolute path without .., //, or / at its end", quoted(path))
+            report(at, "", "an absolute path without .., //, or / at its end", enquote(path))
 
 
 class MCPServer(Strict):
@@ -147,7 +147,7 @@ class MCPServer(Strict):
         names = value.get("environment")
         for index, text in enumerate(names if isinstance(names, list) else ()):
             if isinstance(text, str) and text and not VARIABLE.fullmatch(text):
-                report(("environment", index), "", "the name of a variable", quoted(text))
+                report(("environment", index), "", "the name of a variable", enquote(text))
         for field in ("args", "environment"):
             if "oauth2" in value and field in value:
                 report(
@@ -167,6 +167,6 @@ class MCPServer(Strict):
                     key=True,
                 )
             elif not _HEADER.fullmatch(name) or name.lower() in _OWN_HEADERS:
-                report(path, "", "the name of a header that a request may set", quoted(name))
+                report(path, "", "the name of a header that a request may set", enquote(name))
             elif isinstance(text, str) and not _VALUE.fullmatch(text):
-                report(path, "", "printable ASCII, and no space at an end", quoted(text))
+                report(path, "", "printable ASCII, and no space at an end", enquote(text))

@@ -25,7 +25,7 @@ from urllib.parse import unquote, urlsplit
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.net.oauth2 import percent_encode
-from clawlite.host.base.problems import LinesError, one_of, quoted
+from clawlite.host.base.problems import LinesError, enquote, one_of
 from clawlite.host.documents import lock
 from clawlite.host.documents.sources import Refused, Sources
 from clawlite.host.providers.remotes import place_of
@@ -140,7 +140,7 @@ def _bind(tool, server: Server, found: dict, problems) -> None:
         problems.add(
             tool.place,
             ("mcp_source",) if name is None else ("mcp_source", "tool_name"),
-            f"the MCP server {server.name} has no tool {quoted(name or tool.name)}",
+            f"the MCP server {server.name} has no tool {enquote(name or tool.name)}",
             hint=f"set tool_name to {one_of(names)}" if names else "it lists no tool at all",
             key=name is None,
         )
@@ -201,7 +201,7 @@ def pin(manifest, allowed=(), refresh: bool = False, accepted=()) -> tuple[list,
             lock.write(sources, list(entries.values()))
         except OSError as e:
             raise ClawError(
-                f"{sources.shown(lock.FILE)}: {e.strerror}", "make its folder writable"
+                f"{sources.find_path(lock.FILE)}: {e.strerror}", "make its folder writable"
             ) from None
     return asked, taken
 
@@ -211,7 +211,7 @@ def _check_names(accepted, servers: dict) -> None:
     for name in accepted:
         if name not in names:
             raise ClawError(
-                f"--accept: the manifest has no MCP server {quoted(name)}",
+                f"--accept: the manifest has no MCP server {enquote(name)}",
                 f"it has {one_of(names)}" if names else "it has none",
             )
 

@@ -19,7 +19,7 @@ import json
 import re
 
 from clawlite.core.base.render import canonical
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.documents import lock
 from clawlite.host.documents.sources import Refused, Sources
 from clawlite.host.mcp.injection_check import gives_orders
@@ -74,14 +74,14 @@ def _each(tool, server: str, listed: dict, raws, problems, notes: list) -> list:
         why = _why_not(name, listed[theirs])
         if why:
             left_out.append(
-                f"the tool {quoted(theirs)} of the MCP server {server} is left out: {why}"
+                f"the tool {enquote(theirs)} of the MCP server {server} is left out: {why}"
             )
             continue
         if ("Tool", name) in raws.versions:
             problems.add(
                 tool.place,
                 (),
-                f"a Tool {quoted(name)} is already declared",
+                f"a Tool {enquote(name)} is already declared",
                 hint="give one of them another name",
             )
         raws.versions["Tool", name] = tool.version
@@ -112,8 +112,8 @@ def _why_not(name: str, definition: dict) -> str:
     """Return why the tool that would be called *name* cannot be taken, and what to do, or ""."""
     if not _NAME.fullmatch(name):
         return (
-            f"{quoted(name[:100])} is no name that a model can call (1 to 64 of A-Z a-z 0-9 _ -) - "
-            "give the server a shorter name (#NAME), or bind this tool with tool_name"
+            f"{enquote(name[:100])} is no name that a model can call (1 to 64 of A-Z a-z 0-9 _ -) "
+            "- give the server a shorter name (#NAME), or bind this tool with tool_name"
         )
     about, schema = definition.get("description"), definition.get("inputSchema")
     if gives_orders(canonical([about, schema])):

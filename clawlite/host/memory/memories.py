@@ -11,7 +11,7 @@ reads.
 from clawlite.core.image import memories
 from clawlite.core.memory.memory_methods import MAX_NUMBERS
 from clawlite.core.policy.policy import is_within, normalise
-from clawlite.host.base.problems import LATER, did_you_mean, quoted, value_text
+from clawlite.host.base.problems import LATER, did_you_mean, enquote, value_text
 from clawlite.host.memory.store_type import TYPES
 from clawlite.host.models.common import seconds_of
 from clawlite.host.providers import local_model, provider_order, remotes
@@ -51,7 +51,7 @@ def refuse(manifest) -> None:
                 ("context_files", name),
                 "",
                 'a path from the manifest\'s folder, without ".."',
-                quoted(path),
+                enquote(path),
             )
     stores = manifest.memory.spec.stores if manifest.memory else []
     for index, store in enumerate(stores):
@@ -89,7 +89,7 @@ def refuse(manifest) -> None:
                 manifest.problems.add(
                     manifest.settings.place,
                     ("memory", promise, number),
-                    f"there is no store {quoted(name)}",
+                    f"there is no store {enquote(name)}",
                     hint=did_you_mean(name, names),
                 )
             elif promise == "wear_saving" and name in files:
@@ -118,7 +118,7 @@ def _store(store, key: str | None, problem) -> None:
         problem(
             ("backend",),
             f'backend "{store.backend}" of a {store.type} store is {LATER}',
-            " or ".join(map(quoted, taken)),
+            " or ".join(map(enquote, taken)),
         )
     if store.encryption and declared.does(memories.FILES):
         problem(
@@ -246,14 +246,14 @@ def _embedding(manifest, store, problem) -> None:
     elif provider.spec.protocol != "openai-compatible":
         problem(
             ("embedding", "provider_ref"),
-            f"protocol {quoted(provider.spec.protocol)} makes no embeddings",
+            f"protocol {enquote(provider.spec.protocol)} makes no embeddings",
             'a provider with protocol "openai-compatible"',
-            quoted(provider.name),
+            enquote(provider.name),
         )
     elif remotes.endpoint_problem(provider.spec.endpoint, True):
         problem(
             ("embedding", "provider_ref"),
-            f"the endpoint of {quoted(provider.name)}: "
+            f"the endpoint of {enquote(provider.name)}: "
             f"{remotes.endpoint_problem(provider.spec.endpoint, True)}",
             hint=remotes.ENDPOINT,
         )
@@ -291,7 +291,7 @@ def _path(manifest, store, problem) -> None:
         if not closed or name not in _VARIABLES:
             problem(
                 ("path",),
-                f"there is no variable {quoted('{' + name + closed)}",
+                f"there is no variable {enquote('{' + name + closed)}",
                 " or ".join("{%s}" % one for one in _VARIABLES),
             )
         elif name == "tenant_id" and not manifest.settings.tenant_id:
@@ -304,7 +304,7 @@ def _path(manifest, store, problem) -> None:
         or ".." in store.path.split("/")
     ):
         problem(
-            ("path",), "", 'a path that begins with "/" or "~/", without ".."', quoted(store.path)
+            ("path",), "", 'a path that begins with "/" or "~/", without ".."', enquote(store.path)
         )
     elif store.max_size_mb is not None and _is_written_by_tools(manifest, store):
         problem(
@@ -322,7 +322,7 @@ def _path(manifest, store, problem) -> None:
             ("path",),
             "tools may write there (mount_paths): they could change what is remembered",
             "a folder outside of the sandbox's mounts",
-            quoted(store.path),
+            enquote(store.path),
         )
 
 
@@ -330,7 +330,7 @@ def _is_written_by_tools(manifest, store) -> bool:
     """Return whether tools write into a workspace that is not their own
     (linux/files/workspace.py).
     """
-    path = normalise(_filled(manifest, store.path))
+    path = normalise(_fill_variables(manifest, store.path))
     taken = [
         mount
         for mount, writable in _mounts(manifest)
@@ -352,7 +352,7 @@ def _is_written_by_tools(manifest, store) -> bool:
     )
 
 
-def _filled(manifest, path: str) -> str:
+def _fill_variables(manifest, path: str) -> str:
     """Return *path* with its variables replaced."""
     for name, value in zip(_VARIABLES, (manifest.identity.name, manifest.settings.tenant_id)):
         path = path.replace("{%s}" % name, value or "")
@@ -401,7 +401,7 @@ def _record(manifest, store) -> list:
         FUSIONS[search and search.fusion],
         min(search and search.top_k or TOP_K, memories.MAX_TOP),
         store.name in (manifest.settings.memory.power_safe or ()),
-        path and _filled(manifest, path),
+        path and _fill_variables(manifest, path),
         store.max_size_mb and store.max_size_mb << 20,
         min(most, shots.max_snapshots) if shots and shots.max_snapshots else None,
         store.name in (manifest.settings.memory.wear_saving or ()),

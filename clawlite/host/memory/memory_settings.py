@@ -4,7 +4,7 @@
 
 import re
 
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.models.common import Strict, Text
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -31,5 +31,5 @@ class Memory(Strict):
                 ("encryption",),
                 "expected the name of a secret",
                 "1 to 128 of A-Z a-z 0-9 _ . -",
-                quoted(name),
+                enquote(name),
             )

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.models.common import Count, Strict, Text
 
 # the one field that each access control mode takes (5.3, normative: a field of another mode is an
@@ -49,7 +49,7 @@ class AccessControl(Strict):
         if own and own not in value:
             report(
                 (),
-                f'{quoted(own)} is missing; mode "{mode}" needs it',
+                f'{enquote(own)} is missing; mode "{mode}" needs it',
                 hint=f"add {own}, or choose another mode",
             )
         for other in ("allowed_ids", "pairing", "roles"):
@@ -132,6 +132,6 @@ class ChannelSpec(Strict):
                 return  # perhaps it is the one that is misspelt
             report(
                 ("trigger",),
-                f'{quoted(needed)} is missing; type "{kind}" needs it',
+                f'{enquote(needed)} is missing; type "{kind}" needs it',
                 hint=f"add {needed} to the trigger",
             )

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from clawlite.core.image.memories import TYPES
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.models.common import Count, Duration, Strict, Text
 
 
@@ -94,7 +94,7 @@ class MemorySpec(Strict):
             if isinstance(name, str) and name in seen:
                 report(
                     ("stores", index, "name"),
-                    f"a store {quoted(name)} is already there",
+                    f"a store {enquote(name)} is already there",
                     hint="give this store another name",
                 )
             elif isinstance(name, str):

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.models.common import Amount, Strict
 from clawlite.host.schema.validity import pattern_error
 
@@ -63,7 +63,7 @@ class Shell(Strict):
             if wrong:
                 report(
                     ("blocked_patterns", index),
-                    f"{quoted(pattern)} is no regular expression: {wrong}",
+                    f"{enquote(pattern)} is no regular expression: {wrong}",
                     hint="mend the pattern",
                 )
 

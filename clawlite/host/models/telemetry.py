@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.models.common import Count, Ratio, Strict, Text
 from clawlite.protocols.image.features import EXPORTERS
 
@@ -34,7 +34,7 @@ class Exporter(Strict):
         if kind and kind.needs and kind.needs not in value:
             report(
                 (),
-                f'{quoted(kind.needs)} is missing; an exporter of type "{name}" needs it',
+                f'{enquote(kind.needs)} is missing; an exporter of type "{name}" needs it',
                 hint=f"add {kind.needs} to the exporter",
             )
 

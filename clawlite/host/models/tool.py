@@ -3,7 +3,7 @@
 import re
 from typing import Any, Literal
 
-from clawlite.host.base.problems import did_you_mean, quoted, value_text
+from clawlite.host.base.problems import did_you_mean, enquote, value_text
 from clawlite.host.models.common import Amount, Count, Strict, Text
 
 HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
@@ -27,7 +27,7 @@ class MCPSource(Strict):
             report(("uri",), "the mcp:// scheme is reserved and must not be used", hint=MCP_MEND)
         elif uri:
             why = "http:// is for this machine only" if uri.startswith("http://") else ""
-            report(("uri",), why, "stdio:///PATH or https://HOST/...", quoted(uri), MCP_MEND)
+            report(("uri",), why, "stdio:///PATH or https://HOST/...", enquote(uri), MCP_MEND)
 
 
 class ToolRetry(Strict):
@@ -53,7 +53,7 @@ class ToolSpec(Strict):
         if "mcp_source" not in value:
             for field in ("description", "input_schema"):
                 if field not in value:
-                    report((), f"{quoted(field)} is missing", hint=f"add {field} to the tool")
+                    report((), f"{enquote(field)} is missing", hint=f"add {field} to the tool")
         if value.get("composite") is True and "skill_ref" not in value:
             report(
                 (),

@@ -10,7 +10,7 @@ import re
 import msgspec
 from msgspec import inspect
 
-from clawlite.host.base.problems import did_you_mean, one_of, quoted, value_text
+from clawlite.host.base.problems import did_you_mean, enquote, one_of, value_text
 
 
 def convert(value: object, struct: type, report):
@@ -59,7 +59,7 @@ def _struct(value, info, path, report, extra):
     unknown = [key for key in hints if strict and not hints[key].startswith("did you mean")]
     missing = [name for name, field in fields.items() if field.required and name not in value]
     if len(unknown) == len(missing) == 1:  # one mistake: another word for what is missing
-        hints[unknown[0]] = f"did you mean {quoted(missing[0])}?"
+        hints[unknown[0]] = f"did you mean {enquote(missing[0])}?"
     meant = set(hints.values())
     clean = value
     for key, item in value.items():
@@ -75,7 +75,7 @@ def _struct(value, info, path, report, extra):
         # misspelt, or a field of it is one level too high: which has been said
         near = (f'did you mean "{name}"', f'did you mean "{name}.')
         if field.required and name not in value and not any(h.startswith(near) for h in meant):
-            report(path, f"the field {quoted(name)} is missing", hint=_choice(field.type))
+            report(path, f"the field {enquote(name)} is missing", hint=_choice(field.type))
     check_rules = getattr(info.cls, "check_rules", None)
     # of a field that is misspelt it would say that it is absent
     if check_rules and not any(hint.startswith("did you mean") for hint in meant):
@@ -92,7 +92,7 @@ def _hint(key: str, fields: dict, value: dict, strict: bool) -> str:
     )
     called = _CALLED.get(key.replace("-", "_").lower(), "")
     if strict and called in fields and called not in value:
-        hint = f"did you mean {quoted(called)}?"
+        hint = f"did you mean {enquote(called)}?"
     if strict and not hint:
         places = [name for name in fields if key in _below(fields[name].type)]
         if len(places) == 1:
@@ -145,7 +145,7 @@ def _literal(value, info, path, report, extra):
             "",
             one_of(info.values),
             value_text(value),
-            f"did you mean {quoted(meant[0])}?" if meant else did_you_mean(value, info.values),
+            f"did you mean {enquote(meant[0])}?" if meant else did_you_mean(value, info.values),
         )
     return value
 

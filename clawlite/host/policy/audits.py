@@ -18,7 +18,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.models.common import Strict, Text
 from clawlite.protocols.net.netaddress import address_of, is_loopback
 from clawlite.protocols.net.netrules import parse_url
@@ -45,7 +45,7 @@ class AuditSettings(Strict):
         if isinstance(url, str):
             parsed = _url(url)
             if parsed is None:
-                report(("webhook",), "", "an http or https URL", quoted(url))
+                report(("webhook",), "", "an http or https URL", enquote(url))
             elif (
                 "credential" in value
                 and parsed[0] != "https"
@@ -65,7 +65,7 @@ class AuditSettings(Strict):
                 key=True,
             )
         if isinstance(place, str) and not place.startswith("/") and udp(place) is None:
-            report(("syslog",), "", 'an absolute path, or "udp://HOST:PORT"', quoted(place))
+            report(("syslog",), "", 'an absolute path, or "udp://HOST:PORT"', enquote(place))
 
 
 def udp(place: str) -> tuple | None:

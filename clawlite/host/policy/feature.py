@@ -2,7 +2,7 @@
 
 from clawlite.core.image.image import GUARD, RULES
 from clawlite.host.base.paths import mistake
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.image.image_file import encode, table
 from clawlite.host.models.feature import Feature, Requirement
 from clawlite.host.policy import board_audit, policy_warnings, scan_config
@@ -22,7 +22,7 @@ def _check_rules(manifest, policy) -> None:
             manifest.problem(
                 policy,
                 ("rules", index, "id"),
-                f"this policy has a rule {quoted(rule.id)} already (line {line})",
+                f"this policy has a rule {enquote(rule.id)} already (line {line})",
                 hint="the log and the audit name rules by their ids: give each its own",
             )
         seen.setdefault(rule.id, index)
@@ -33,7 +33,7 @@ def _check_rules(manifest, policy) -> None:
                 ("rules", index, "conditions", "path_within"),
                 "",
                 wrong[0],
-                quoted(within),
+                enquote(within),
                 wrong[1],
             )
 
@@ -49,7 +49,7 @@ def find_needs(manifest) -> list[Requirement]:
     instead = {"guard-model": "detection: pattern, which looks without a model"}
     found = [
         Requirement(ability, one.place, path, instead.get(ability, "leave it out"))
-        for ability, one, path in scan_config.wanted_abilities(manifest)
+        for ability, one, path in scan_config.list_wanted_abilities(manifest)
     ]
     return found + [
         Requirement("log", policy.place, ("rules", index, "action"))

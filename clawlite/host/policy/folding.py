@@ -206,7 +206,7 @@ def _is_named(name: str, pattern: str) -> bool:
     return name == pattern or _GLOB.search(pattern) and fnmatch.fnmatchcase(name, pattern)
 
 
-def unreached(rules: list[FlatRule], tools: list, entries: list) -> tuple[list, list]:
+def find_unreached(rules: list[FlatRule], tools: list, entries: list) -> tuple[list, list]:
     """Return (dead, shadowed) rules: those that match no tool, and those that an earlier rule
     always beats.
     """

@@ -3,7 +3,7 @@ they say, or rest on what a server says of its own tools.
 """
 
 from clawlite.core.policy.policy import ACTIONS
-from clawlite.host.base.problems import did_you_mean, quoted
+from clawlite.host.base.problems import did_you_mean, enquote
 from clawlite.host.policy import folding
 
 _DECIDES = {
@@ -98,7 +98,7 @@ def _absent(manifest, work) -> list:
                 more += 1
                 continue
             near = did_you_mean(name, names)
-            message = f"rule {rule.id}: there is no tool {quoted(name)} here, so it never matches"
+            message = f"rule {rule.id}: there is no tool {enquote(name)} here, so it never matches"
             where = policy.where("rules", index, "match", "name")
             found.append((where, message + (f": {near}" if near else "")))
     if more:

@@ -87,7 +87,7 @@ def section(manifest, pool) -> list | None:
         _checks(manifest),
         audits.record(manifest, blocks_of(manifest, "audit")),
     ]
-    encrypted = _encrypted(manifest)
+    encrypted = _check_encryption(manifest)
     return (
         found + [references(manifest), encrypted]
         if encrypted or any(part is not None for part in found)
@@ -95,7 +95,7 @@ def section(manifest, pool) -> list | None:
     )
 
 
-def wanted_abilities(manifest) -> list:
+def list_wanted_abilities(manifest) -> list:
     """Return (ability, primitive, path in its spec) of each block that needs an ability: "guard"
     (scan texts), "guard-model" (ask a model about them), "encryption" (of its secrets) or "audit".
     """
@@ -223,7 +223,7 @@ def _leaks(manifest) -> list | None:
     return [both, min(action)] if blocks else None
 
 
-def _encrypted(manifest) -> bool:
+def _check_encryption(manifest) -> bool:
     """Return whether the sandbox demands an encrypted store of secrets."""
     can = manifest.sandbox and manifest.sandbox.spec.capabilities
     wanted = can and can.secrets and can.secrets.encryption

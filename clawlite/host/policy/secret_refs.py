@@ -2,7 +2,7 @@
 
 import re
 
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.scan.leaks import find as secrets_in
 
 _SECRET_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -29,8 +29,8 @@ def check_secret_ref(manifest, primitive) -> None:
             ("auth", "secret_ref"),
             "",
             "the name of a secret, 1 to 128 of A-Z a-z 0-9 _ . -",
-            quoted(text),
-            f"write {quoted(bare)}: the store and the environment are looked through by that name"
+            enquote(text),
+            f"write {enquote(bare)}: the store and the environment are looked through by that name"
             if _SECRET_NAME.fullmatch(bare)
             else "",
         )

@@ -7,7 +7,7 @@ import json
 
 from clawlite.core.providers.provider import EXPONENTIAL, NONE
 from clawlite.host.base.document import LinePlace
-from clawlite.host.base.problems import did_you_mean, quoted, value_text
+from clawlite.host.base.problems import did_you_mean, enquote, value_text
 from clawlite.protocols.image.features import LOCAL_API
 
 ENDPOINT, MODEL = "builtin:local", "needle-3"
@@ -50,7 +50,7 @@ def wire(manifest, provider, tools: list | None) -> bytes:
             _report(
                 manifest,
                 ("local", "say", name),
-                f"no tool is named {quoted(name)}",
+                f"no tool is named {enquote(name)}",
                 did_you_mean(name, known),
             )
         say[known.get(name, name)] = text

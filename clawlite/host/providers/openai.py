@@ -1,6 +1,6 @@
 """Chat completions of OpenAI, and of the many servers that speak them (CKP 5.2)."""
 
-from clawlite.host.providers.provider_api import ProviderApi, open_object, packed, parameters
+from clawlite.host.providers.provider_api import ProviderApi, open_object, pack, parameters
 
 
 def _wire(spec, system: str, tools: list) -> tuple:
@@ -17,7 +17,7 @@ def _wire(spec, system: str, tools: list) -> tuple:
             }
             for tool in tools
         ]
-    first = packed({"role": "system", "content": system})
+    first = pack({"role": "system", "content": system})
     return open_object(body) + b',"messages":[' + first, len(first)
 
 

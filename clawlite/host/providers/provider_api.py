@@ -21,14 +21,14 @@ class ProviderApi:
     wire: Callable
 
 
-def packed(value: object) -> bytes:
+def pack(value: object) -> bytes:
     """Return *value* as the shortest JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def open_object(body: dict) -> bytes:
     """Return *body* as JSON without its last brace: more fields follow."""
-    return packed(body)[:-1]
+    return pack(body)[:-1]
 
 
 def parameters(tool) -> dict:

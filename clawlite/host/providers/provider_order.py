@@ -9,7 +9,7 @@
 from clawlite.core.policy.ledger import COST
 from clawlite.core.providers import refusal
 from clawlite.core.providers.provider_order import RULES
-from clawlite.host.base.problems import did_you_mean, quoted
+from clawlite.host.base.problems import did_you_mean, enquote
 from clawlite.host.image.image_file import encode, table
 from clawlite.host.policy import folding
 from clawlite.host.providers import local_model, remotes
@@ -113,7 +113,7 @@ def check(manifest) -> None:
             manifest.problems.add(
                 settings.place,
                 ("dialect", name),
-                f"no remote provider is named {quoted(name)}",
+                f"no remote provider is named {enquote(name)}",
                 hint=did_you_mean(name, names),
                 key=True,
             )
@@ -131,7 +131,7 @@ def check(manifest) -> None:
             manifest.problems.add(
                 settings.place,
                 ("oauth2", name),
-                f'no provider {quoted(name)} has auth.type "oauth2"',
+                f'no provider {enquote(name)} has auth.type "oauth2"',
                 hint=did_you_mean(name, wanting),
                 key=True,
             )
@@ -151,8 +151,8 @@ def check(manifest) -> None:
                 manifest.note(
                     provider,
                     ("model",),
-                    f"cost_per_day_usd does not count {quoted(model)}: nobody knows what it costs "
-                    f"- add [prices.{quoted(model)}] with input and output to clawlite.toml "
+                    f"cost_per_day_usd does not count {enquote(model)}: nobody knows what it costs "
+                    f"- add [prices.{enquote(model)}] with input and output to clawlite.toml "
                     "(dollars for a million tokens, 0 where it is free)",
                 )
 

@@ -32,7 +32,7 @@ from clawlite.core.providers.reflex import (
     words,
 )
 from clawlite.host.base.document import LinePlace
-from clawlite.host.base.problems import ManifestErrors, Problem, did_you_mean, quoted, value_text
+from clawlite.host.base.problems import ManifestErrors, Problem, did_you_mean, enquote, value_text
 from clawlite.host.base.toml_text import TOMLDocument, read_toml
 
 TYPES = {"int": INT, "number": NUMBER, "word": WORD, "text": TEXT}
@@ -41,7 +41,7 @@ RULE_KEYS = ("when", "say", "call", "arguments", "then")
 STEP_KEYS = ("if", "say", "call", "arguments", "then")
 TRIGGERS = {"at", "every", "cron", "pin", "on"}
 _OF_TRIGGERED = {"name", "if", "at_most", "least_pause", "missed"}  # fields of such rules alone
-_MEANT = {f"did you mean {quoted(key)}?" for key in TRIGGERS}
+_MEANT = {f"did you mean {enquote(key)}?" for key in TRIGGERS}
 
 _TOKEN = re.compile(r"\{[^}]*\}|\[[^\]]*\]|\S+")
 _SLOT = re.compile(r"\{([a-z_][a-z0-9_]*)(?::([a-z]+))?\}\Z")
@@ -147,7 +147,7 @@ class _Compiler:
                 path,
                 "",
                 f"1 to {MAX_TOKENS} words, at most {MAX_OPEN} of them * or text slots",
-                quoted(text),
+                enquote(text),
             )
         return tokens
 
@@ -162,7 +162,7 @@ class _Compiler:
                     path,
                     "",
                     "a slot such as {seconds:int}; types: " + ", ".join(TYPES),
-                    quoted(token),
+                    enquote(token),
                 )
                 return []
             self.slots.append(name)
@@ -172,7 +172,7 @@ class _Compiler:
         for choice in (token[1:-1] if optional else token).split("|"):
             said = words(choice)
             if len(said) > 1:
-                self.report(path, "", "alternatives of one word each", quoted(token))
+                self.report(path, "", "alternatives of one word each", enquote(token))
             choices += said
         return [choices + [OPTIONAL] if optional else choices] if choices else []
 
@@ -255,7 +255,7 @@ class _Compiler:
     def unknown(self, place: tuple, name: str, known: set):
         self.report(
             place,
-            f"no result before this step has the field {quoted(name)}, and no pattern has that "
+            f"no result before this step has the field {enquote(name)}, and no pattern has that "
             "slot",
             hint=did_you_mean(name, known) or "known here: " + ", ".join(sorted(known)),
         )
@@ -352,7 +352,7 @@ def _misspelt(table: dict, name: str, keys: tuple) -> bool:
     and its absence need not be.
     """
     return any(
-        did_you_mean(key, keys) == f"did you mean {quoted(name)}?"
+        did_you_mean(key, keys) == f"did you mean {enquote(name)}?"
         for key in table
         if key not in keys
     )

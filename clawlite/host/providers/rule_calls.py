@@ -5,7 +5,7 @@ schema refuses.
 import dataclasses
 
 from clawlite.core.formats.schema import check
-from clawlite.host.base.problems import did_you_mean, quoted
+from clawlite.host.base.problems import did_you_mean, enquote
 from clawlite.host.schema.automata import PatternError, compile_pattern
 from clawlite.host.schema.compile import compile_schema
 from clawlite.host.schema.values import SchemaError
@@ -34,9 +34,9 @@ class Callable:
         known, found = self.schema.get("properties", {}), []
         meant = [did_you_mean(name, known) for name in arguments if name not in known]
         for name in self.schema.get("required", ()):
-            if name not in arguments and f"did you mean {quoted(name)}?" not in meant:
+            if name not in arguments and f"did you mean {enquote(name)}?" not in meant:
                 found.append(
-                    ("", f"the tool needs the argument {quoted(name)}", f"add {name} = ...")
+                    ("", f"the tool needs the argument {enquote(name)}", f"add {name} = ...")
                 )
         for name, value in arguments.items():
             if name in known:
@@ -82,7 +82,7 @@ def _violation(schema, value) -> str:
     return check(program, value, pool.tables.__getitem__, "value") or ""
 
 
-def called_as(name, tools) -> str | None:
+def find_called(name, tools) -> str | None:
     """Return the one of *tools*, names, that *name* means, also with _ for -; None for none."""
     if not isinstance(name, str):
         return None

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from clawlite.host.base.problems import quoted, value_text
+from clawlite.host.base.problems import enquote, value_text
 from clawlite.host.documents.sources import Refused
 from clawlite.host.models.common import Name, Strict, Text
 from clawlite.host.providers import provider_order
@@ -71,7 +71,7 @@ class Gateway(Strict):
             and address
             and not (_ADDRESS.fullmatch(address) and 0 < int(address.rpartition(":")[2]) < 65536)
         ):
-            report(("address",), "", "HOST:PORT, such as 192.168.1.2:7420", quoted(address))
+            report(("address",), "", "HOST:PORT, such as 192.168.1.2:7420", enquote(address))
 
 
 class TLS(Strict):
@@ -93,7 +93,7 @@ def authorities(sources, names: list, place, problems) -> list:
             problems.add(
                 place,
                 ("tls", "ca", index),
-                f"{quoted(name)}: {e}",
+                f"{enquote(name)}: {e}",
                 hint="name a PEM file that is there",
             )
             continue

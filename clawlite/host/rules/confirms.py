@@ -14,9 +14,9 @@ tools.py that does so by a constant (host/hardware/pin_uses.py).
 
 from clawlite.core.rules import table
 from clawlite.core.teach.row_text import parse_duration, show_duration
-from clawlite.host.base.problems import did_you_mean, quoted
+from clawlite.host.base.problems import did_you_mean, enquote
 from clawlite.host.hardware import pin_uses
-from clawlite.host.providers.rule_calls import called_as
+from clawlite.host.providers.rule_calls import find_called
 from clawlite.host.tools import signature
 
 _DRIVEN = ("output", "pwm")
@@ -63,7 +63,7 @@ def find_one_piece(manifest) -> list:
     for tool in manifest.tools:
         if not tool.function or tool.function.is_generator:
             continue
-        named = [one for one in settings.confirm if called_as(one, [tool.name])]
+        named = [one for one in settings.confirm if find_called(one, [tool.name])]
         found += [(("confirm", one), tool) for one in named]
         found += [
             (("pins", index, "confirm"), tool)
@@ -90,11 +90,11 @@ class _Compiler:
         manifest.problems.add(manifest.settings.place, path, message, hint=hint, key=key)
 
     def add_tool(self, written: str, wanted):
-        path, name = ("confirm", written), called_as(written, self.tools)
+        path, name = ("confirm", written), find_called(written, self.tools)
         if name is None:
             self.report(
                 path,
-                f"unknown tool {quoted(written)}",
+                f"unknown tool {enquote(written)}",
                 did_you_mean(written, self.tools)
                 or "tools here: " + (", ".join(self.tools) or "none"),
                 True,
@@ -130,7 +130,7 @@ class _Compiler:
         self.rows.append(row)
         for name, tool in self.tools.items():
             pins_on = on.get(tool.function.function, ()) if tool.function else ()
-            named = [one for one in self.manifest.settings.confirm if called_as(one, [name])]
+            named = [one for one in self.manifest.settings.confirm if find_called(one, [name])]
             if pin.name in pins_on and not named:
                 self.check_time(path, name, tool, row)
                 self.rows.append([name, None, *row[2:]])
@@ -140,7 +140,7 @@ class _Compiler:
         if reading is None:
             self.report(
                 (*path, "reading"),
-                f"there is no reading {quoted(wanted.reading)}",
+                f"there is no reading {enquote(wanted.reading)}",
                 did_you_mean(wanted.reading, self.readings)
                 or f"readings here: {', '.join(self.readings) or 'none'}; "
                 "[[reading]] in the reflex file declares one",
@@ -151,9 +151,9 @@ class _Compiler:
                 outputs = [one for one, kind in kinds.items() if kind in _DRIVEN]
                 self.report(
                     (*path, "pins", number),
-                    f"there is no pin {quoted(name)}"
+                    f"there is no pin {enquote(name)}"
                     if name not in kinds
-                    else f"{quoted(name)} is of kind {kinds[name]}, and has no safe state",
+                    else f"{enquote(name)} is of kind {kinds[name]}, and has no safe state",
                     did_you_mean(name, outputs)
                     or "outputs here: " + (", ".join(outputs) or "none"),
                 )

@@ -4,7 +4,7 @@ compiler sees them.
 
 from clawlite.core.rules import table
 from clawlite.core.teach.draft import TEACH
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.models.feature import Feature, Requirement
 from clawlite.host.rules import confirms, rules, samples
 
@@ -45,7 +45,7 @@ def fit(manifest, board, other, problems) -> None:
             problems.add(
                 channel.place,
                 ("name",),
-                f"a rule is called {quoted(channel.name)}, too, and {board.name} lists and keeps "
+                f"a rule is called {enquote(channel.name)}, too, and {board.name} lists and keeps "
                 "both alike",
                 hint="rename one",
             )

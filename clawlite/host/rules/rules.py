@@ -4,10 +4,10 @@ warns about them.
 
 from clawlite.core.rules import table
 from clawlite.core.teach.draft import read_at_most
-from clawlite.host.base.problems import did_you_mean, quoted
+from clawlite.host.base.problems import did_you_mean, enquote
 from clawlite.host.channels import zone_changes
 from clawlite.host.providers import provider_order
-from clawlite.host.providers.rule_calls import called_as, find_callables
+from clawlite.host.providers.rule_calls import find_callables, find_called
 from clawlite.host.rules import sun_table, triggers
 
 ABILITY = "rules"
@@ -29,12 +29,12 @@ def teach_section(manifest, tools: list) -> list | None:
     known = [name for name, _ in tools]
     allowed = []
     for number, written in enumerate(wanted.tools or ()):
-        name = called_as(written, known)
+        name = find_called(written, known)
         if name is None:
             manifest.problems.add(
                 manifest.settings.place,
                 ("teach", "tools", number),
-                f"unknown tool {quoted(written)}",
+                f"unknown tool {enquote(written)}",
                 hint=did_you_mean(written, known) or "tools here: " + (", ".join(known) or "none"),
             )
         else:

@@ -1,7 +1,7 @@
 """[teach] of clawlite.toml (docs/rules.md)."""
 
 from clawlite.core.teach.draft import read_at_most
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.models.common import Strict, Text
 
 
@@ -18,4 +18,4 @@ class Teach(Strict):
         text = value.get("at_most", "1/day")
         if isinstance(text, str) and read_at_most(text) is None:
             wanted = 'a number for each minute, hour, day or week, such as "2/day"'
-            report(("at_most",), "", wanted, quoted(text))
+            report(("at_most",), "", wanted, enquote(text))

@@ -35,10 +35,10 @@ from clawlite.core.teach.row_text import (
     reading_of,
     show_duration,
 )
-from clawlite.host.base.problems import Problem, did_you_mean, one_of, quoted, value_text
+from clawlite.host.base.problems import Problem, did_you_mean, enquote, one_of, value_text
 from clawlite.host.base.toml_text import TOMLDocument
 from clawlite.host.providers.reflexes import PART, is_triggered, text_parts
-from clawlite.host.providers.rule_calls import called_as
+from clawlite.host.providers.rule_calls import find_called
 
 READING_KEYS = ("name", "tool", "pin", "field", "every", "keep", "keep_hourly")
 TRIGGERS = ("when", "at", "every", "cron", "pin", "on")
@@ -150,7 +150,7 @@ class _Compiler:
             return ""
         if name in known:
             self.report(
-                path + ("name",), f"there is another {path[0]} {quoted(name)}", hint="rename one"
+                path + ("name",), f"there is another {path[0]} {enquote(name)}", hint="rename one"
             )
         return name
 
@@ -158,7 +158,7 @@ class _Compiler:
     def means(value: dict, name: str, keys: tuple) -> bool:
         """Return whether a key of *value* that is unknown is *name*, misspelt."""
         return any(
-            did_you_mean(key, keys) == f"did you mean {quoted(name)}?"
+            did_you_mean(key, keys) == f"did you mean {enquote(name)}?"
             for key in value
             if key not in keys
         )
@@ -212,7 +212,7 @@ class _Compiler:
         if isinstance(field, str) and known is not None and field not in known:
             self.report(
                 path + ("field",),
-                f"{tool} returns no field {quoted(field)}",
+                f"{tool} returns no field {enquote(field)}",
                 hint=did_you_mean(field, known)
                 or "it returns: " + (", ".join(sorted(known)) or "no fields"),
             )
@@ -222,7 +222,7 @@ class _Compiler:
                 f"{tool} returns several fields",
                 "field",
                 "none",
-                "add field = " + " or ".join(quoted(name) for name in sorted(known)),
+                "add field = " + " or ".join(enquote(name) for name in sorted(known)),
             )
         if "every" not in reading and not self.means(reading, "every", READING_KEYS):
             self.report(path, "nothing says how often it is read", hint='add every = "60s"')
@@ -257,7 +257,7 @@ class _Compiler:
     def tool(self, path: tuple, name):
         """Return the tool that *name* means, None when there is none."""
         tools = self.world.tools
-        known = called_as(name, tools)
+        known = find_called(name, tools)
         if known is None:
             self.report(
                 path,
@@ -312,7 +312,7 @@ class _Compiler:
         for name in sorted(set(fields or ()) & set(self.readings)):
             self.report(
                 path,
-                f"{quoted(name)} is a reading and also a field of what {call} returns",
+                f"{enquote(name)} is a reading and also a field of what {call} returns",
                 hint="give the reading another name",
             )
         trigger = getattr(self, "begin_" + kind)(path, rule) if kind and kind != "when" else []
@@ -547,7 +547,7 @@ class _Compiler:
         if fields is not None and name not in fields | {"result"}:
             self.report(
                 path,
-                f"the tool returns no field {quoted(name)}",
+                f"the tool returns no field {enquote(name)}",
                 hint=did_you_mean(name, fields)
                 or (
                     "readings stand in the if of the rule itself"
@@ -587,7 +587,7 @@ class _Compiler:
             if name not in known:
                 self.report(
                     path + (key,),
-                    f"there is no field and no reading {quoted(name)}",
+                    f"there is no field and no reading {enquote(name)}",
                     hint=did_you_mean(name, known) or "known here: " + ", ".join(sorted(known)),
                 )
         if to is not None and to != "admins":

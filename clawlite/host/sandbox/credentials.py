@@ -10,7 +10,7 @@ mode (``secrets.injection``), but none for which tool uses which secret; docs/ad
 
 import re
 
-from clawlite.host.base.problems import one_of, quoted
+from clawlite.host.base.problems import enquote, one_of
 from clawlite.host.models.common import Strict, Text
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -34,7 +34,7 @@ class Credential(Strict):
             ("format", _FORMAT, "a text with {} in it"),
         ):
             if isinstance(value.get(field), str) and not form.fullmatch(value[field]):
-                report((field,), "", wanted, quoted(value[field]))
+                report((field,), "", wanted, enquote(value[field]))
         for index, host in enumerate(
             value["hosts"] if isinstance(value.get("hosts"), list) else ()
         ):
@@ -43,7 +43,7 @@ class Credential(Strict):
                     ("hosts", index),
                     "a credential belongs to one host",
                     "a name in lower case, no pattern",
-                    quoted(host),
+                    enquote(host),
                 )
         if "hosts" not in value and "tools" not in value:
             report((), "nobody uses it", hint="add tools = [...] or hosts = [...]")
@@ -71,7 +71,7 @@ def records(manifest) -> list:
                 manifest.problems.add(
                     manifest.settings.place,
                     path,
-                    f"{quoted(tool)} is no tool of this agent",
+                    f"{enquote(tool)} is no tool of this agent",
                     hint=f"tools here: {one_of(names)}",
                 )
             elif manifest.sandbox and manifest.sandbox.spec.level == "none":
@@ -99,7 +99,7 @@ def records(manifest) -> list:
                     ("credentials", index, "name"),
                     "",
                     "a name that a file can have",
-                    quoted(credential.name),
+                    enquote(credential.name),
                 )
         found.append(
             [

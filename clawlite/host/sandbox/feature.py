@@ -2,7 +2,7 @@
 
 from clawlite.core.image.image import LOCAL, SANDBOX
 from clawlite.host.base.document import LinePlace
-from clawlite.host.base.problems import LATER, quoted
+from clawlite.host.base.problems import LATER, enquote
 from clawlite.host.boards import boards
 from clawlite.host.models.feature import Feature, Requirement
 from clawlite.host.sandbox import sandbox_errors, sandbox_warnings, sandboxes, without_effect
@@ -112,9 +112,9 @@ def fit(manifest, board, other, problems) -> None:
             problems.add(
                 place,
                 path,
-                f"{what} lies in {quoted(above)}, which tools may write to: {board.name} has only "
+                f"{what} lies in {enquote(above)}, which tools may write to: {board.name} has only "
                 "Landlock, which takes no rights away below a folder",
-                hint=f"move it out of {quoted(above)}",
+                hint=f"move it out of {enquote(above)}",
             )
     limits = spec.resource_limits
     # else it bounds what a child says, of which an answer holds the first part

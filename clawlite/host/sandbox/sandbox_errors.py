@@ -13,7 +13,7 @@ import re
 from clawlite.core.base.errors import SandboxDenied
 from clawlite.core.policy.policy import normalise
 from clawlite.host.base.paths import MOST, mistake
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.protocols.net.netaddress import address_of
 from clawlite.protocols.net.netrules import parse_host
 
@@ -48,7 +48,7 @@ def _hosts(manifest, network) -> None:
                 ("capabilities", "network", "allowed_hosts", index),
                 "no host matches it",
                 "a name, *.NAME or an address",
-                quoted(text),
+                enquote(text),
                 wrong,
             )
 
@@ -71,7 +71,7 @@ def host_problem(text: str) -> str:
         bare = bare.partition(":")[0]
     bare = bare.strip("[]")
     if bare != text and (_is_name(bare.removeprefix("*.")) or address_of(bare) is not None):
-        return f"write {quoted(bare)}: without scheme, port, path and spaces"
+        return f"write {enquote(bare)}: without scheme, port, path and spaces"
     if "*" in text:
         return "a * stands first and alone, for everything below a name: *.example.com"
     return "one name for each entry, letters a-z, digits, hyphens and dots"
@@ -103,7 +103,7 @@ def _paths(manifest, files) -> None:
                     at + (field, index) + ("path",) * (field == "mount_paths"),
                     "",
                     wrong[0],
-                    quoted(path),
+                    enquote(path),
                     wrong[1],
                 )
         if len(paths) > MOST:
@@ -127,8 +127,8 @@ def _paths(manifest, files) -> None:
                 where,
                 "",
                 "a path from the root",
-                quoted(mount.path),
-                f"write {quoted(normalise(mount.path, '/'))}, or {quoted(path)} for "
+                enquote(mount.path),
+                f"write {enquote(normalise(mount.path, '/'))}, or {enquote(path)} for "
                 f"a folder of the agent's own",
             )
         elif path in seen:
@@ -138,7 +138,7 @@ def _paths(manifest, files) -> None:
             manifest.problem(
                 manifest.sandbox,
                 where,
-                f"{quoted(path)} is mounted already (line {line})",
+                f"{enquote(path)} is mounted already (line {line})",
                 hint="one entry for each path, ro or rw",
             )
         seen.setdefault(path, index)
@@ -152,6 +152,6 @@ def _injection(manifest, secrets) -> None:
             ("capabilities", "secrets", "injection"),
             "at level none a tool has no process of its own, so nobody is given a secret",
             '"host-boundary"',
-            quoted(mode),
+            enquote(mode),
             "use level: process, or host-boundary",
         )

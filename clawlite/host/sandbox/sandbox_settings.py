@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.models.common import VARIABLE, Strict, Text
 
 _PLACE = re.compile(r"/[^\0]*|\$[A-Za-z_][A-Za-z0-9_]*")
@@ -36,4 +36,4 @@ class Sandbox(Strict):
                 value[field] if isinstance(value.get(field), list) else ()
             ):
                 if isinstance(text, str) and text and not form.fullmatch(text):
-                    report((field, index), "", wanted, quoted(text))
+                    report((field, index), "", wanted, enquote(text))

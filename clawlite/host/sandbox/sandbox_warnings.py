@@ -5,7 +5,7 @@ Each is valid, and each was the way in of an attack on an agent, or of a tool th
 down by accident."""
 
 from clawlite.core.policy.policy import is_within
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.sandbox import sandboxes
 from clawlite.protocols.sandbox import defaults, profile
 
@@ -82,11 +82,11 @@ def _files(files) -> list[tuple]:
         if above == "/":
             costs = "can make nothing in the folders above it; mount the folders that tools need"
         else:
-            costs = f"are refused; move it out of {quoted(above)}"
+            costs = f"are refused; move it out of {enquote(above)}"
         found.append(
             (
                 at + where,
-                f"{what} lies in {quoted(above)}, which tools may write to: where a kernel has "
+                f"{what} lies in {enquote(above)}, which tools may write to: where a kernel has "
                 f"Landlock and no user namespaces (profile L), commands and functions {costs}",
             )
         )
@@ -111,7 +111,7 @@ def _fewer_rights(denied: list, mounts: list, writable: list) -> list[tuple]:
     for where, path, more in inner:
         above = [mount for mount in writable if mount != path and is_within(path, mount)]
         if above:
-            found.append((where, quoted(path) + more, above[0]))
+            found.append((where, enquote(path) + more, above[0]))
     return found
 
 
@@ -151,7 +151,7 @@ def _network(network) -> list[tuple]:
     return [
         (
             ("capabilities", "network", "allowed_hosts", index),
-            f"{quoted(host)} is every name below a top-level domain, strangers' too: name "
+            f"{enquote(host)} is every name below a top-level domain, strangers' too: name "
             "the domain, as in *.example.com",
         )
         for index, host in enumerate(hosts)

@@ -9,7 +9,7 @@ from clawlite.core.base.errors import SandboxDenied
 from clawlite.core.formats.automaton import search
 from clawlite.core.policy.policy import normalise
 from clawlite.host.base.kinds import LIMITS
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.documents import registry
 from clawlite.host.sandbox import credentials
 from clawlite.host.schema.automata import PatternError
@@ -200,7 +200,7 @@ def _shell(manifest, shell, pool) -> list:
                     ("capabilities", "shell", "blocked_patterns", index),
                     "it matches every command",
                     "an expression that matches some",
-                    quoted(pattern),
+                    enquote(pattern),
                     "to block every command: mode: deny",
                 )
     for index, command in enumerate(shell.blocked_commands or []):

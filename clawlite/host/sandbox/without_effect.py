@@ -6,7 +6,7 @@ import re
 from types import SimpleNamespace
 
 from clawlite.core.policy.policy import is_within
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.sandbox import sandboxes
 from clawlite.protocols.net.netaddress import address_of, is_public
 from clawlite.protocols.net.netrules import is_listed, parse_url
@@ -38,7 +38,7 @@ def _find_closed_hosts(manifest) -> list:
             found.append(
                 (
                     manifest.sandbox.where("capabilities", "network", "allowed_hosts", index),
-                    f"{quoted(text)} is no public address, and ssrf_protection lets "
+                    f"{enquote(text)} is no public address, and ssrf_protection lets "
                     f"tools reach no other (block_private_ips: false does)",
                 )
             )
@@ -76,8 +76,8 @@ def _find_unused(manifest) -> list:
         word = _WORD.match(pattern)
         if word:
             say(
-                f"{quoted(pattern)} matches inside of longer words too, once their quotation "
-                f"marks are gone: {quoted(chr(92) + 'b' + pattern)} begins at a word",
+                f"{enquote(pattern)} matches inside of longer words too, once their quotation "
+                f"marks are gone: {enquote(chr(92) + 'b' + pattern)} begins at a word",
                 "shell",
                 "blocked_patterns",
                 index,
@@ -94,7 +94,7 @@ def _find_unused(manifest) -> list:
         for index, path in enumerate(denied):
             if not any(is_within(path, mount) or is_within(mount, path) for mount, _ in mounts):
                 say(
-                    f"denied_paths: {quoted(files.denied_paths[index])} lies outside every mount, "
+                    f"denied_paths: {enquote(files.denied_paths[index])} lies outside every mount, "
                     f"where nothing can be reached anyway",
                     "filesystem",
                     "denied_paths",
@@ -105,7 +105,7 @@ def _find_unused(manifest) -> list:
     ):
         if (over := next((one for one in denied if is_within(path, one)), None)) is not None:
             say(
-                f"mount_paths: {quoted(path)} lies in {quoted(over)}, which is denied: no tool "
+                f"mount_paths: {enquote(path)} lies in {enquote(over)}, which is denied: no tool "
                 f"sees it",
                 "filesystem",
                 "mount_paths",

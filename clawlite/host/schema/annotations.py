@@ -6,7 +6,7 @@ import.  Classes of the same file may be named: those are in ``own_types.py``.""
 import ast
 import math
 
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 
 _TYPES = {
     "int": "integer",
@@ -47,7 +47,7 @@ def annotation_schema(node: ast.expr, classes: dict | None = None) -> dict:
         if found is not None:
             return found
     raise Unsupported(
-        f"the annotation {quoted(ast.unparse(node))} has no JSON Schema here", f"use {_KNOWN}"
+        f"the annotation {enquote(ast.unparse(node))} has no JSON Schema here", f"use {_KNOWN}"
     )
 
 
@@ -60,7 +60,7 @@ def _parse_quoted(text: str) -> ast.expr:
     try:
         tree = ast.parse(text, mode="eval")
     except SyntaxError:
-        raise Unsupported(f"the annotation {quoted(text)} is no type", f"use {_KNOWN}") from None
+        raise Unsupported(f"the annotation {enquote(text)} is no type", f"use {_KNOWN}") from None
     assert isinstance(tree, ast.Expression)
     return tree.body
 
@@ -93,7 +93,7 @@ def _union(node: ast.expr, sides: list, classes: dict) -> dict:
     kept = [side for side in sides if not (isinstance(side, ast.Constant) and side.value is None)]
     if len(kept) != 1:
         raise Unsupported(
-            f"the annotation {quoted(ast.unparse(node))} is a union of types",
+            f"the annotation {enquote(ast.unparse(node))} is a union of types",
             "use one type, or T | None",
         )
     found = annotation_schema(kept[0], classes)
@@ -127,12 +127,12 @@ def default_value(node: ast.expr, schema: dict):
         value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         raise Unsupported(
-            f"the default {quoted(ast.unparse(node))} is no literal", "write the value itself"
+            f"the default {enquote(ast.unparse(node))} is no literal", "write the value itself"
         ) from None
     if not _fits(value, schema):
         hint = "write the type as T | None" if value is None else ""
         raise Unsupported(
-            f"the default {quoted(ast.unparse(node))} is not of the annotated type", hint
+            f"the default {enquote(ast.unparse(node))} is not of the annotated type", hint
         )
     return value
 

@@ -8,7 +8,7 @@ clawlite/linux/tools/typed_values.py: members and instances, not texts and dicts
 import ast
 import dataclasses
 
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.schema.annotations import (
     Unsupported,
     annotation_schema,
@@ -69,7 +69,7 @@ def _enum(node: ast.ClassDef, found: OwnTypes) -> dict:
     kinds = {type(value) for value in values}
     if len(kinds) != 1 or kinds.isdisjoint(_KINDS):
         raise Unsupported(
-            f"the values of the Enum {quoted(node.name)} are not all texts, or all whole numbers",
+            f"the values of the Enum {enquote(node.name)} are not all texts, or all whole numbers",
             'write each value: DRY = "dry"',
         )
     for part, value in zip(members, values):

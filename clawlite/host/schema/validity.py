@@ -7,7 +7,7 @@ schema compiler's answer. Unknown keywords are annotations, as the standard says
 import re
 import warnings
 
-from clawlite.host.base.problems import did_you_mean, one_of, quoted, value_text
+from clawlite.host.base.problems import did_you_mean, enquote, one_of, value_text
 
 TYPES = ("object", "string", "number", "integer", "boolean", "array", "null")
 _SCHEMA = (
@@ -62,7 +62,7 @@ def check_arguments(schema: dict, report) -> None:
             ("type",),
             "",
             '"object"',
-            quoted(kind),
+            enquote(kind),
             "arguments are always an object; put this below properties",
         )
     check(schema, report)
@@ -128,7 +128,7 @@ def _schema_map(key: str, value, path, report) -> None:
         if wrong:
             report(
                 path + (name,),
-                f"{quoted(name)} is no regular expression: {wrong}",
+                f"{enquote(name)} is no regular expression: {wrong}",
                 hint="mend the pattern",
                 key=True,
             )
@@ -151,7 +151,7 @@ def _type(value, path, report) -> None:
                 near,
             )
         elif name in names[:index]:
-            report(path + (index,), f"{quoted(name)} is in the list twice", hint="remove one")
+            report(path + (index,), f"{enquote(name)} is in the list twice", hint="remove one")
 
 
 def _names(value, path, report) -> None:
@@ -167,7 +167,7 @@ def _names(value, path, report) -> None:
         if not isinstance(name, str):
             report(path + (index,), "", "a name", value_text(name))
         elif name in value[:index]:
-            report(path + (index,), f"{quoted(name)} is in the list twice", hint="remove one")
+            report(path + (index,), f"{enquote(name)} is in the list twice", hint="remove one")
 
 
 def _name_lists(value, path, report) -> None:
@@ -193,7 +193,7 @@ def _pattern(value, path, report) -> None:
     if not isinstance(value, str):
         report(path, "", "a regular expression", value_text(value))
     elif wrong:
-        report(path, f"{quoted(value)} is no regular expression: {wrong}", hint="mend the pattern")
+        report(path, f"{enquote(value)} is no regular expression: {wrong}", hint="mend the pattern")
 
 
 _ENTRIES = {

@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 
 from clawlite.core.base.errors import SandboxDenied
 from clawlite.host.base.document import Place
-from clawlite.host.base.problems import did_you_mean, one_of, quoted, value_text
+from clawlite.host.base.problems import did_you_mean, enquote, one_of, value_text
 from clawlite.host.documents.sources import Refused
 from clawlite.host.models.common import Strict, Text, text_like
 from clawlite.host.models.walk import convert
@@ -113,7 +113,7 @@ class Auth(Struct):
         ):
             text = value.get(field)
             if isinstance(text, str) and text and not form.match(text):
-                report((field,), "", wanted, quoted(text))
+                report((field,), "", wanted, enquote(text))
 
 
 class Descriptor(Struct):
@@ -207,12 +207,12 @@ def _path(value: dict, report) -> list:
     if not isinstance(path, str) or not path:
         return []
     if not _PATH.match(path) or "#" in path or path.startswith("//"):
-        report(("path",), "", "a path that begins with one /, of printable ASCII", quoted(path))
+        report(("path",), "", "a path that begins with one /, of printable ASCII", enquote(path))
         return []
     try:
         return placeholders(path)
     except ValueError as e:
-        report(("path",), f"{e} in {quoted(path)}", hint="a placeholder is written {name}")
+        report(("path",), f"{e} in {enquote(path)}", hint="a placeholder is written {name}")
     return []
 
 
@@ -224,7 +224,7 @@ def _unique(data: dict, report) -> None:
             if isinstance(name, str) and name in seen:
                 report(
                     (kind, index, "name"),
-                    f"{kind}[{seen[name]}] has the name {quoted(name)} already",
+                    f"{kind}[{seen[name]}] has the name {enquote(name)} already",
                     hint="names are unique within a descriptor",
                 )
             elif isinstance(name, str):

@@ -23,7 +23,7 @@ import re
 from typing import Any, Literal
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.host.base.problems import ManifestErrors, did_you_mean, one_of, quoted, value_text
+from clawlite.host.base.problems import ManifestErrors, did_you_mean, enquote, one_of, value_text
 from clawlite.host.documents.primitives import Primitive
 from clawlite.host.documents.sources import Refused
 from clawlite.host.mcp.pinned import Served, Server
@@ -122,14 +122,16 @@ def bind(settings, sources, problems, version: str) -> tuple:
         where = place.below("services", name)
         if not NAME.match(name):
             problems.add(
-                where, (), "", "1 to 63 letters, digits and hyphens", quoted(name), key=True
+                where, (), "", "1 to 63 letters, digits and hyphens", enquote(name), key=True
             )
         urls[name] = _place(own.url, where.below("url"), problems)
         described[name] = descriptor.read(
             own.descriptor, sources, problems, where.below("descriptor")
         )
     reached = _surfaces(settings, described, problems)
-    granted = _granted(settings.tools, settings.tools_defaults, described, reached, place, problems)
+    granted = _grant_all(
+        settings.tools, settings.tools_defaults, described, reached, place, problems
+    )
     fed = _feeds(settings, described, reached, problems)
     if len(problems.found) > before:
         return [], []
@@ -164,7 +166,7 @@ def _place(url: str, where, problems) -> tuple:
             where,
             (),
             "expected a URL without a query",
-            found=quoted(url),
+            found=enquote(url),
             hint="leave out what follows the question mark",
         )
     return scheme, host, port, target.rstrip("/")
@@ -177,11 +179,11 @@ def _surfaces(settings, described: dict, problems) -> list:
         where = settings.place.below("surfaces", index)
         name = text.removeprefix(SCHEME)
         if not text.startswith(SCHEME) or not name:
-            problems.add(where, (), "", f"{SCHEME}NAME", quoted(text))
+            problems.add(where, (), "", f"{SCHEME}NAME", enquote(text))
         elif name not in described:
             problems.add(where, (), *_unknown(name, described))
         elif name in found:
-            problems.add(where, (), f"{quoted(name)} is here twice", hint="leave one of them out")
+            problems.add(where, (), f"{enquote(name)} is here twice", hint="leave one of them out")
         else:
             found.append(name)
     return found
@@ -190,10 +192,10 @@ def _surfaces(settings, described: dict, problems) -> list:
 def _unknown(name: str, described: dict) -> tuple:
     """Return what ``Problems.add`` takes for a service that nobody declared."""
     hint = did_you_mean(name, described) or f"declare it: [services.{name}] in clawlite.toml"
-    return f"there is no service {quoted(name)}", "", "", hint
+    return f"there is no service {enquote(name)}", "", "", hint
 
 
-def _granted(tools, defaults: list, described: dict, reached: list, place, problems) -> dict:
+def _grant_all(tools, defaults: list, described: dict, reached: list, place, problems) -> dict:
     """Return {service: [index of a tool in its descriptor, ...]}."""
     spread = {}
     for index, item in enumerate(defaults):
@@ -201,8 +203,8 @@ def _granted(tools, defaults: list, described: dict, reached: list, place, probl
             problems.add(
                 place,
                 ("tools_defaults", index),
-                f"{quoted(SPREAD)} stands for these, in tools",
-                hint=f"leave {quoted(SPREAD)} out here",
+                f"{enquote(SPREAD)} stands for these, in tools",
+                hint=f"leave {enquote(SPREAD)} out here",
             )
         else:
             _grant(
@@ -234,7 +236,7 @@ def _granted(tools, defaults: list, described: dict, reached: list, place, probl
             problems.add(
                 place,
                 ("tools", index),
-                f"{quoted(SPREAD)} is here twice",
+                f"{enquote(SPREAD)} is here twice",
                 hint="leave one of them out",
             )
     if spreads:
@@ -261,7 +263,7 @@ def _grant(item, path, kind: str, described, reached, place, problems, found: di
         problems.add(place, (*path, *below), *args, **named)
 
     if not isinstance(item, dict):
-        wanted = "{ service, allow }" + (f" or {quoted(SPREAD)}" if kind == "tools" else "")
+        wanted = "{ service, allow }" + (f" or {enquote(SPREAD)}" if kind == "tools" else "")
         report((), "", wanted, value_text(item))
         return
     grant = convert(item, Grant, report)
@@ -273,21 +275,21 @@ def _grant(item, path, kind: str, described, reached, place, problems, found: di
     elif name not in reached:
         report(
             ("service",),
-            f"nobody could execute this: the agent does not reach {quoted(name)}",
+            f"nobody could execute this: the agent does not reach {enquote(name)}",
             hint=f'add "{SCHEME}{name}" to surfaces',
         )
     elif described[name] is not None:
         names = [one.name for one in getattr(described[name].spec, kind) or ()]
-        allowed = _allowed(grant.allow, names, kind, name, report)
+        allowed = _find_allowed(grant.allow, names, kind, name, report)
         found[name] = sorted({*allowed, *found.get(name, ())})
 
 
-def _allowed(allow, names: list, kind: str, service: str, report) -> list:
+def _find_allowed(allow, names: list, kind: str, service: str, report) -> list:
     """Return the indexes of *names* that *allow* means."""
     if not names:
         report(
             ("service",),
-            f"the descriptor of {quoted(service)} has no {kind}",
+            f"the descriptor of {enquote(service)} has no {kind}",
             hint="remove this grant, or complete the descriptor",
         )
         return []
@@ -302,11 +304,11 @@ def _allowed(allow, names: list, kind: str, service: str, report) -> list:
             hint = did_you_mean(name, names) or f"it has {one_of(names[:12])}"
             report(
                 ("allow", index),
-                f"{quoted(service)} has no {kind[:-1]} {value_text(name)}",
+                f"{enquote(service)} has no {kind[:-1]} {value_text(name)}",
                 hint=hint,
             )
         elif names.index(name) in found:
-            report(("allow", index), f"{quoted(name)} is here twice", hint="remove one")
+            report(("allow", index), f"{enquote(name)} is here twice", hint="remove one")
         else:
             found.append(names.index(name))
     return sorted(found)
@@ -336,11 +338,11 @@ def _tool(name: str, own, described, index: int, version: str) -> Primitive:
         "service",
         described.place.below("tools", index),
         service=Tool(name, row, described.is_listed, confirms),
-        served=_served(name, own, tool) if described.is_listed else None,
+        served=_make_handler(name, own, tool) if described.is_listed else None,
     )
 
 
-def _served(name: str, own, tool) -> Served:
+def _make_handler(name: str, own, tool) -> Served:
     """Return the handler that calls *tool* of the MCP server with the settings *own*.  The tool's
     pin is its description in the file.
     """
@@ -390,12 +392,12 @@ def _skill(service: Service, own, sources, problems, version: str) -> list:
     where = service.place.below("descriptor")
     try:
         text = sources.read(name, skill_text.MAX_TEXT).decode()
-        about, body = skill_text.description_and_body(text, sources.shown(name))
+        about, body = skill_text.description_and_body(text, sources.find_path(name))
     except Refused as e:
         problems.add(where, (), e.args[0], hint=e.args[1])
         return []
     except UnicodeDecodeError:
-        problems.add(where, (), f"{quoted(name)} is not UTF-8", hint="save it as UTF-8")
+        problems.add(where, (), f"{enquote(name)} is not UTF-8", hint="save it as UTF-8")
         return []
     except ManifestErrors as e:
         problems.extend(e)

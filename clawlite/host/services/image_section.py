@@ -5,7 +5,7 @@ model sees, and no credential (protocols/services/service_call.py reads it).
 from collections import namedtuple
 
 from clawlite.core.base.render import canonical
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.mcp.injection_check import gives_orders
 from clawlite.host.sandbox import sandboxes
 from clawlite.host.services.descriptor import SERVER_WANTED, is_server
@@ -25,7 +25,7 @@ def section(manifest) -> list | None:
     """Return the rows of ``service_call.Service``; None without any."""
     rows = []
     for service in manifest.services:
-        if service.feeds or _called(service):
+        if service.feeds or _list_requests(service):
             rows.append(
                 [
                     service.name,
@@ -33,17 +33,17 @@ def section(manifest) -> list | None:
                     *service.url,
                     _auth(service),
                     sorted(service.devices),
-                    [tool.service.row for tool in _called(service)],
+                    [tool.service.row for tool in _list_requests(service)],
                     [[feed.name, feed.path, feed.ttl] for feed in service.feeds],
                 ]
             )
-    for server in mediated_servers(manifest):  # the section MCP has the rest of it
+    for server in find_mediated(manifest):  # the section MCP has the rest of it
         devices = sorted(server.devices)
         rows.append([server.name, MEDIATED, SERVED, "", 0, "", None, devices, [], []])
     return rows or None
 
 
-def mediated_servers(manifest) -> list:
+def find_mediated(manifest) -> list:
     """Return the MCP servers that a gateway calls (``host.mcp.pinned.Server``), each once."""
     servers = [tool.served.server for tool in manifest.tools if tool.served]
     return list({one.name: one for one in servers if one.is_mediated}.values())
@@ -51,8 +51,10 @@ def mediated_servers(manifest) -> list:
 
 def abilities(manifest) -> set:
     """Return what a device must have to execute the granted tools and to fetch the feeds."""
-    modes = {service.mode for service in manifest.services if service.feeds or _called(service)}
-    modes |= {MEDIATED} if mediated_servers(manifest) else set()
+    modes = {
+        service.mode for service in manifest.services if service.feeds or _list_requests(service)
+    }
+    modes |= {MEDIATED} if find_mediated(manifest) else set()
     found = {"services"} if NATIVE in modes else set()
     gateway = manifest.settings.gateway
     if MEDIATED in modes and gateway:
@@ -61,7 +63,7 @@ def abilities(manifest) -> set:
     return found
 
 
-def _called(service) -> list:
+def _list_requests(service) -> list:
     """Return the tools of *service* that are HTTP requests: the others are an MCP server's."""
     return [tool for tool in service.tools if tool.served is None]
 
@@ -81,7 +83,7 @@ def refuse(manifest) -> None:
     be offered to a model.
     """
     others = {
-        skills.called(tool): tool
+        skills.name_of_call(tool): tool
         for tool in manifest.tools + skills.as_tools(manifest)
         if not tool.service
     }
@@ -91,7 +93,7 @@ def refuse(manifest) -> None:
         if any(tool.served for tool in service.tools):
             _server(manifest, service)
         if service.spec.tools is None:
-            _described(manifest, service)
+            _check_texts(manifest, service)
         if service.mode == MEDIATED and not service.spec.tools and not service.spec.feeds:
             _problem(
                 manifest,
@@ -102,11 +104,11 @@ def refuse(manifest) -> None:
             )
         for tool in service.tools:
             _tool(manifest, tool)
-            _called_alike(manifest, tool, others)
+            _refuse_alike(manifest, tool, others)
     names = [service.name for service in manifest.services]
     for tool in manifest.tools:
         if tool.served and tool.served.server.is_mediated and not tool.service:
-            _mediated(manifest, tool, names)
+            _check_mediated(manifest, tool, names)
 
 
 def _problem(manifest, service, field: str, message: str, hint: str = "") -> None:
@@ -143,7 +145,7 @@ def _reach(manifest, service, scheme: str, host: str) -> None:
                     manifest,
                     service,
                     "url",
-                    f"the credential {quoted(credential.name)} would go to {host} in the clear",
+                    f"the credential {enquote(credential.name)} would go to {host} in the clear",
                     'use https, or let a gateway call: mode = "mediated"',
                 )
 
@@ -152,7 +154,7 @@ def _server(manifest, service) -> None:
     """Check the MCP server whose list of tools is the descriptor of *service*."""
     own = manifest.settings.services[service.name]
     if not is_server(own.url):
-        said = f"{SERVER_WANTED}, found {quoted(own.url)}"
+        said = f"{SERVER_WANTED}, found {enquote(own.url)}"
         _problem(manifest, service, "url", said, "write the URL of the server")
     for other in manifest.tools:
         server = other.served and other.served.server
@@ -162,7 +164,7 @@ def _server(manifest, service) -> None:
             return
 
 
-def _mediated(manifest, tool, services: list) -> None:
+def _check_mediated(manifest, tool, services: list) -> None:
     """Add a problem for *tool* of an MCP server that no gateway could call for this agent."""
     name = tool.served.server.name
     path: tuple = ("mcp_source", "uri")
@@ -171,7 +173,7 @@ def _mediated(manifest, tool, services: list) -> None:
         mend = 'add [gateway] to clawlite.toml, or set mode = "native"'
     elif not NAME.match(name) or name in services:
         used = "a service has this name" if name in services else "a gateway knows it by its name"
-        what = f"{quoted(name)} cannot be the name of a server that a gateway calls: {used}"
+        what = f"{enquote(name)} cannot be the name of a server that a gateway calls: {used}"
         mend = "give it one of letters, digits and hyphens: stdio:///PATH#NAME, https://HOST#NAME"
     elif tool.spec.output_schema:
         what = 'a gateway hands on {"ok", "data"}, which is not what this schema describes'
@@ -181,7 +183,7 @@ def _mediated(manifest, tool, services: list) -> None:
     manifest.problem(tool, path, what, hint=mend)
 
 
-def _described(manifest, service) -> None:
+def _check_texts(manifest, service) -> None:
     """Check what a model reads of a service without tools (context.py)."""
     said: list = [(("description",), "itself", service.spec.description or "")]
     for index, one in enumerate(service.spec.endpoints or ()):
@@ -197,7 +199,7 @@ def _described(manifest, service) -> None:
             )
 
 
-def _called_alike(manifest, tool, others: dict) -> None:
+def _refuse_alike(manifest, tool, others: dict) -> None:
     """Refuse *tool* where a provider's call of it could mean one of *others*, {name: primitive}
     (``Image.tool``).
     """
@@ -208,8 +210,8 @@ def _called_alike(manifest, tool, others: dict) -> None:
         manifest.problem(
             tool,
             ("name",),
-            f"a model calls {tool.name} {quoted(name)}, which already means the {other.kind} "
-            f"{quoted(other.name)} ({file}:{line})",
+            f"a model calls {tool.name} {enquote(name)}, which already means the {other.kind} "
+            f"{enquote(other.name)} ({file}:{line})",
             hint="give the service, or the other one, another name",
         )
 

@@ -17,7 +17,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.host.base.programs import program
 from clawlite.host.base.without_links import Below
 from clawlite.host.boards import boards
-from clawlite.host.fit.stack import scaled
+from clawlite.host.fit.stack import scale
 from clawlite.host.sim.registry import forget, register, running
 from clawlite.host.sim.relay import Relay
 
@@ -103,7 +103,7 @@ class Sim:
             )
         size = heap or profile.get("heap_bytes")
         self._options = ["-X", f"heapsize={size}"] if size else []
-        self._stack = scaled(profile["stack_bytes"]) if profile.get("stack_bytes") else None
+        self._stack = scale(profile["stack_bytes"]) if profile.get("stack_bytes") else None
         self.board = board
         self.link = os.path.abspath(link) if link else None
         self.folder = os.path.abspath(folder) if folder else None

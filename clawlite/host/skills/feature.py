@@ -21,7 +21,7 @@ def compile_sections(manifest, work) -> dict:
 
 def _find_internal(manifest) -> set:
     """Return the names of internal tools that no skill needs: no model is shown them."""
-    needed = {one.name for skill in manifest.skills for one in skills.required(manifest, skill)}
+    needed = {one.name for skill in manifest.skills for one in skills.find_tools(manifest, skill)}
     return {tool.name for tool in manifest.tools if tool.is_internal} - needed
 
 

@@ -14,7 +14,7 @@ import json
 
 from clawlite.core.image.image import COMPOSITE, SKILL
 from clawlite.core.image.skill import PREFIX
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.documents import registry
 from clawlite.host.models.tool import ToolSpec
 from clawlite.host.providers import provider_order
@@ -53,7 +53,7 @@ def as_tools(manifest) -> list:
     ]
 
 
-def called(tool) -> str:
+def name_of_call(tool) -> str:
     """Return the name by which *tool*, or a skill, is called."""
     return PREFIX + tool.name if tool.kind == "Skill" else tool.name
 
@@ -114,7 +114,7 @@ def section(manifest, compiled, prose) -> list | None:
     return rows or None
 
 
-def required(manifest, skill) -> list:
+def find_tools(manifest, skill) -> list:
     """Return the tools that *skill* names, each once."""
     found = []
     for reference in skill.spec.tools_required:
@@ -124,12 +124,12 @@ def required(manifest, skill) -> list:
 
 def fence(manifest, skill) -> list[str]:
     """Return the names that may be called while *skill* is under way."""
-    names = [tool.name for tool in required(manifest, skill)]
+    names = [tool.name for tool in find_tools(manifest, skill)]
     return names + [
-        called(other)
+        name_of_call(other)
         for other in manifest.skills
         if other.name != skill.name
-        and {tool.name for tool in required(manifest, other)} <= set(names)
+        and {tool.name for tool in find_tools(manifest, other)} <= set(names)
     ]
 
 
@@ -258,7 +258,7 @@ def _exceeding(manifest, permissions, tool):
     if permissions is None:
         return
     if tool.spec.composite:
-        for inner in required(manifest, manifest.resolve("Skill", tool.spec.skill_ref)):
+        for inner in find_tools(manifest, manifest.resolve("Skill", tool.spec.skill_ref)):
             yield from _exceeding(manifest, permissions, inner)
         return
     hints, category = tool.spec.annotations or {}, (tool.labels or {}).get("category")
@@ -286,4 +286,4 @@ def _exceeding(manifest, permissions, tool):
         and writes
         and beyond
     ):
-        yield f"filesystem is {quoted(files)}", tool.name
+        yield f"filesystem is {enquote(files)}", tool.name

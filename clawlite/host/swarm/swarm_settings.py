@@ -4,7 +4,7 @@ import urllib.parse
 from typing import Any
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.models.common import Strict, Text
 from clawlite.protocols.net.netaddress import address_of, is_loopback
 from clawlite.protocols.net.netrules import parse_url
@@ -50,7 +50,7 @@ class RemoteAgent(Strict):
         try:
             scheme, host, _, _ = parse_url(url)
         except ClawError as e:
-            report(("url",), e.message, "https://HOST/PATH", quoted(url))
+            report(("url",), e.message, "https://HOST/PATH", enquote(url))
             return
         if scheme == "http" and not _is_own(host) and "credential" in value:
             if not value.get("plain"):
@@ -92,7 +92,7 @@ class SwarmSettings(Strict):
         try:
             _, secure, host, _ = parse_address(address)
         except ValueError as e:
-            report(("address",), "", str(e), quoted(address))
+            report(("address",), "", str(e), enquote(address))
             return
         if secure or _is_own(host) or value.get("plain"):
             return
@@ -138,7 +138,7 @@ def problems(said, backend: str) -> list:
             return []
         return [((), 'backend "%s" has no engine to be found' % backend, "no section [swarm]", "")]
     if said.address is not None and parse_address(said.address)[0] != backend:
-        return [(("address",), "", "an address of %s" % backend, quoted(said.address))]
+        return [(("address",), "", "an address of %s" % backend, enquote(said.address))]
     if said.operator_credential is not None and backend == "redis":
         message = "%s does not know who wrote an entry: one login is for all" % backend
         return [(("operator_credential",), message, "no operator_credential", "")]

@@ -4,7 +4,7 @@ protocols/swarm/swarm.py reads, and what of it this version does not do yet.
 
 from clawlite.core.base import uri as claw_uri
 from clawlite.core.base.errors import InvalidParams
-from clawlite.host.base.problems import LATER, quoted
+from clawlite.host.base.problems import LATER, enquote
 from clawlite.host.providers import provider_order, remotes
 from clawlite.host.swarm import swarm_settings
 from clawlite.protocols.swarm.swarm import LEADER, ROOT, SOURCE
@@ -73,7 +73,7 @@ def problems(manifest) -> list:
     one_of(("coordination", "message_passing"), passing, PASSING, "message_passing")
     one_of(("coordination", "backend"), backend, BACKENDS, "backend")
     if passing == SHARED:
-        found += _shared_problems(manifest)
+        found += _check_shared(manifest)
     fitting = FITTING[spec.topology]
     if aggregation.strategy not in fitting:
         found.append(
@@ -90,7 +90,7 @@ def problems(manifest) -> list:
     return found + _members_problems(manifest) + _limits_problems(manifest)
 
 
-def shared(manifest) -> list:
+def find_shared(manifest) -> list:
     """Return the stores of the Memory that all agents of the swarm share, with their places."""
     if manifest.swarm.spec.coordination.message_passing != SHARED or not manifest.memory:
         return []
@@ -98,7 +98,7 @@ def shared(manifest) -> list:
     return [(index, store) for index, store in stores if store.isolation == "shared"]
 
 
-def _shared_problems(manifest) -> list:
+def _check_shared(manifest) -> list:
     """Return the problems of a swarm whose agents share stores."""
     path, settings = ("coordination", "message_passing"), manifest.settings
     if settings.gateway or settings.swarm and settings.swarm.board:
@@ -108,7 +108,7 @@ def _shared_problems(manifest) -> list:
     if backend in swarm_settings.BACKENDS and keeper in remotes:
         message = f"{keeper}, which would keep the shared stores, is a remote agent"
         return [(path, message, "another agent that leads, or is first")]
-    stores = [store for _, store in shared(manifest)]
+    stores = [store for _, store in find_shared(manifest)]
     if not stores:
         message = "no store of the Memory is shared by the swarm's agents"
         return [(path, message, "a store with isolation: shared in the Memory")]
@@ -124,7 +124,7 @@ def _shared_problems(manifest) -> list:
             else ""
         )
         if wrong:
-            message = f"the shared store {quoted(store.name)} {wrong}: others cannot read it"
+            message = f"the shared store {enquote(store.name)} {wrong}: others cannot read it"
             return [(path, message, "a store in SQLite without that")]
     return []
 
@@ -175,8 +175,8 @@ def _note_prices(manifest) -> None:
             manifest.note(
                 manifest.swarm,
                 priced,
-                f"nobody knows what {quoted(model)} costs, so {priced[-1]} {what} - add "
-                f"[prices.{quoted(model)}] to clawlite.toml",
+                f"nobody knows what {enquote(model)} costs, so {priced[-1]} {what} - add "
+                f"[prices.{enquote(model)}] to clawlite.toml",
             )
 
 
@@ -268,7 +268,7 @@ def section(manifest) -> list | None:
         _limit(spec.resource_limits, "max_total_tokens"),
         None if cost is None else remotes.nano(cost),
         swarm_settings.record(manifest.settings.swarm, spec.coordination.backend),
-        *([[store.name for _, store in shared(manifest)]] if shared(manifest) else []),
+        *([[store.name for _, store in find_shared(manifest)]] if find_shared(manifest) else []),
     ]
 
 

@@ -35,9 +35,7 @@ def refuse(manifest) -> None:
     """
     telemetry = manifest.telemetry
     for block in ("events", "metrics"):
-        for name in (
-            _OF_WORLD_MODELS[2:] if world_models.named_models(manifest) else _OF_WORLD_MODELS
-        ):
+        for name in _OF_WORLD_MODELS[2:] if world_models.find_named(manifest) else _OF_WORLD_MODELS:
             if getattr(getattr(telemetry.spec, block), name, False):
                 manifest.problem(
                     telemetry,

@@ -7,7 +7,7 @@
 """
 
 from clawlite.host.base.document import LinePlace
-from clawlite.host.base.problems import Problems, did_you_mean, quoted
+from clawlite.host.base.problems import Problems, did_you_mean, enquote
 from clawlite.host.documents.primitives import Primitive
 from clawlite.host.models.tool import ToolSpec
 from clawlite.host.tools.signature import FILE, Function
@@ -25,7 +25,7 @@ def bind(tools: list, functions: list, problems: Problems) -> None:
             problems.add(
                 tool.report_place,
                 (),
-                f"the tool {quoted(tool.name)} comes from {owner}, and "
+                f"the tool {enquote(tool.name)} comes from {owner}, and "
                 f"{FILE} has a function "
                 f"{function.function} (line {function.line})",
                 hint="rename one of them"
@@ -67,7 +67,7 @@ def missing(tools: list, functions: list, problems: Problems) -> None:
             problems.add(
                 tool.place,
                 (),
-                f"nothing answers the tool {quoted(tool.name)}",
+                f"nothing answers the tool {enquote(tool.name)}",
                 hint=near or f"write def {tool.name.replace('-', '_')}(...) in {FILE}",
             )
 
@@ -94,7 +94,7 @@ def _compare(tool: Primitive, function: Function, problems: Problems) -> None:
                 f"the function "
                 f"{function.function} "
                 f"({FILE}:{function.line})"
-                f" has no parameter {quoted(name)}",
+                f" has no parameter {enquote(name)}",
                 hint=did_you_mean(name, has),
                 key=True,
             )
@@ -103,6 +103,6 @@ def _compare(tool: Primitive, function: Function, problems: Problems) -> None:
             problems.add(
                 tool.place,
                 ("input_schema", "required"),
-                f"the function {function.function} ({FILE}:{function.line}) needs {quoted(name)}",
+                f"the function {function.function} ({FILE}:{function.line}) needs {enquote(name)}",
                 hint="list it under required, or give the parameter a default",
             )

@@ -15,7 +15,7 @@ import functools
 import sys
 
 from clawlite.host.base.document import LinePlace
-from clawlite.host.base.problems import Problems, did_you_mean, quoted
+from clawlite.host.base.problems import Problems, did_you_mean, enquote
 from clawlite.host.documents import lock
 from clawlite.host.documents.sources import Refused, Sources
 from clawlite.host.drivers import kernel_drivers
@@ -72,7 +72,7 @@ def read_imports(
     todo = [FILE]
     while todo:
         name = todo.pop()
-        shown = sources.shown(name)
+        shown = sources.find_path(name)
         try:
             tree = parse(sources.read(name), shown, problems)
         except Refused as e:
@@ -116,7 +116,7 @@ def add_board_problems(imports: Imports, sources: dict, board, taken, problems: 
             problems.add(
                 LinePlace(one.file, one.line),
                 (),
-                f"{board.name} has no module {quoted(one.name)}",
+                f"{board.name} has no module {enquote(one.name)}",
                 hint=_elsewhere(one, board),
             )
     if board.runtime != "micropython":
@@ -211,7 +211,7 @@ def _shadow(one: Import, problems: Problems) -> None:
         problems.add(
             LinePlace(f"{one.name}.py"),
             (),
-            f"Python's own library has a module {quoted(one.name)}, which others import, too",
+            f"Python's own library has a module {enquote(one.name)}, which others import, too",
             hint="rename this one",
         )
 
@@ -230,8 +230,8 @@ def _refuse(one: Import, sources: Sources, problems: Problems) -> None:
     problems.add(
         LinePlace(one.file, one.line),
         (),
-        f"there is no module {quoted(one.name)}: not in Python's library, not in the firmware of a "
-        f"board, no driver of this project, and no file {one.name}.py beside tools.py",
+        f"there is no module {enquote(one.name)}: not in Python's library, not in the firmware of "
+        f"a board, no driver of this project, and no file {one.name}.py beside tools.py",
         hint=did_you_mean(one.name, known)
         or f"a driver: clawlite add {one.name}; or put {one.name}.py there; when the device has it "
         f'installed: packages = ["{one.name}"] above the first section of clawlite.toml',

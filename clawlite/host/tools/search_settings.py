@@ -1,7 +1,7 @@
 """Settings of web-search in clawlite.toml: the section [search]."""
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.models.common import Strict, Text
 from clawlite.protocols.net.netaddress import address_of, is_loopback
 from clawlite.protocols.net.netrules import parse_url
@@ -29,7 +29,7 @@ class Search(Strict):
                     ("endpoint",),
                     "",
                     "an http or https URL with {query} in its path or query",
-                    quoted(endpoint),
+                    enquote(endpoint),
                 )
             elif "credential" in value and scheme != "https" and not is_loopback(address_of(host)):
                 report(

@@ -22,7 +22,7 @@ from pathlib import Path
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.render import canonical
 from clawlite.host.base.document import LinePlace
-from clawlite.host.base.problems import NOT_ASKED, quoted, value_text
+from clawlite.host.base.problems import NOT_ASKED, enquote, value_text
 from clawlite.host.documents import lock
 from clawlite.host.documents.primitives import Primitive
 from clawlite.host.documents.registries import change_error
@@ -66,7 +66,7 @@ def bind(sources: Sources, version, problems) -> tuple[list, bool]:
     line = find_list(source)
     if not line:
         return [], False
-    place = LinePlace(sources.shown(FILE), line, (LIST,))
+    place = LinePlace(sources.find_path(FILE), line, (LIST,))
     try:
         entry = lock.read(sources).get(URI)
     except Refused as e:
@@ -134,7 +134,7 @@ def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
         return []
     if old is not None and old.url == _digest(source) and not refresh:
         return []
-    file = sources.shown(FILE)
+    file = sources.find_path(FILE)
     rows = _check(_run_list(os.path.abspath(file), manifest.settings), file)
     text = json.dumps(rows, ensure_ascii=False, indent=1, sort_keys=True)
     new = lock.Entry(URI, _digest(source), lock.digest(text), text)
@@ -160,7 +160,7 @@ def _write(sources: Sources, entries: dict) -> None:
         lock.write(sources, list(entries.values()))
     except OSError as e:
         raise ClawError(
-            f"{sources.shown(lock.FILE)}: {e.strerror}", "make its folder writable"
+            f"{sources.find_path(lock.FILE)}: {e.strerror}", "make its folder writable"
         ) from None
 
 
@@ -229,7 +229,7 @@ def _check(listed: list, path: str) -> list:
         if namespace in [one for one, _ in listed[:index]]:
             raise _wrong(
                 path,
-                f"{where}.namespace: another provider has the name {quoted(namespace)}",
+                f"{where}.namespace: another provider has the name {enquote(namespace)}",
                 "give each provider a namespace of its own",
             )
         if not isinstance(definitions, list):
@@ -244,7 +244,7 @@ def _check(listed: list, path: str) -> list:
             if name in seen:
                 raise _wrong(
                     path,
-                    f"{namespace}.list_tools() names {quoted(name)} twice",
+                    f"{namespace}.list_tools() names {enquote(name)} twice",
                     "names are unique within a provider",
                 )
             seen.add(name)
@@ -261,7 +261,7 @@ def _check(listed: list, path: str) -> list:
 
 def _name(name, where: str, path: str) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        said = quoted(name[:100]) if isinstance(name, str) else value_text(name)
+        said = enquote(name[:100]) if isinstance(name, str) else value_text(name)
         raise _wrong(
             path,
             f"{where}: expected {_WANTED}, found {said}",

@@ -17,7 +17,7 @@ MAX_OUTPUT = 65536  # bytes of a tool's result (clawft: results are truncated to
 
 
 def compile_sections(manifest, work) -> dict:
-    work.timeouts = {skills.called(tool): timeout_ms(manifest, tool) for tool in work.tools}
+    work.timeouts = {skills.name_of_call(tool): timeout_ms(manifest, tool) for tool in work.tools}
     records, index = b"", []
     for name, tool, decided in zip(work.names, work.tools, work.decided):
         record = _compile_one(manifest, tool, decided, work)
@@ -41,7 +41,7 @@ def _compile_one(manifest, tool, decided, work) -> bytes:
     handler = skills.handler(manifest, tool)
     is_mediated = tool.service or tool.served and tool.served.server.is_mediated
     record = [
-        skills.called(tool),
+        skills.name_of_call(tool),
         _flags(tool, handler)
         | (
             layout.ASKS
@@ -51,7 +51,7 @@ def _compile_one(manifest, tool, decided, work) -> bytes:
         (tool.labels or {}).get("category"),
         program,
         output,
-        work.timeouts[skills.called(tool)],
+        work.timeouts[skills.name_of_call(tool)],
         min(
             limits and limits.max_output_bytes or MAX_OUTPUT,
             budget.max_tool_result_bytes or (MAX_RESULT if is_mediated else MAX_OUTPUT),

@@ -25,7 +25,7 @@ def find_notes(manifest, board, free_bytes) -> list:
             model.where(),
             f"{board.name} asks no world model: {', '.join(names)} acts without {model.name}",
         )
-        for model, names in world_models.named_models(manifest)
+        for model, names in world_models.find_named(manifest)
     ]
 
 

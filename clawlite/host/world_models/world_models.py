@@ -7,7 +7,7 @@ linux/tools/world_model.py reads (docs/skills.md).
    decides.
 """
 
-from clawlite.host.base.problems import LATER, quoted
+from clawlite.host.base.problems import LATER, enquote
 from clawlite.host.providers import provider_order
 from clawlite.host.skills import skills
 
@@ -25,7 +25,7 @@ UNCERTAINTIES = ("none", "bounded", "calibrated")
 _HORIZON = {None: 0, "adaptive": 0, "bounded": 1, "fixed": 2}
 
 
-def named_models(manifest) -> list[tuple]:
+def find_named(manifest) -> list[tuple]:
     """Return (WorldModel, names of the skills that name it) of each that some skill does, in the
     manifest's order.
     """
@@ -40,7 +40,7 @@ def named_models(manifest) -> list[tuple]:
 
 def refuse(manifest) -> None:
     """Add a problem for each model that a skill names, and that could not answer."""
-    for model, _ in named_models(manifest):
+    for model, _ in find_named(manifest):
         backend = model.spec.backend
         if backend.type == "custom":
             manifest.problem(
@@ -102,23 +102,23 @@ def _tool(manifest, model, tool) -> None:
             manifest.problem(
                 model,
                 ("backend", "ref"),
-                f"{tool.name} takes no argument {quoted(name)}",
+                f"{tool.name} takes no argument {enquote(name)}",
                 f"its input_schema to take {_list_kinds()}",
             )
         elif isinstance(part, dict) and kind not in skills.types(part, kind):
             manifest.problem(
                 model,
                 ("backend", "ref"),
-                f"{tool.name} takes another kind of {quoted(name)} than it is given",
-                quoted(kind),
-                quoted(str(part.get("type"))),
+                f"{tool.name} takes another kind of {enquote(name)} than it is given",
+                enquote(kind),
+                enquote(str(part.get("type"))),
             )
     for name in schema.get("required") or ():
         if name not in GIVEN:
             manifest.problem(
                 model,
                 ("backend", "ref"),
-                f"{tool.name} requires {quoted(name)}, which a world model is not given",
+                f"{tool.name} requires {enquote(name)}, which a world model is not given",
                 _list_kinds(),
             )
 
@@ -132,7 +132,7 @@ def section(manifest) -> list | None:
     could answer.
     """
     rows, asked = [], [provider.name for provider in provider_order.providers(manifest)]
-    for model, names in named_models(manifest):
+    for model, names in find_named(manifest):
         spec = model.spec
         backend, planning = spec.backend, spec.planning
         place, takes, policy = 0, [], spec.constraints and spec.constraints.policy_ref
@@ -182,7 +182,7 @@ def predicts(spec) -> list[str]:
 
 def notes(manifest) -> list[tuple]:
     """Return (where, message) of what is valid and has no effect."""
-    asked = [model.name for model, _ in named_models(manifest)]
+    asked = [model.name for model, _ in find_named(manifest)]
     found = []
     for model in manifest.world_models:
         if model.name not in asked:

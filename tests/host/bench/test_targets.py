@@ -49,7 +49,7 @@ def test_no_row_is_held_to_two_targets():
 
 def test_the_stack_of_a_board_is_that_of_a_pico():
     (limit,) = (one["limit"] for one in targets.table() if one["id"] == "board-stack")
-    assert limit == stack.scaled(stack.PICO)
+    assert limit == stack.scale(stack.PICO)
 
 
 def test_a_row_knows_its_target_by_its_names(tmp_path):

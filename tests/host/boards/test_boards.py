@@ -162,8 +162,8 @@ def test_pins_on_one_channel_of_pwm_are_those_of_the_datasheets(name):
     for one in numbers:
         for other in numbers:
             assert (
-                board_profile.shared(pins.pwm_shared, one)
-                == board_profile.shared(pins.pwm_shared, other)
+                board_profile.find_lowest(pins.pwm_shared, one)
+                == board_profile.find_lowest(pins.pwm_shared, other)
             ) == (channel(one) == channel(other)), (one, other)
 
 

@@ -9,7 +9,7 @@ import pytest
 from agents import clawlite
 
 from clawlite.core.base.escapes import escape, is_mark
-from clawlite.host.base.problems import quoted
+from clawlite.host.base.problems import enquote
 from clawlite.host.projects.new import new
 from clawlite.linux.io.jsontext import document, dumps
 
@@ -84,4 +84,4 @@ def test_a_document_for_a_person_hides_nothing_and_means_the_same():
 
 
 def test_what_was_found_is_written_out_as_python_would():
-    assert quoted("a\x1b\u202e\U000e0041b") == '"a\\x1b\\u202e\\U000e0041b"'
+    assert enquote("a\x1b\u202e\U000e0041b") == '"a\\x1b\\u202e\\U000e0041b"'

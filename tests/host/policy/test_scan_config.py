@@ -69,7 +69,7 @@ def compiled(*policies, secrets=None):
 
 
 def abilities(manifest) -> set:
-    return {ability for ability, _, _ in scan_config.wanted_abilities(manifest)}
+    return {ability for ability, _, _ in scan_config.list_wanted_abilities(manifest)}
 
 
 @pytest.mark.parametrize(
