@@ -657,7 +657,7 @@ def test_an_engine_that_does_not_answer_is_told_and_nothing_is_lost(engine, monk
         assert address in error.message and error.hint, error.message
     assert "it does not answer" in caught.value.message
     # what is said before it has what is on record, it never hears
-    engine.until(lambda: person._is_up and person._is_synced)
+    engine.until(lambda: person._is_up and person.is_synced)
     assert engine.done(later)
     assert [engine.take(hand).id, engine.take(hand).id] == IDS[:2]
     assert engine.takes_nothing(hand, "hand", True, None), "each runs once"
@@ -848,7 +848,7 @@ def test_a_stop_is_known_to_all_and_to_who_comes_later_until_a_person_resumes(an
     begun_ms = wall_ms()
     for _ in range(2):  # a second one changes nothing
         world.done(person.stop("Ada"))
-    who, at_ms = world.until(lead.stopped)
+    who, at_ms = world.until(lead.find_stop)
     assert who == "Ada" and begun_ms <= at_ms <= wall_ms()
     late = world.bus("hand")
     assert late.find_stop() == (who, at_ms)
@@ -859,7 +859,7 @@ def test_a_stop_is_known_to_all_and_to_who_comes_later_until_a_person_resumes(an
 def test_a_stop_reaches_who_was_away_and_holds_without_the_engine(engine):
     lead, person = engine.bus("lead", 0), engine.bus()
     engine.done(person.stop("Ada"))
-    engine.until(lead.stopped)
+    engine.until(lead.find_stop)
     engine.server.kill()
     engine.until(lambda: not lead._is_up)
     assert lead.find_stop()
