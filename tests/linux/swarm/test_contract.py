@@ -637,8 +637,8 @@ def test_an_engine_that_is_not_there_is_told_with_the_next_step(engine):
 
 
 def test_an_engine_that_does_not_answer_is_told_and_nothing_is_lost(engine, monkeypatch):
-    monkeypatch.setattr(replicated_bus, "SYNC_S", 1)  # that a command waits
     lead, hand = engine.bus("lead", 0), engine.bus("hand")
+    monkeypatch.setattr(replicated_bus, "SYNC_S", 1)  # that a command waits
     engine.done(lead.put(task(0)))
     engine.server.pause()
     try:
