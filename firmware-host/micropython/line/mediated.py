@@ -18,11 +18,11 @@ from clawlite.core.base.errors import ClawError, InvalidRequest
 from clawlite.core.image.image import HANDLER_KIND, SERVICE
 from jsontext import dumps, loads
 from random_bytes import random_bytes
+from uplink import WAIT_MS, make_note
 
 _TOOL, _ARGUMENTS, _DUE_MS = 2, 3, 4  # of RUN
 _TIMEOUT_MS = 30000  # of one call (ADR-020)
 _MORE_MS = 2000  # the gateway ends a call that takes too long, and needs time to report that
-_WAIT_MS = 6000  # how long to wait for a gateway: the line may have to be opened first
 _PIECE = 512  # characters of a text in one record
 
 
@@ -70,7 +70,7 @@ class Mediated:
             tool.name,
             dumps(effect[_ARGUMENTS]),
             due_ms + _MORE_MS,
-            now + _WAIT_MS,
+            now + WAIT_MS,
         )
         self._calls[effect[E.TASK]] = call
         if self._uplink.is_up:
@@ -87,8 +87,8 @@ class Mediated:
         call = self._calls.pop(task, None)
         if call is None:
             self._uplink.close(task)
-        elif self._uplink.is_up:
-            self._uplink.tell(_note("cancel", {"id": call.id}))
+        else:
+            self._uplink.notify("cancel", {"id": call.id})
 
     # -- the loop
 
@@ -102,7 +102,7 @@ class Mediated:
         """The session is over: calls wait for the next one."""
         self._uplink.down()
         for task in self._calls:
-            self._calls[task].come_ms = self._device.now_ms() + _WAIT_MS
+            self._calls[task].come_ms = self._device.now_ms() + WAIT_MS
             self._calls[task].parts = None
 
     def deadline(self):
@@ -202,16 +202,12 @@ class Mediated:
         self._device.agent.complete(task, (True, result), self._device.now_ms())
 
 
-def _note(name: str, params: dict) -> dict:
-    return {"jsonrpc": "2.0", "method": "claw.gateway." + name, "params": params}
-
-
 def _parts(call):
     """Generate the records of a call."""
     again, text = call.sent, call.text
-    yield _note("message", {"id": call.id, "role": "tool", "text": text[:_PIECE]})
+    yield make_note("message", {"id": call.id, "role": "tool", "text": text[:_PIECE]})
     for at in range(_PIECE, len(text), _PIECE):
-        yield _note("message", {"id": call.id, "text": text[at : at + _PIECE]})
+        yield make_note("message", {"id": call.id, "text": text[at : at + _PIECE]})
     call.sent = True
     yield {
         "jsonrpc": "2.0",

@@ -101,7 +101,7 @@ class Operators:
             self._is_changed = False
             self._tell_changes(now_ms)
         while self._out and self._uplink.has_room():
-            self._tell(self._out.pop(0))
+            self._uplink.notify("operator", self._out.pop(0))
 
     def _leave(self):
         """Nobody is there any more; turns go on."""
@@ -110,9 +110,6 @@ class Operators:
         if self in self._device.before:
             self._device.before.remove(self)
         self._uplink.forget_operators()
-
-    def _tell(self, params: dict):
-        self._uplink.tell(notification("claw.gateway.operator", params))
 
     def _send(self, message: dict):
         """Send *message* when the line has room, after what waits already."""

@@ -185,7 +185,7 @@ class Relayed:
         while self._come:
             params = self._come.pop(0)
             self._taken = params["id"]
-            self._spoke(params["id"], params)
+            self._take(params["id"], params)
             self._taken = None
         if self._changed:
             self._changed = False
@@ -195,9 +195,9 @@ class Relayed:
                 question.is_reminded = True
                 self._remind(question, now_ms)
         if self._waiting and not self._is_sent:
-            self._is_sent = self._tell(*self._waiting[0])
+            self._is_sent = self._uplink.notify(*self._waiting[0])
 
-    def _spoke(self, id: str, params: dict):
+    def _take(self, id: str, params: dict):
         """Judge a message, and begin its turn or answer it."""
         for number in self._runs:
             if self._runs[number].id == id:
@@ -206,7 +206,7 @@ class Relayed:
             if waiting["id"] == id:
                 return
         if params.get("again") is True:
-            self._tell("unknown", {"id": id})
+            self._uplink.notify("unknown", {"id": id})
             return
         name, actor, talk = params.get("channel"), params.get("actor"), params.get("talk")
         channel = [one for one in self.all if one.name == name]
@@ -340,7 +340,7 @@ class Relayed:
             raise InvalidRequest(run.may)
 
     def _tell_act(self, run):
-        self._tell("acts", {"id": run.id, "tool": run.tool})
+        self._uplink.notify("acts", {"id": run.id, "tool": run.tool})
 
     # -- approvals
 
@@ -447,14 +447,6 @@ class Relayed:
             size -= _EACH + len(self._waiting[0][1]["text"])
             self._waiting.pop(0)
             self._is_sent = False
-
-    def _tell(self, name: str, params: dict) -> bool:
-        """Send a record to the gateway; return whether it is connected."""
-        if self._uplink.is_up:
-            self._uplink.tell(
-                {"jsonrpc": "2.0", "method": "claw.gateway." + name, "params": params}
-            )
-        return self._uplink.is_up
 
     def _without_secrets(self, text: str) -> str:
         return self.device.guard.text(text) if self.device.guard else text

@@ -39,12 +39,12 @@ class SwarmMember(SwarmStop):
     def new_session(self):
         from swarmsession import SwarmSession
 
-        self.session = SwarmSession(self._device.agent, loads, self)
+        self.session = SwarmSession(self._device.agent, loads, self._uplink)
         return self.session
 
     def hear(self, method: str, params: dict) -> bool:
         if super().hear(method, params):
-            self.tell("member", {})
+            self._uplink.notify("member", {})
             return True
         id = params.get("id")
         if not isinstance(id, str) or not method.startswith("claw.gateway."):
@@ -54,9 +54,9 @@ class SwarmMember(SwarmStop):
                 self._end("it was given to another process")
                 self._begin(id, params)
             elif self._report:
-                self.tell("report", self._report)
+                self._uplink.notify("report", self._report)
             elif self._asks:
-                self.tell("begins", {"id": id})
+                self._uplink.notify("begins", {"id": id})
         elif method == "claw.gateway.begun":
             if id == self._id:
                 self._may, self._asks = params["text"], False
@@ -69,14 +69,6 @@ class SwarmMember(SwarmStop):
         else:
             return False
         return True
-
-    def tell(self, name: str, params: dict) -> bool:
-        """Send a record to the gateway; return whether it is connected."""
-        if self._uplink.is_up:
-            self._uplink.tell(
-                {"jsonrpc": "2.0", "method": "claw.gateway." + name, "params": params}
-            )
-        return self._uplink.is_up
 
     def _end(self, why: str):
         """End the current task, if there is one."""
@@ -127,7 +119,7 @@ class SwarmMember(SwarmStop):
             if value is not None:
                 report[name] = _cut(guard.text(value) if guard else value)
         self._report = report
-        self.tell("report", report)
+        self._uplink.notify("report", report)
         console, agent = self._device.console, self._device.agent
         if console and not console.is_busy and not agent.waiting:
             agent.effects.append((PROMPT, escape_ends(agent.image.agent.prompt)))
@@ -140,7 +132,7 @@ class SwarmMember(SwarmStop):
             tool = setup.image.tool(name) if isinstance(name, str) else None
             if tool and self._may is None and tool.flags & HAS_SIDE_EFFECTS:
                 self._asks = True
-                self.tell("begins", {"id": self._id})
+                self._uplink.notify("begins", {"id": self._id})
                 while self._asks:
                     yield (SLEEP, _LOOK_MS)
             if self._may:

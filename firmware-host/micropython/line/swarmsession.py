@@ -20,11 +20,11 @@ _HINT = "start it: clawlite gateway, or clawlite swarm board"
 
 
 class SwarmSession(Session):
-    """As ``session.Session``; *member*: ``swarmmember.SwarmMember``."""
+    """As ``session.Session``; *uplink*: ``uplink.Uplink``."""
 
-    def __init__(self, agent, loads, member):
+    def __init__(self, agent, loads, uplink):
         super().__init__(agent, loads)
-        self._member = member
+        self._uplink = uplink
         self._answers, self._count = {}, 0  # id of a request -> dict for its answer
 
     def take_answer(self, id: str, params: dict):
@@ -85,4 +85,4 @@ class SwarmSession(Session):
             del self._answers[id]
 
     def _up(self, id: str, method: str, params) -> bool:
-        return self._member.tell("swarm", {"id": id, "method": method, "params": params})
+        return self._uplink.notify("swarm", {"id": id, "method": method, "params": params})

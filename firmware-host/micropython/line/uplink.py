@@ -90,6 +90,12 @@ class Uplink:
         """Send a record to the gateway."""
         self._stdio.record(message)
 
+    def notify(self, name: str, params: dict) -> bool:
+        """Send a note to the gateway, if one is connected; return whether it is."""
+        if self.is_up:
+            self.tell(make_note(name, params))
+        return self.is_up
+
     def nobody(self) -> str:
         """Return the message for when there is no gateway."""
         return "no gateway at the other end of the line (clawlite gateway starts one there)"
@@ -108,8 +114,8 @@ class Uplink:
     def close(self, task: int):
         """Cancel the request of *task*, whose answer nobody waits for any more."""
         asked = self._asked.pop(task, None)
-        if asked and self.is_up:
-            self.tell(_note("cancel", {"id": asked.id}))
+        if asked:
+            self.notify("cancel", {"id": asked.id})
 
     def ready(self, polled):
         """Do nothing: an uplink registers nothing with the poll."""
@@ -258,7 +264,7 @@ class Uplink:
         return False
 
 
-def _note(name: str, params: dict) -> dict:
+def make_note(name: str, params: dict) -> dict:
     return {"jsonrpc": "2.0", "method": "claw.gateway." + name, "params": params}
 
 
@@ -269,13 +275,13 @@ def _parts(asked):
         if message.role == "tool":
             params["of"] = message.id
             params["failed"] = isinstance(message.result, ClawError) or message.result.is_error
-        yield _note("message", params)
+        yield make_note("message", params)
         for at in range(_PIECE, len(message.text), _PIECE):
-            yield _note("message", {"id": asked.id, "text": message.text[at : at + _PIECE]})
+            yield make_note("message", {"id": asked.id, "text": message.text[at : at + _PIECE]})
         for id, name, raw in message.calls:
-            yield _note("message", {"id": asked.id, "call": [id, name], "text": raw[:_PIECE]})
+            yield make_note("message", {"id": asked.id, "call": [id, name], "text": raw[:_PIECE]})
             for at in range(_PIECE, len(raw), _PIECE):
-                yield _note("message", {"id": asked.id, "text": raw[at : at + _PIECE]})
+                yield make_note("message", {"id": asked.id, "text": raw[at : at + _PIECE]})
     params = {"provider": asked.name, "max_tokens": asked.most, "seen": asked.seen}
     if asked.speaker:
         params["speaker"] = asked.speaker

@@ -56,6 +56,7 @@ DOORS = {
     ("guard", "leaks"): "the second",
     ("secretvalues", "leaks"): "an audit, or the second",
     ("lan", "distant"): "an image that requires lan requires gateway",
+    ("mediated", "distant"): "the same of mediated",
     ("lan", "secure"): "tls of section NETWORK",
     ("request", "secure"): "https",
     ("broken", "secure"): "https",
