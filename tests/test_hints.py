@@ -176,7 +176,7 @@ EXCEPTIONS = {
     },
     PASSED_ON: {
         "clawlite/core/idempotency/recorded_request.py": "error",
-        "clawlite/linux/net/gateway_client.py": "GatewayCalls._handle_response*2",
+        "clawlite/linux/net/gateway_client.py": "GatewayCalls._handle_response",
         "clawlite/linux/swarm/replicated_bus.py": "ReplicatedBus._apply",
     },
     BENCH: {

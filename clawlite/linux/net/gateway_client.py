@@ -3,8 +3,8 @@ device's side of the protocol, over TCP or TLS.
 
 1. All calls share one connection, because a gateway keeps only the newest connection of a token.
    One thread has it; it stands while a call is under way, and ends with the last one.
-2. A call has an id.  When the connection breaks, the device connects again, and the gateway goes on
-   with the call that it has begun: nothing is called twice.
+2. When the connection breaks, the device connects again, and the gateway goes on with the call that
+   it has begun (core/line/gateway_call.py).
 3. When the gateway cannot have begun the call, the call is refused, and may be sent again with its
    request id.
 4. The token is never sent: the gateway sends a nonce, and the answer is its HMAC-SHA256.
@@ -31,6 +31,8 @@ from clawlite.core.image.header import check_shape
 from clawlite.core.image.image import NETWORK
 from clawlite.core.image.image_signature import sign
 from clawlite.core.line.frame import RECORD, Framer
+from clawlite.core.line.gateway_call import GatewayCall, read_end
+from clawlite.core.line.gateway_records import WAIT_MS, describe, make_note
 from clawlite.linux.net.connections import Connection
 from clawlite.linux.net.stream import Cancelled, Failure, Stream, TimedOut
 from clawlite.protocols.services.service_call import ServiceResult, failure
@@ -40,7 +42,6 @@ TOKEN = (
 )
 CONNECT_MS = 5000
 GREET_MS = 10000  # time for authentication and the gateway's hello
-WAIT_MS = 6000  # time to reach the gateway before a call is refused
 _AGAIN_MS = 500  # pause after a connection broke
 _AT_ONCE = 4  # calls; a gateway refuses a fifth
 _CANCEL_MS = 60000  # how long a cancellation is tried; then the gateway ends the call by itself
@@ -49,27 +50,23 @@ _SILENT_S = 20  # after which a gateway that acknowledges nothing counts as gone
 _PART_S = 1.0  # how long an agent that ends waits until the gateway has its cancellations
 _MAX_RECORD = 65536
 _MAX_ANSWER = _MAX_RECORD - 512  # bytes; the gateway drops a record that is longer
-_PIECE = 512  # characters of a text in one record
-_MORE = 2000  # ms after a call's end, in which the gateway can report its own time-out
 _SHAPE = ([None, (str, 65536, bool)], [bytes])
 
 
-class _Call:
-    """One call.  *due_ms*: when it is given up;  *sent*: the gateway may have begun it;
-    *watches*: its progress is wanted, and *progress* is what came of it and was not told yet.
+class _Call(GatewayCall):
+    """One call, which has not its turn yet while *come_ms* is None.
 
-    come_ms  when it is refused if the gateway cannot be reached; None: it has not its turn yet
+    wants    what the gateway is to tell beside the result: "watches" its progress, "asks" questions
+    progress what came of it and was not told yet
     wanted   params of a question that has come and was not put yet, or None
     number   of the question that was put, at ``asking_ms``
     answer   what goes up for it: params of ``claw.gateway.answer``
     """
 
-    def __init__(self, id: str, name: str, text: str, due_ms: int, watches: bool, asks: bool):
-        self.id, self.name, self.text, self.due_ms = id, name, text, due_ms
-        self.watches, self.progress, self.is_told = watches, None, False
-        self.asks = asks
-        self.wanted = self.number = self.asking_ms = self.answer = self.come_ms = None
-        self.said, self.seen, self.sent, self.outcome = "", 0, False, None
+    def __init__(self, id: str, name: str, text: str, due_ms: int, wants: dict):
+        super().__init__(id, name, text, due_ms)
+        self.wants, self.progress, self.is_told = wants, None, False
+        self.wanted = self.number = self.asking_ms = self.answer = self.outcome = None
 
 
 class GatewayCalls:
@@ -113,8 +110,8 @@ class GatewayCalls:
         """Begin the call of the tool *name*, which ends at *due_ms* at the latest."""
         self._count += 1
         id, text = "%s-%d" % (self._boot, self._count), self._dumps(arguments)
-        wants = self._seam.watches(task), self._seam.asks(None)
-        call = _Call(id, name, text, due_ms + _MORE, *wants)
+        wants = {"watches": self._seam.watches(task), "asks": self._seam.asks(None)}
+        call = _Call(id, name, text, due_ms, {key: True for key in wants if wants[key]})
         with self._lock:
             self._calls[task] = call
             try:
@@ -380,7 +377,7 @@ class GatewayCalls:
                 calls = self._in_turn()
             for id in gone:
                 self._cancels_sent.add(id)
-                self._send(stream, {"id": id, **_note("cancel", {"id": id})})
+                self._send(stream, {"id": id, **make_note("cancel", {"id": id})})
                 with self._lock:
                     if id in self._given_up:
                         self._given_up[id][1] = True
@@ -405,12 +402,13 @@ class GatewayCalls:
             if not self._is_wanted(call) or not is_new and answer in (None, self._sent[call.id]):
                 return
             self._sent[call.id] = answer
-        for record in _records(call, answer) if is_new else [_note("answer", answer)]:
+        again = iter([make_note("answer", answer)])
+        records = call.records(call.wants, answer) if is_new else again
+        while True:
             with self._lock:
-                if not self._is_wanted(call):
-                    return
-                # the last of a call: the gateway may begin it
-                call.sent = call.sent or "id" in record
+                record = next(records, None) if self._is_wanted(call) else None
+            if record is None:
+                return
             yield record
 
     def _is_wanted(self, call: _Call) -> bool:
@@ -445,7 +443,7 @@ class GatewayCalls:
             return
         if method == "claw.gateway.text":
             call.seen += 1
-            call.said += str(params.get("text"))
+            call.said.append(str(params.get("text")))
         elif method == "claw.gateway.progress":
             self._note_progress(call, params)
         elif method == "claw.gateway.asks":
@@ -457,17 +455,12 @@ class GatewayCalls:
     def _handle_response(self, call, message: dict):
         if call is None:
             return
-        error, result = message.get("error"), message.get("result")
-        if isinstance(error, dict):
-            said = "the gateway: %s" % error.get("message")
-            outcome = True, failure("unreachable", said)
-            if _has_not_run(error.get("data")):
-                outcome = False, not_run(said, "")
-        else:
-            outcome = True, self._result(call.said.encode())
-            if _has_not_run(result):
-                said = "the gateway: %s" % outcome[VALUE].get("error", {}).get("message")
-                outcome = False, not_run(said, "")
+        has_run, why = read_end(message)
+        result = failure("unreachable", why) if why else self._result("".join(call.said).encode())
+        outcome = True, result
+        if not has_run:
+            why = why or "the gateway: %s" % result.get("error", {}).get("message")
+            outcome = False, not_run(why, "")
         with self._lock:
             call.outcome = outcome
             self._nudge_loop()
@@ -480,7 +473,7 @@ class GatewayCalls:
 
     def _note_progress(self, call: _Call, params: dict):
         number, total, said = [params.get(name) for name in ("progress", "total", "message")]
-        if call.watches and _is_number(number):
+        if "watches" in call.wants and _is_number(number):
             total = total if _is_number(total) else None
             said = said if isinstance(said, str) else ""
             with self._lock:
@@ -488,16 +481,9 @@ class GatewayCalls:
                 self._nudge_loop()
 
     def _who(self) -> dict:
-        image = self._image
-        digest = image.read(image.seal_at + 7, 32)
-        return {
-            "version": 1,
-            "boot": self._boot,
-            "agent": image.agent.name,
-            "record": _MAX_RECORD,
-            "image": str(hexlify(digest), "ascii"),
-            "joins": True,  # this agent joins its swarm by itself
-        }
+        found = describe(self._image, self._boot, _MAX_RECORD)
+        found["joins"] = True  # this agent joins its swarm by itself
+        return found
 
     def _parse(self, data: bytes) -> dict:
         try:
@@ -510,10 +496,6 @@ class GatewayCalls:
 
     def _send(self, stream: Stream, message: dict):
         stream.send(b"\x1e" + self._dumps(message).encode() + b"\n")
-
-
-def _has_not_run(said) -> bool:
-    return isinstance(said, dict) and said.get("ran") is False
 
 
 def _is_number(value) -> bool:
@@ -537,25 +519,3 @@ def _close(connection):
     for fd in (connection.reader, connection.writer):
         os.close(fd)
     connection.reader = connection.writer = None
-
-
-def _note(name: str, params: dict) -> dict:
-    return {"jsonrpc": "2.0", "method": "claw.gateway." + name, "params": params}
-
-
-def _records(call: _Call, answer):
-    """Yield the records of a request: the arguments in pieces, then the call."""
-    again = call.sent
-    params = {"id": call.id, "role": "tool", "text": call.text[:_PIECE]}
-    yield _note("message", params)
-    for at in range(_PIECE, len(call.text), _PIECE):
-        yield _note("message", {"id": call.id, "text": call.text[at : at + _PIECE]})
-    # "again" stops a restarted gateway from beginning the call a second time
-    params = {"tool": call.name, "seen": call.seen, "again": again}
-    if call.watches:
-        params["watches"] = True
-    if call.asks:
-        params["asks"] = True
-    if answer is not None:
-        yield _note("answer", answer)
-    yield {"jsonrpc": "2.0", "id": call.id, "method": "claw.gateway.tool", "params": params}

@@ -1,13 +1,10 @@
 """Tools of services that a gateway, on the LAN or at the other end of the line, calls for this
-board (docs/services.md).  The counterpart on Linux is clawlite/linux/net/gateway_client.py.
+board (docs/services.md).  The counterpart on Linux is clawlite/linux/net/gateway_client.py; what
+both do is in core/line/gateway_call.py.
 
 1. Loaded for images that require ``mediated`` or ``mediated-line``.  It stands in front of the
    uplink, and handles the agent's calls of such tools and the gateway's messages about them.
-2. A call is sent in records, like a request to a provider (uplink.py): its arguments in pieces,
-   then ``claw.gateway.tool``.  When a session broke, the call is sent again, with its id and the
-   number of records that were received.  A gateway that was restarted since then refuses it, so
-   nothing is called twice.
-3. A call that the gateway cannot have made is refused, and may be sent again with its request id.
+2. A call that the gateway cannot have made is refused, and may be sent again with its request id.
    Any other failure is a result that describes it (clawlite/protocols/services/service_call.py).
 """
 
@@ -16,31 +13,19 @@ from binascii import hexlify
 from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ClawError, InvalidRequest
 from clawlite.core.image.image import HANDLER_KIND, SERVICE
+from clawlite.core.line.gateway_call import GatewayCall, read_end
+from clawlite.core.line.gateway_records import WAIT_MS
 from jsontext import dumps, loads
 from random_bytes import random_bytes
-from uplink import WAIT_MS, make_note
 
 _TOOL, _ARGUMENTS, _DUE_MS = 2, 3, 4  # of RUN
 _TIMEOUT_MS = 30000  # of one call (ADR-020)
-_MORE_MS = 2000  # the gateway ends a call that takes too long, and needs time to report that
-_PIECE = 512  # characters of a text in one record
 
 
 class Failed(dict):
     """A result that is an error; ``is_error`` is for the tool pipeline."""
 
     is_error = True
-
-
-class _Call:
-    """One call in progress.  *come_ms*: time until which a gateway must have connected, or None;
-    *sent*: a gateway may have begun it;  *seen*: records of the answer that were received;
-    *parts*: records that are still to be sent.
-    """
-
-    def __init__(self, id: str, name: str, text: str, due_ms: int, come_ms: int):
-        self.id, self.name, self.text, self.due_ms, self.come_ms = id, name, text, due_ms, come_ms
-        self.seen, self.sent, self.said, self.parts = 0, False, [], None
 
 
 class Mediated:
@@ -52,7 +37,7 @@ class Mediated:
     def __init__(self, device):
         self._device, self._uplink = device, device.net
         self._boot, self._count = str(hexlify(random_bytes()), "utf-8"), 0
-        self._calls = {}  # task -> _Call
+        self._calls = {}  # task -> GatewayCall
 
     # -- from the agent
 
@@ -65,13 +50,9 @@ class Mediated:
         if due_ms is None:
             due_ms = now + _TIMEOUT_MS
         self._count += 1
-        call = _Call(
-            "%s-t%d" % (self._boot, self._count),
-            tool.name,
-            dumps(effect[_ARGUMENTS]),
-            due_ms + _MORE_MS,
-            now + WAIT_MS,
-        )
+        id = "%s-t%d" % (self._boot, self._count)
+        call = GatewayCall(id, tool.name, dumps(effect[_ARGUMENTS]), due_ms)
+        call.come_ms = now + WAIT_MS
         self._calls[effect[E.TASK]] = call
         if self._uplink.is_up:
             self._begin(call)
@@ -101,9 +82,8 @@ class Mediated:
     def down(self):
         """The session is over: calls wait for the next one."""
         self._uplink.down()
-        for task in self._calls:
-            self._calls[task].come_ms = self._device.now_ms() + WAIT_MS
-            self._calls[task].parts = None
+        for call in self._calls.values():
+            call.come_ms, call.parts = self._device.now_ms() + WAIT_MS, None
 
     def deadline(self):
         first = self._uplink.deadline()
@@ -134,14 +114,14 @@ class Mediated:
 
     def _begin(self, call):
         call.come_ms = None
-        call.parts = _parts(call)
+        call.parts = call.records({}, None)
         self._uplink.go_on(call)
         self._uplink.probe()
 
     def record(self, data: bytes) -> bool:
         """Handle a record; return False when it is not from a gateway."""
         for task in self._calls:
-            if self._calls[task].id.encode() in data and self._took(task, data):
+            if self._calls[task].id.encode() in data and self._take_answer(task, data):
                 return True
         if not self._uplink.record(data):
             return False
@@ -160,7 +140,7 @@ class Mediated:
             )
         return self._uplink.on_loss(size) or len(waiting) > 0
 
-    def _took(self, task: int, data: bytes) -> bool:
+    def _take_answer(self, task: int, data: bytes) -> bool:
         """Handle a record with the id of *task*'s call; return False when it is not for it."""
         call = self._calls[task]
         try:
@@ -173,16 +153,12 @@ class Mediated:
             if method is not None or message.get("id") != call.id:
                 return False
             del self._calls[task]
-            ended = message.get("error")
-            if ended:
-                said, ended = "the gateway: " + ended["message"], ended.get("data")
-            else:
-                said, ended = None, message["result"]
-                result = loads("".join(call.said).encode())
-            if ended and ended.get("ran") is False:
-                self._refuse(task, said or "the gateway: " + result["error"]["message"])
-            elif said:
-                self._fail(task, "unreachable", said)
+            has_run, why = read_end(message)
+            result = None if why else loads("".join(call.said).encode())
+            if not has_run:
+                self._refuse(task, why or "the gateway: " + result["error"]["message"])
+            elif why:
+                self._fail(task, "unreachable", why)
             else:
                 self._end(task, result if result["ok"] else Failed(result))
         except (ClawError, KeyError, TypeError, AttributeError):
@@ -200,18 +176,3 @@ class Mediated:
 
     def _end(self, task: int, result):
         self._device.agent.complete(task, (True, result), self._device.now_ms())
-
-
-def _parts(call):
-    """Generate the records of a call."""
-    again, text = call.sent, call.text
-    yield make_note("message", {"id": call.id, "role": "tool", "text": text[:_PIECE]})
-    for at in range(_PIECE, len(text), _PIECE):
-        yield make_note("message", {"id": call.id, "text": text[at : at + _PIECE]})
-    call.sent = True
-    yield {
-        "jsonrpc": "2.0",
-        "id": call.id,
-        "method": "claw.gateway.tool",
-        "params": {"tool": call.name, "seen": call.seen, "again": again},
-    }

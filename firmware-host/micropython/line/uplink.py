@@ -14,14 +14,13 @@ from binascii import hexlify
 
 from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ClawError, ProviderError, QuotaExceeded
+from clawlite.core.line.gateway_records import WAIT_MS, describe, make_note, pieces
 from jsontext import loads
 from random_bytes import random_bytes
 from unload import drop
 
 _HOST, _PORT, _PARTS, _SPEAKER = 3, 4, 5, 6  # of OPEN
 
-WAIT_MS = 6000
-_PIECE = 512  # characters of a text in one record
 AHEAD = 1024  # bytes of records that may wait for the line before more are made
 MAX_RECORD = 8192
 # a reset without a session: a host on the line answers with a hello (docs/line.md, rule 8)
@@ -222,21 +221,9 @@ class Uplink:
         return len(waiting) > 0
 
     def _greet(self, id):
-        image = self._agent.image
-        self.tell(
-            {
-                "jsonrpc": "2.0",
-                "id": id,
-                "result": {
-                    "version": 1,
-                    "boot": self._boot,
-                    "agent": image.agent.name,
-                    "record": MAX_RECORD,
-                    "operators": True,
-                    "image": str(hexlify(image.read(image.seal_at + 7, 32)), "utf-8"),
-                },
-            }
-        )
+        found = describe(self._agent.image, self._boot, MAX_RECORD)
+        found["operators"] = True
+        self.tell({"jsonrpc": "2.0", "id": id, "result": found})
         self.is_up = True
         for task in sorted(self._asked):
             self._begin(self._asked[task])
@@ -264,24 +251,18 @@ class Uplink:
         return False
 
 
-def make_note(name: str, params: dict) -> dict:
-    return {"jsonrpc": "2.0", "method": "claw.gateway." + name, "params": params}
-
-
 def _parts(asked):
     """Generate the records of a request."""
     for message in asked.messages:
-        params = {"id": asked.id, "role": message.role, "text": message.text[:_PIECE]}
+        params = {"id": asked.id, "role": message.role}
         if message.role == "tool":
             params["of"] = message.id
             params["failed"] = isinstance(message.result, ClawError) or message.result.is_error
-        yield make_note("message", params)
-        for at in range(_PIECE, len(message.text), _PIECE):
-            yield make_note("message", {"id": asked.id, "text": message.text[at : at + _PIECE]})
+        for record in pieces(params, message.text):
+            yield record
         for id, name, raw in message.calls:
-            yield make_note("message", {"id": asked.id, "call": [id, name], "text": raw[:_PIECE]})
-            for at in range(_PIECE, len(raw), _PIECE):
-                yield make_note("message", {"id": asked.id, "text": raw[at : at + _PIECE]})
+            for record in pieces({"id": asked.id, "call": [id, name]}, raw):
+                yield record
     params = {"provider": asked.name, "max_tokens": asked.most, "seen": asked.seen}
     if asked.speaker:
         params["speaker"] = asked.speaker

@@ -16,11 +16,12 @@ from binascii import hexlify
 from boardsecrets import secret
 from clawlite.core.base.errors import ClawError
 from clawlite.core.line.frame import RECORD, TOO_LONG, Framer
+from clawlite.core.line.gateway_records import WAIT_MS
 from clawlite.core.image.image import NETWORK
 from connection import Connection
 from jsontext import dumps, loads
 from unload import drop
-from uplink import AHEAD, MAX_RECORD, WAIT_MS, Uplink
+from uplink import AHEAD, MAX_RECORD, Uplink
 
 _KIND, _DATA = range(2)  # positions in an event of a ``Framer``
 _PATIENCE_MS, _TLS_MS = 5000, 10000  # time limit to connect and be authenticated
