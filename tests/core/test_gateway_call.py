@@ -1,5 +1,6 @@
 """core/line: what a device sends to its gateway for a tool's call, and how it reads its end."""
 
+from clawlite.core.image.image_signature import prove
 from clawlite.core.line.gateway_call import GatewayCall, read_end
 from clawlite.core.line.gateway_records import pieces
 
@@ -49,3 +50,8 @@ def test_how_a_call_ended():
         ({"error": {}}, (True, "the gateway: None")),
     ):
         assert read_end(message) == found, message
+
+
+def test_a_token_is_shown_by_its_hmac():
+    mac = "a5abffa12689855b3ac408736d0919916b27a3d64308acf7c946a56d610bf47b"
+    assert prove("shed:secret", b"4f2a") == {"name": "shed", "mac": mac}

@@ -1,8 +1,11 @@
-"""The seal of an image: SHA-256 digest, and HMAC-SHA256 (RFC 2104) with a device key.
+"""The seal of an image: SHA-256 digest, and HMAC-SHA256 (RFC 2104) with a device key; and how a
+device shows a gateway its token with the same HMAC.
 
 The seal is checked when an image arrives (flashed or inspected) and whenever Linux loads one.  A
 board's boot checks the CRC alone (core/image/image.py).  A module of its own, so that a boot does
 not load it."""
+
+from binascii import hexlify
 
 from clawlite.core.base.dialect import sha256
 from clawlite.core.base.errors import ImageError
@@ -59,6 +62,13 @@ def sign(read, end: int, key: bytes) -> bytes:
     outer = sha256(bytes([b ^ 0x5C for b in key]))
     outer.update(inner.digest())
     return outer.digest()
+
+
+def prove(token: str, nonce: bytes) -> dict:
+    """Return what shows that this device has the *token*, NAME:TOKEN, of its gateway."""
+    name, _, key = token.partition(":")
+    mac = sign(lambda at, size: nonce[at : at + size], len(nonce), key.encode())
+    return {"name": name, "mac": str(hexlify(mac), "utf-8")}
 
 
 def same(left: bytes, right: bytes) -> bool:

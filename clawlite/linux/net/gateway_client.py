@@ -29,7 +29,7 @@ from clawlite.core.base.errors import ClawError, InvalidRequest, ParseError
 from clawlite.core.idempotency.idempotency import not_run
 from clawlite.core.image.header import check_shape
 from clawlite.core.image.image import NETWORK
-from clawlite.core.image.image_signature import sign
+from clawlite.core.image.image_signature import prove
 from clawlite.core.line.frame import RECORD, Framer
 from clawlite.core.line.gateway_call import GatewayCall, read_end
 from clawlite.core.line.gateway_records import WAIT_MS, describe, make_note
@@ -419,7 +419,8 @@ class GatewayCalls:
         """Take one record."""
         method, params, id = message.get("method"), message.get("params"), message.get("id")
         if method == "claw.gateway.auth":
-            self._send(stream, {"jsonrpc": "2.0", "id": id, "result": _proof(token, params)})
+            nonce = str(params.get("nonce") if isinstance(params, dict) else "").encode()
+            self._send(stream, {"jsonrpc": "2.0", "id": id, "result": prove(token, nonce)})
         elif method == "claw.gateway.hello":
             self._is_greeted, stream.due = True, None
             self._send(stream, {"jsonrpc": "2.0", "id": id, "result": self._who()})
@@ -500,13 +501,6 @@ class GatewayCalls:
 
 def _is_number(value) -> bool:
     return type(value) is int or type(value) is float and value - value == 0
-
-
-def _proof(token: str, params) -> dict:
-    name, _, key = token.partition(":")
-    nonce = str(params.get("nonce") if isinstance(params, dict) else "").encode()
-    mac = sign(lambda at, size: nonce[at : at + size], len(nonce), key.encode())
-    return {"name": name, "mac": str(hexlify(mac), "ascii")}
 
 
 def _make_failure(call: _Call, message: str, hint: str) -> tuple:

@@ -11,8 +11,6 @@
    reports: then the connection is made again.  Loaded for images that require ``lan``.
 """
 
-from binascii import hexlify
-
 from boardsecrets import secret
 from clawlite.core.base.errors import ClawError
 from clawlite.core.line.frame import RECORD, TOO_LONG, Framer
@@ -184,14 +182,6 @@ class Lan(Uplink):
         done, found = secret(self._device.folder, "GATEWAY_TOKEN")
         if not done:
             raise found
-        from clawlite.core.image.image_signature import sign
+        from clawlite.core.image.image_signature import prove
 
-        name, _, token = found.partition(":")
-        mac = sign(lambda at, size: nonce[at : at + size], len(nonce), token.encode())
-        self.tell(
-            {
-                "jsonrpc": "2.0",
-                "id": "auth",
-                "result": {"name": name, "mac": str(hexlify(mac), "utf-8")},
-            }
-        )
+        self.tell({"jsonrpc": "2.0", "id": "auth", "result": prove(found, nonce)})
