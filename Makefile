@@ -221,7 +221,7 @@ apis: stubs             ## write clawlite/host/firmware/apis.json anew: what the
 commands: $(STAMP)      ## write docs/commands.md, from the table of the command line
 	@$(BIN)/python -m clawlite.command_help > docs/commands.md
 
-reference: $(STAMP)     ## write what of docs/ follows from the sources: tables of tools, methods, boards, settings, events, limits
+reference: $(STAMP)     ## write what follows from the sources: tables of docs/, and the manifest check of devices
 	@$(BIN)/python docs/site/reference.py
 
 # The site needs packages of its own, and no test needs it.

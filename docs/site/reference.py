@@ -6,12 +6,15 @@
    wrote -->``.  Pages below docs/reference are written as a whole.
 2. ``--check`` writes nothing, names the pages that are not current, and exits with 1.
 3. The pictures of diagrams.py are written, too.
-4. What is written is not counted among the words of the documents.
+4. The schemas by which devices check a manifest, linux/runtime/manifest_schemas.py, are, too.
+5. What is written is not counted among the words of the documents.
 """
 
 import ast
+import json
 import re
 import sys
+from binascii import b2a_base64
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -287,6 +290,66 @@ def list_sources() -> list:
     return sorted(path for one in folders for path in (ROOT / one).rglob("*.py"))
 
 
+# -- the manifest check of devices
+
+SCHEMAS = '''"""What types say of a manifest, for manifest_check.py.
+
+``make reference`` writes this file, from the models of the compiler: JSON Schemas, and for each
+pattern what is expected, and its automaton in Base64.
+"""
+
+# ruff: noqa: E501
+# fmt: off
+ROOT = %r
+INLINE = rb"""
+%s
+"""
+PATTERNS = {
+%s}
+'''
+
+
+def write_schemas() -> str:
+    """Return clawlite/linux/runtime/manifest_schemas.py."""
+    from clawlite.host.builder import editor_schemas
+
+    whole = json.loads(json.dumps(editor_schemas.make("claw")).replace("#/$defs/", ""))
+    named = whole["$defs"]
+    for one in named.values():
+        one.pop("description", None)
+    parts = {"kind": {}, "metadata": named["Metadata"], "spec": named["ClawSpec"]}
+    root = {
+        "type": "object",
+        "properties": {**whole["properties"], **parts},
+        "required": ["metadata", "spec"],
+        "additionalProperties": False,
+    }
+    wanted = list_references(root)
+    for name in wanted:  # it grows
+        wanted += [one for one in list_references(named[name]) if one not in wanted]
+    inline = "\n".join("%s %s" % (name, json.dumps(named[name])) for name in wanted)
+    patterns = "".join("%r: %r,\n" % row for row in list_patterns().items())
+    return SCHEMAS % (root, inline, patterns)
+
+
+def list_references(schema: dict) -> list:
+    return list(dict.fromkeys(re.findall(r'"\$ref": "(\w+)"', json.dumps(schema))))
+
+
+def list_patterns() -> dict:
+    from clawlite.host.models import common
+    from clawlite.host.schema.automata import compile_pattern
+
+    found = {}
+    for one in vars(common).values():
+        meta = getattr(one, "__metadata__", [None])[0]
+        if meta and meta.pattern:
+            pattern = meta.pattern.replace("\\Z", "$")
+            table = b2a_base64(compile_pattern(pattern), newline=False)
+            found[pattern] = meta.extra["expected"], table
+    return found
+
+
 BLOCKS = {
     "tools": list_tools,
     "results": list_results,
@@ -324,6 +387,7 @@ def list_changes() -> dict:
         text = path.read_text("utf-8")
         wanted[path] = BLOCK.sub(lambda m: m[1] + BLOCKS[m[2]]() + m[4], text)
     wanted.update({path: draw() for path, draw in diagrams.PICTURES.items()})
+    wanted[ROOT / "clawlite/linux/runtime/manifest_schemas.py"] = write_schemas()
     return {
         path: text
         for path, text in wanted.items()

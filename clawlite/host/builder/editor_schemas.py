@@ -17,7 +17,7 @@ from clawlite.host.documents.references import INLINE_ONLY
 from clawlite.host.manifest import settings
 from clawlite.host.models import KINDS
 from clawlite.host.models.claw import ClawSpec
-from clawlite.host.models.common import Metadata, ProtocolVersion
+from clawlite.host.models.common import Metadata, ProtocolVersion, Strict
 from clawlite.host.providers import reflexes
 from clawlite.host.rules import triggers
 
@@ -79,7 +79,19 @@ def first_line(name: str) -> str:
 def _components(*types) -> tuple:
     """Return ([schema of each type], {name: schema that they refer to})."""
     schemas, named = msgspec.json.schema_components(types, ref_template=_ROOT + "{name}")
-    return [_clean(one) for one in schemas], {key: _clean(one) for key, one in named.items()}
+    named = {key: _clean(one) for key, one in named.items()}
+    for struct in Strict.__subclasses__():
+        if struct.needs and struct.__name__ in named:
+            named[struct.__name__]["allOf"] = [_require(need) for need in struct.needs]
+    return [_clean(one) for one in schemas], named
+
+
+def _require(need) -> dict:
+    """Return the schema of an object that meets *need*."""
+    beside, then = {"required": [need.beside]}, {"required": [need.field]}
+    if need.value is msgspec.UNSET:
+        return {"if": beside, "else": then}
+    return {"if": {"properties": {need.beside: {"enum": [need.value]}}, **beside}, "then": then}
 
 
 def _clean(value):
@@ -109,15 +121,11 @@ def _claw() -> dict:
         named["Inline" + kind] = _inline(named[schema["$ref"].removeprefix(_ROOT)], metadata)
     for kind, (slot, _, _) in KINDS.items():
         entry = {
-            "oneOf": [
-                {"type": "string", "minLength": 1},
-                {
-                    "type": "object",
-                    "properties": {"inline": {"$ref": _ROOT + "Inline" + kind}},
-                    "required": ["inline"],
-                    "additionalProperties": False,
-                },
-            ]
+            "type": ["string", "object"],
+            "minLength": 1,
+            "properties": {"inline": {"$ref": _ROOT + "Inline" + kind}},
+            "required": ["inline"],
+            "additionalProperties": False,
         }
         fields = named[root["$ref"].removeprefix(_ROOT)]["properties"]
         is_list = fields[slot].get("type") == "array"

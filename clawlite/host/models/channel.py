@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from clawlite.host.base.problems import enquote
-from clawlite.host.models.common import Count, Strict, Text
+from clawlite.host.models.common import Count, Need, Strict, Text
 
 # the one field that each access control mode takes (5.3, normative: a field of another mode is an
 # error)
@@ -39,21 +39,19 @@ class AccessControl(Strict):
     allowed_ids: list[str] | None = None
     pairing: Pairing | None = None
     roles: list[Role] | None = None
+    needs = tuple(
+        Need(own, "mode", mode, f'; mode "{mode}" needs it', f"add {own}, or choose another mode")
+        for mode, own in MODE_FIELD.items()
+        if own
+    )
 
     @staticmethod
     def check_rules(value: dict, report) -> None:
         mode = value.get("mode")
         if not isinstance(mode, str) or mode not in MODE_FIELD:
             return
-        own = MODE_FIELD[mode]
-        if own and own not in value:
-            report(
-                (),
-                f'{enquote(own)} is missing; mode "{mode}" needs it',
-                hint=f"add {own}, or choose another mode",
-            )
         for other in ("allowed_ids", "pairing", "roles"):
-            if other in value and other != own:
+            if other in value and other != MODE_FIELD[mode]:
                 fits = [name for name, field in MODE_FIELD.items() if field == other][0]
                 report(
                     (other,),

@@ -3,21 +3,41 @@
 1. A Struct here is exactly one object of the 0.3.0 JSON Schemas; ``Strict`` is
    "additionalProperties": false.
 2. ``None`` means absent: an explicit null is refused by ``walk``, as the schemas do.
-3. A rule that a type cannot say is a static ``check_rules(value, report)``: *value* is the raw
+3. What a field needs beside it stands in ``needs`` as rows, for ``walk`` and for schemas.
+4. A rule that a type cannot say is a static ``check_rules(value, report)``: *value* is the raw
    mapping, whose fields may still be of a wrong type; ``report(path, message, ...)`` adds a
    problem.
 """
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # the name of one
 
 
+class Need(NamedTuple):
+    """A field that must be there where the field *beside* has *value*; UNSET: where it is absent.
+
+    why, hint  of the problem
+    """
+
+    field: str
+    beside: str
+    value: object
+    why: str
+    hint: str
+
+    def is_unmet(self, fields: dict) -> bool:
+        found = fields.get(self.beside, UNSET)
+        return self.field not in fields and type(found) is type(self.value) and found == self.value
+
+
 class Strict(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """An object that has no other fields than these."""
+
+    needs: ClassVar[tuple] = ()
 
 
 def text_like(pattern: str, expected: str, example: str = "", suggest=None):
@@ -51,7 +71,7 @@ Name = Annotated[
     str,
     text_like(
         r"^[a-zA-Z0-9][a-zA-Z0-9-]{0,62}\Z",
-        "1 to 63 letters, digits and hyphens",
+        "1 to 63 letters, digits and hyphens, no hyphen first",
         suggest=suggest_name,
     ),
 ]

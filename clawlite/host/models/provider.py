@@ -3,7 +3,7 @@
 from typing import Literal
 
 from clawlite.host.base.problems import value_text
-from clawlite.host.models.common import URI, Amount, Count, Ratio, Strict, Text
+from clawlite.host.models.common import URI, Amount, Count, Need, Ratio, Strict, Text
 from clawlite.protocols.image.features import PROTOCOLS
 
 Backoff = Literal["exponential", "linear", "constant"]
@@ -12,16 +12,16 @@ Backoff = Literal["exponential", "linear", "constant"]
 class ProviderAuth(Strict):
     type: Literal["bearer", "api-key-header", "oauth2", "none"]
     secret_ref: Text | None = None
-
-    @staticmethod
-    def check_rules(value: dict, report) -> None:
-        kind = value.get("type")
-        if kind in ("bearer", "api-key-header", "oauth2") and "secret_ref" not in value:
-            report(
-                (),
-                f'"secret_ref" is missing; auth.type "{kind}" needs it',
-                hint="name the secret; its value never stands in a manifest",
-            )
+    needs = tuple(
+        Need(
+            "secret_ref",
+            "type",
+            kind,
+            f'; auth.type "{kind}" needs it',
+            hint="name the secret; its value never stands in a manifest",
+        )
+        for kind in ("bearer", "api-key-header", "oauth2")
+    )
 
 
 class Hints(Strict):

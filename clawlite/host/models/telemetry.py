@@ -4,8 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from clawlite.host.base.problems import enquote
-from clawlite.host.models.common import Count, Ratio, Strict, Text
+from clawlite.host.models.common import Count, Need, Ratio, Strict, Text
 from clawlite.protocols.image.features import EXPORTERS
 
 TYPES = {kind.name: kind for kind in EXPORTERS}
@@ -26,17 +25,17 @@ class Exporter(Strict):
     path: str | None = None
     auth: ExporterAuth | None = None
     batch: Batch | None = None
-
-    @staticmethod
-    def check_rules(value: dict, report) -> None:
-        name = value.get("type")
-        kind = TYPES.get(name) if isinstance(name, str) else None
-        if kind and kind.needs and kind.needs not in value:
-            report(
-                (),
-                f'{enquote(kind.needs)} is missing; an exporter of type "{name}" needs it',
-                hint=f"add {kind.needs} to the exporter",
-            )
+    needs = tuple(
+        Need(
+            kind.needs,
+            "type",
+            kind.name,
+            f'; an exporter of type "{kind.name}" needs it',
+            hint=f"add {kind.needs} to the exporter",
+        )
+        for kind in EXPORTERS
+        if kind.needs
+    )
 
 
 class Events(Strict):

@@ -3,8 +3,10 @@
 import re
 from typing import Any, Literal
 
+from msgspec import UNSET
+
 from clawlite.host.base.problems import did_you_mean, enquote, value_text
-from clawlite.host.models.common import Amount, Count, Strict, Text
+from clawlite.host.models.common import Amount, Count, Need, Strict, Text
 
 HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 MCP_MEND = (
@@ -47,19 +49,20 @@ class ToolSpec(Strict):
     retry: ToolRetry | None = None
     composite: bool = False
     skill_ref: Text | None = None
+    needs = (
+        Need("description", "mcp_source", UNSET, "", "add description to the tool"),
+        Need("input_schema", "mcp_source", UNSET, "", "add input_schema to the tool"),
+        Need(
+            "skill_ref",
+            "composite",
+            True,
+            "; a composite tool needs the skill that it wraps",
+            "add skill_ref with the name of the skill",
+        ),
+    )
 
     @staticmethod
     def check_rules(value: dict, report) -> None:
-        if "mcp_source" not in value:
-            for field in ("description", "input_schema"):
-                if field not in value:
-                    report((), f"{enquote(field)} is missing", hint=f"add {field} to the tool")
-        if value.get("composite") is True and "skill_ref" not in value:
-            report(
-                (),
-                '"skill_ref" is missing; a composite tool needs the skill that it wraps',
-                hint="add skill_ref with the name of the skill",
-            )
         hints = value.get("annotations")
         for name, hint in hints.items() if isinstance(hints, dict) else ():
             if name in HINTS and not isinstance(hint, bool):

@@ -76,10 +76,15 @@ def _struct(value, info, path, report, extra):
         near = (f'did you mean "{name}"', f'did you mean "{name}.')
         if field.required and name not in value and not any(h.startswith(near) for h in meant):
             report(path, f"the field {enquote(name)} is missing", hint=_choice(field.type))
-    check_rules = getattr(info.cls, "check_rules", None)
-    # of a field that is misspelt it would say that it is absent
-    if check_rules and not any(hint.startswith("did you mean") for hint in meant):
-        check_rules(value, lambda below, *args, **named: report(path + below, *args, **named))
+    # of a field that is misspelt they would say that it is absent
+    if not any(hint.startswith("did you mean") for hint in meant):
+        for need in getattr(info.cls, "needs", ()):
+            if need.is_unmet(value):
+                report(path, f"{enquote(need.field)} is missing{need.why}", hint=need.hint)
+        if hasattr(info.cls, "check_rules"):
+            info.cls.check_rules(
+                value, lambda below, *args, **kw: report(path + below, *args, **kw)
+            )
     return clean
 
 

@@ -151,8 +151,8 @@ def test_defaults_without_a_file(tmp_path):
         ),
         (
             '[[pins]]\nname = "soil_1"\npin = 1\nkind = "adc"',
-            "clawlite.toml:2: pins[0].name: expected 1 to 63 letters, digits and hyphens, found "
-            '"soil_1" '
+            "clawlite.toml:2: pins[0].name: expected 1 to 63 letters, digits and hyphens, no "
+            'hyphen first, found "soil_1" '
             '- did you mean "soil-1"?',
         ),
         (
