@@ -190,13 +190,13 @@ def by_name(image, path: str, count: int) -> list:
     """
     from suites.compiled import flat_rules
 
-    from clawlite.host.policy.named import Named
+    from clawlite.host.policy.name_decisions import NameDecisions
 
     flat = flat_rules(int(os.path.basename(path).partition(".")[0]))
     rules = {rule.rule.match.name: rule for rule in flat if rule.rule.id.startswith("exact-")}
     names = [name for name in rules if image.tool(name) is None]
     names = names[:: len(names) // count][:count]
-    named, decide = Named(flat), policy.decide
+    named, decide = NameDecisions(flat), policy.decide
     for name in names:
         rule = decide(image, named.entry(name), [])[policy.DECISION_RULE]
         assert rule[RULE_ID] == rules[name].rule.id, name
@@ -205,7 +205,7 @@ def by_name(image, path: str, count: int) -> list:
         for name in names:
             decide(image, named.entry(name), [])
 
-    return [run, lambda: decide(image, Named(flat).entry(names[-1]), [])]
+    return [run, lambda: decide(image, NameDecisions(flat).entry(names[-1]), [])]
 
 
 def cleaner():

@@ -366,7 +366,7 @@ TABLE = (
         "Play sentences against the tools and examples of an agent, and run none. FILE has lines "
         'of {"say": TEXT, "want": [[TOOL, {ARGUMENTS}]]}: [] for none, null for nothing with side '
         "effects unasked; else it is try.jsonl beside the agent.",
-        "[FILE]", "linux.local.trial:show",
+        "[FILE]", "linux.local.evaluation:show",
         Option("--agent", "MANIFEST", "of this agent; else the one here",
             dest="manifest"),
         _JSON, code=1),

@@ -74,7 +74,7 @@ OWN = {
     "clawlite/linux/channels/relay.py:_end_tap": "the board's text, whose lines are its own",
     "clawlite/linux/channels/channel.py:_answer": "sentences of ours, and what show() joins",
     "clawlite/linux/channels/channel.py:_reply_end": ANSWER,
-    "clawlite/linux/channels/channel.py:end_question": "a sentence of desk.py, its names escaped",
+    "clawlite/linux/channels/channel.py:end_question": "of approvers.py, its names escaped",
     "clawlite/linux/channels/channel.py:put_question": "lines of policy/approval.py, and of ours",
     "clawlite/linux/channels/telegram.py:ask": "handed on: its callers are looked at",
     "clawlite/linux/channels/channel.py:_refuse": "sentences of access.py, with a code of ours",

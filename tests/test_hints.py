@@ -90,7 +90,7 @@ EXCEPTIONS = {
             "_bytes*2 _check_kind _check_same _missing _read _text edit_file*5 keep_file "
             "list_directory run"
         ),
-        "clawlite/linux/tools/kept_content.py": "_check",
+        "clawlite/linux/tools/saved_content.py": "_check",
         "clawlite/linux/tools/memory_tools.py": "_append _text*2 run write*2",
         "clawlite/linux/tools/world_model.py": "WorldModels._ask_tool WorldModels._predict",
         "clawlite/scan/checks.py": "check*2",
@@ -129,7 +129,7 @@ EXCEPTIONS = {
         ),
         "clawlite/host/proxy/upstream.py": "Upstream._check*2 Upstream._post*6 first_piece read*2",
         "clawlite/linux/mcp/remote_token.py": "Tokens.take",
-        "clawlite/linux/net/waiting.py": "_receive*2",
+        "clawlite/linux/net/blocking.py": "_receive*2",
         "clawlite/linux/runtime/providers.py": "Remote.poll",
         "firmware-host/micropython/line/uplink.py": "Uplink.tick",
         "firmware-host/micropython/net/net.py": "Net._report_failure*2",

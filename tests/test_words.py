@@ -27,7 +27,9 @@ BOUNDS = {
     "clawlite/host": 0.02,
 }
 RETIRED = set(
-    "accept chance circle door holders inside misfit orders seen stand_in tally together".split()
+    "accept chance circle combined desk door holders inside kept_content kept_state lead mended "
+    "misfit named orders places said_times seen stand_in tally together trial waiting "
+    "watched".split()
 )
 
 

@@ -24,9 +24,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1]))
 
-from clawlite.linux.local import confined, places  # noqa: E402
+from clawlite.linux.local import confined, model_files  # noqa: E402
+from clawlite.linux.local.evaluation import Evaluation, read_sentences, summary  # noqa: E402
 from clawlite.linux.local.model_client import spawn  # noqa: E402
-from clawlite.linux.local.trial import Trial, read_sentences, summary  # noqa: E402
 
 SETS = "greenhouse", "freezer", "hens", "home"
 REPEATS = 7
@@ -68,7 +68,7 @@ def machine() -> dict:
         "machine": platform.machine(),
         "processors": len(os.sched_getaffinity(0)),
         "python": platform.python_version(),
-        "model": places.MODEL,
+        "model": model_files.MODEL,
         "load": round(os.getloadavg()[0], 1),
     }
 
@@ -84,12 +84,12 @@ def play_sentences() -> list:
     """Return a row for each sentence of all sets, and one for all of them."""
     rows, unmeant = [], 0
     for name in SETS:
-        trial = Trial(read_setup(name))
+        evaluation = Evaluation(read_setup(name))
         try:
-            played = trial.play(read_sentences(str(HERE / (name + ".try.jsonl"))))
-            unmeant += trial.count_unmeant(played)
+            played = evaluation.play(read_sentences(str(HERE / (name + ".try.jsonl"))))
+            unmeant += evaluation.count_unmeant(played)
         finally:
-            trial.close()
+            evaluation.close()
         rows += [{"what": "sentence", "set": name, **row} for row in played]
     found = summary(rows, unmeant)
     good = found["right"] + found["asked"]

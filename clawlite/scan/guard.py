@@ -94,7 +94,7 @@ class Guard:
     def learn(self, value: str):
         """Look for the secret *value* from now on."""
         if self._known is None:
-            from clawlite.scan.known import Known
+            from clawlite.scan.known_secrets import Known
 
             self._known = Known(self._roomy)
         self._known.learn(value)

@@ -5,7 +5,7 @@
    regular expression, and no guess by entropy alone.
 2. Text that only looks like a secret stays: hashes, UUIDs, paths, ``task-list``, placeholders
    (``<your-key>``, ``...EXAMPLE``).
-3. Secrets that the agent itself knows are also found in other forms: known.py.
+3. Secrets that the agent itself knows are also found in other forms: known_secrets.py.
 4. In JSON text ``\\n`` is two characters, and the second is a letter.  It ends a word, as the end
    of a line does.
 """

@@ -4,7 +4,7 @@ import transcripts
 
 # Loaded before the tests: not linked, as they are here, they nest as no board's imports do.
 import clawlite.scan.injection
-import clawlite.scan.known
+import clawlite.scan.known_secrets
 import clawlite.scan.leaks  # noqa: F401
 
 

@@ -15,7 +15,7 @@ from clawlite.scan.fold import PIECE as _PIECE
 from clawlite.scan.fold import ROOMY_PIECE, decode, fold, pieces, strip_comments, unwrap
 from clawlite.scan.guard import Guard
 from clawlite.scan.injection import Patterns
-from clawlite.scan.known import Known
+from clawlite.scan.known_secrets import Known
 from clawlite.scan.leaks import find, merge, redact
 from clawlite.scan.redact_stream import RedactStream
 

@@ -2,7 +2,7 @@
 
 import transcripts
 
-from clawlite.core.providers.lead import Lead
+from clawlite.core.providers.answer_prefix import AnswerPrefix
 from clawlite.core.providers.openai import Codec
 from clawlite.core.turns.text_call import read
 
@@ -157,7 +157,7 @@ def test_no_text_raises():
 
 def given(text, most, size):
     """Return (what is shown before the end of *text*, what at its end, may it be a call)."""
-    lead, shown = Lead(most), ""
+    lead, shown = AnswerPrefix(most), ""
     for at in range(0, len(text), size):
         shown += lead.add(text[at : at + size])
     return shown, lead.rest().lstrip(), lead.is_holding()

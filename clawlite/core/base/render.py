@@ -58,7 +58,7 @@ def _each(arguments: dict) -> list:
             for key in sorted(arguments)
         ]
     except UnicodeError:  # half of a character is shown, too
-        from clawlite.core.base.mended import mend_value
+        from clawlite.core.base.text_repair import mend_value
 
         return _each(mend_value(arguments))
 

@@ -2,8 +2,8 @@
 for the first approval.
 
 It is put to a person elsewhere: at the console by ``Console._put_approval`` of
-core/protocol/console.py, to the admins of channels by ``Desk.update`` of
-linux/approvals/desk.py, and to an MCP client by ``Offer._put_approvals`` of
+core/protocol/console.py, to the admins of channels by ``Approvers.update`` of
+linux/approvals/approvers.py, and to an MCP client by ``Offer._put_approvals`` of
 linux/mcp/offer.py.  An operator answers by a method of core/protocol/calls.py.
 
 Each approval belongs to one task, and so to one call of one caller.  Its first answer uses it up.

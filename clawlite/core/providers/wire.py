@@ -157,7 +157,7 @@ class Codec:
         """
         if not _may_be_mended(data):  # a board's stack is too short to load what mends
             return None
-        from clawlite.core.base.mended import mend_json
+        from clawlite.core.base.text_repair import mend_json
 
         mended = mend_json(data)
         if mended == data:
@@ -239,7 +239,7 @@ class Stream:
         self._fed = False
         self._body = None  # the bytes of an answer that is one JSON object
         self._most = most
-        self._lead = None  # ``lead.Lead``, once a text begins with a mark
+        self._prefix = None  # ``answer_prefix.AnswerPrefix``, once a text begins with a mark
         self._is_plain = False  # or with none
         # bytes of a text that may be a call, where such calls may run (core/turns/text_call.py)
         self._most_call = 0 if codec.change("text_calls") is None else min(most, MAX_ARGUMENTS)
@@ -301,10 +301,10 @@ class Stream:
             self.is_done = True
         if not self.is_done and answer.stop is None:
             raise TransientError("the provider's answer broke off before its end")
-        if self._lead is not None:
-            answer.text += self._lead.rest()
-            answer.is_call_text = not self._calls and self._lead.is_call()
-            answer.may_be_call = not self._calls and self._lead.is_holding()
+        if self._prefix is not None:
+            answer.text += self._prefix.rest()
+            answer.is_call_text = not self._calls and self._prefix.is_call()
+            answer.may_be_call = not self._calls and self._prefix.is_holding()
         if not self.has_begun:
             raise ProviderError(
                 "the provider sent no message of the expected API", "check protocol and endpoint"
@@ -353,21 +353,21 @@ class Stream:
 
     def text(self, text) -> str:
         """Count *text* (str or None) and return what of it is for a person: a thought before the
-        answer is not (core/providers/lead.py).
+        answer is not (core/providers/answer_prefix.py).
         """
         if not text:
             return ""
         self._left -= len(text.encode())
         if self._left < 0:
             raise ProviderError("the provider's answer has more than %d bytes of text" % MAX_TEXT)
-        if self._lead is None and not self._is_plain:
+        if self._prefix is None and not self._is_plain:
             start = text.lstrip()[:1]
             if start in ("<", "[") or self._most_call and start in ("{", "`", "f"):
-                from clawlite.core.providers.lead import Lead
+                from clawlite.core.providers.answer_prefix import AnswerPrefix
 
-                self._lead = Lead(self._most_call)
+                self._prefix = AnswerPrefix(self._most_call)
             self._is_plain = start != ""
-        return text if self._lead is None else self._lead.add(text)
+        return text if self._prefix is None else self._prefix.add(text)
 
     @property
     def calls(self) -> int:

@@ -76,7 +76,7 @@ def _report_wrong(tool, value, wrong: str, setup, event: dict) -> Result:
 
 def _mend(value, event: dict):
     """Return *value*, a result or a text in it, with U+FFFD for what is no Unicode."""
-    from clawlite.core.base.mended import mend_value
+    from clawlite.core.base.text_repair import mend_value
 
     event["is_mended"] = True
     return mend_value(value)

@@ -107,10 +107,11 @@ def decision_of(name: str, tool: str) -> dict:
                 "manifest alone",
                 "name the manifest: clawlite tools claw.yaml --may " + tool,
             )
-        from clawlite.host.policy import folding, named
+        from clawlite.host.policy import folding
+        from clawlite.host.policy.name_decisions import NameDecisions
         from clawlite.host.sandbox import sandboxes
 
-        rules = named.Named(folding.flatten(loaded.policies, sandboxes.workspace(loaded)))
+        rules = NameDecisions(folding.flatten(loaded.policies, sandboxes.workspace(loaded)))
         found = types.SimpleNamespace(
             name=tool, entry=rules.entry(tool), bound=None, flags=layout.HAS_SIDE_EFFECTS
         )

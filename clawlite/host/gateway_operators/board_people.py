@@ -17,8 +17,8 @@ from clawlite.core.image.image import SWARM
 from clawlite.core.policy.access import ADMIN, ROLE_NAMES
 from clawlite.core.policy.trace import trace_text
 from clawlite.core.protocol import rpc
+from clawlite.core.protocol.approvals import UPDATED
 from clawlite.core.protocol.rights import FRESH_MS
-from clawlite.core.protocol.watched import UPDATED
 from clawlite.host.gateway_operators.board_socket import BoardSocket
 from clawlite.host.gateway_operators.board_tasks import BoardTasks
 from clawlite.host.gateway_operators.viewer import Viewer

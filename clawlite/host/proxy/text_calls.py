@@ -2,7 +2,7 @@
 such calls run (core/turns/text_call.py).  Calls of the runner's own tools stay text.
 """
 
-from clawlite.core.providers.lead import Lead
+from clawlite.core.providers.answer_prefix import AnswerPrefix
 from clawlite.core.turns.text_call import read
 
 
@@ -25,7 +25,7 @@ def with_text_calls(dialect, answer: dict, provider, image, tools: list) -> dict
     """
     if provider.codec.change("text_calls") is None or not dialect.is_text(answer):
         return answer
-    lead = Lead()  # a thought before it is no part of it
+    lead = AnswerPrefix()  # a thought before it is no part of it
     text = lead.add(dialect.text(answer)) + lead.rest()
     calls, _ = read(text, provider.codec, _Tools(image, tools))
     if not calls:

@@ -27,7 +27,7 @@ from clawlite.core.formats.operations import (
     UNIQUE,
 )
 from clawlite.host.schema.automata import PatternError
-from clawlite.host.schema.combined import combine
+from clawlite.host.schema.composition import combine
 from clawlite.host.schema.kind_masks import (
     A_NUMBER,
     A_STRING,

@@ -6,7 +6,7 @@ begin there, and where answers go.
 
 1. The loop asks ``deadline`` and calls ``poll`` and ``update``; nothing here waits.
 2. A conversation is one actor's of one channel; a trigger's run has none.
-3. An approval is shown on the console, and put to the admins of the channels (approvals/desk.py).
+3. An approval is shown on the console, and put to the admins of channels (approvals/approvers.py).
 4. An orderly end takes no more messages and begins no more turns (``drain``).  What is on record
    goes on in the next process.
 5. When several processes share a state folder, only one of them runs the channels, until it ends or
@@ -23,7 +23,7 @@ from clawlite.core.base.errors import InvalidParams, PolicyDenied
 from clawlite.core.base.printable import escape_ends, escape_name
 from clawlite.core.image.image import CHANNELS
 from clawlite.core.policy.access import ADMIN, OPEN, ROLE_NAMES, VIEWER
-from clawlite.linux.approvals.desk import desk_of
+from clawlite.linux.approvals.approvers import approvers_of
 from clawlite.linux.channels.channel import MAX_ACTOR, TRY_AGAIN_MS, Channel
 from clawlite.linux.files.files import state_folder
 from clawlite.linux.files.marks import UP
@@ -95,7 +95,7 @@ class Channels(Part):
         self.is_draining = False
         self.lasts = len(self._consoles) < len(self.all)
         self._commands = []  # of the console, that people of channels may use too
-        self._desk = desk_of(agent.image, self)
+        self._approvers = approvers_of(agent.image, self)
         if agent.setup.confirm:
             agent.setup.confirm.on_failure.append(self.let_rest)
         agent.commands.append(self.command)
@@ -165,7 +165,7 @@ class Channels(Part):
         """Tell the people who may approve about each new approval that waits, and about each form
         that nobody may answer any more, because its call has ended.
         """
-        self._desk.update(self.now_ms())
+        self._approvers.update(self.now_ms())
 
     def remote(self) -> list:
         """Return the channels beside the console."""
@@ -217,7 +217,7 @@ class Channels(Part):
         *channel* may give it, else None.
         """
         for task in self.agent.waiting:
-            if task.approval.number == number and channel in self._desk.channels_of(task):
+            if task.approval.number == number and channel in self._approvers.channels_of(task):
                 return task
         return None
 
@@ -241,7 +241,7 @@ class Channels(Part):
         if self.lasts and self.agent.is_ready and not self._is_ours:
             return self._try_ms
         times = [channel.deadline() for channel in self.all] if self.agent.is_ready else []
-        times.append(self._desk.deadline())
+        times.append(self._approvers.deadline())
         return min([at for at in times if at is not None], default=None)
 
     def drain(self):
@@ -256,7 +256,7 @@ class Channels(Part):
         ) or any(channel.is_sending() for channel in self.all)
 
     def close(self):
-        self._desk.close()
+        self._approvers.close()
         for channel in self.all:
             channel.close()
         self._lock.release()

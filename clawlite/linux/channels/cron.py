@@ -11,7 +11,7 @@
 from clawlite.core.base.errors import ClawError
 from clawlite.core.rules import cron
 from clawlite.core.rules.engine import Engine, Times
-from clawlite.core.rules.kept_state import drop_damaged
+from clawlite.core.rules.saved_state import drop_damaged
 from clawlite.core.rules.schedule import LATE_S, ONCE, SKIP
 from clawlite.linux.channels.delivery import Delivery
 from clawlite.linux.channels.inbox import Item

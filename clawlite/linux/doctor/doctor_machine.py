@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.doctor.doctor_checks import NONE, NOTE, OK, WRONG
-from clawlite.linux.local import places
+from clawlite.linux.local import model_files
 
 PYTHON = (3, 11)
 EARLIEST = 1735689600  # 2025-01-01: a clock that shows an earlier time is wrong
@@ -205,7 +205,7 @@ def sandbox(here, engine=None) -> list:
 
 def local(here) -> list:
     """Whether the provider builtin:local has its engine here."""
-    state, what, mend = places.describe_state()
+    state, what, mend = model_files.describe_state()
     return [("local", {"ok": OK, "wrong": WRONG}.get(state, NONE), what, mend)]
 
 

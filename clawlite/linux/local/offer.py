@@ -31,26 +31,26 @@ class Offer(Part):
 
     def question(self, speaker) -> str:
         """Return what *speaker* is asked now, or ""."""
-        from clawlite.linux.local import places
+        from clawlite.linux.local import model_files
 
-        if self._is_asked or speaker != _CONSOLE or places.find_folder():
+        if self._is_asked or speaker != _CONSOLE or model_files.find_folder():
             return ""
         try:
-            places.pins()
-            places.require_processors()
-        except places.LocalError:
+            model_files.pins()
+            model_files.require_processors()
+        except model_files.LocalError:
             return ""
         self._is_asked = True
         return (
             "A model of %d MB would let me understand that without a key. Fetch it now, in the "
-            "background? [y/N]" % places.SIZE_MB
+            "background? [y/N]" % model_files.SIZE_MB
         )
 
     def answer(self, text: str):
         """Begin to fetch if *text* says yes; return what the person is told, or None when it
         answers nothing.
         """
-        from clawlite.linux.local.places import SIZE_MB
+        from clawlite.linux.local.model_files import SIZE_MB
 
         said = text.strip(" .!").lower()
         if said in _NO:

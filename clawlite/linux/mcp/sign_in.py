@@ -9,7 +9,7 @@ from clawlite.core.image.image import NETWORK, SERVICES
 from clawlite.core.providers.wire import Codec
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.mcp.section import rows_of
-from clawlite.linux.net.waiting import carry_out
+from clawlite.linux.net.blocking import carry_out
 from clawlite.protocols.net.device_flow import sign_in
 from clawlite.protocols.services.service_call import SERVED, Service
 

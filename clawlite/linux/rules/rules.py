@@ -14,8 +14,8 @@ from clawlite.core.base.effect import TELL, Result
 from clawlite.core.base.printable import escape_ends
 from clawlite.core.rules import table
 from clawlite.core.rules.engine import Times
-from clawlite.core.rules.kept_state import drop_damaged
 from clawlite.core.rules.runs import Runs
+from clawlite.core.rules.saved_state import drop_damaged
 from clawlite.core.teach.open_engine import OpenEngine
 from clawlite.linux.files.files import state_folder
 from clawlite.linux.files.marks import UP

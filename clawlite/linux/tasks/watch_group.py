@@ -8,7 +8,7 @@ is written, and what the agent uses.  These methods are clawlite's own; docs/met
 
 from clawlite.core.base.effect import SEND
 from clawlite.core.policy.access import ADMIN
-from clawlite.core.protocol import watched
+from clawlite.core.protocol import approvals
 from clawlite.core.protocol.rpc import notification
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.io.stdio import Part, now_ms
@@ -60,16 +60,16 @@ class WatchGroup(Part):
         if not self._asked or not self._known and not self.agent.waiting:
             return
         known, self._known = self._known, {}
-        for task in watched.list_waiting(self.agent):
+        for task in approvals.list_waiting(self.agent):
             if known.pop(id(task.approval), None) is None:
                 self._tell_asked(self.describe(task))
             self._known[id(task.approval)] = task.approval
         for approval in known.values():
-            self._tell_asked(watched.describe_end(approval))
+            self._tell_asked(approvals.describe_end(approval))
 
     def _tell_asked(self, told: dict):
         for watcher in self._asked:
-            watcher.tell(watched.UPDATED, told)
+            watcher.tell(approvals.UPDATED, told)
 
     def add_asked(self, watcher) -> list:
         """Let *watcher* hear of approvals from now on; return those that wait."""
@@ -92,11 +92,11 @@ class WatchGroup(Part):
                 watchers.remove(watcher)
 
     def _open(self) -> list:
-        return watched.list_waiting(self.agent)
+        return approvals.list_waiting(self.agent)
 
     def describe(self, task) -> dict:
         """Return what a person is shown of an approval, without secrets."""
-        return self._without_secrets(watched.describe(task, now_ms()))
+        return self._without_secrets(approvals.describe(task, now_ms()))
 
     def _without_secrets(self, told: dict) -> dict:
         return told if self._guard is None else loads(self._guard.text(dumps(told)).encode())
@@ -149,7 +149,7 @@ class Watcher:
         if method == "claw.usage.get":
             return self._group.usage.describe()
         by = self._person.name if self._person else params.get("caller") or "operator"
-        return watched.answer(self._group.agent, params, by, now_ms())
+        return approvals.answer(self._group.agent, params, by, now_ms())
 
     def may_see(self, event: dict) -> bool:
         """Return whether the person sees *event* of the log."""

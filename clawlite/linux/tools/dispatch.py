@@ -402,9 +402,9 @@ class Dispatcher:
         return self._servers
 
     def _keep_content(self, server: str, kind: str, data: str) -> str:
-        """Return where what an MCP server gave is kept (kept_content.py)."""
+        """Return where what an MCP server gave is kept (saved_content.py)."""
         from clawlite.linux.files.workspace import NOBODY
-        from clawlite.linux.tools.kept_content import keep_content
+        from clawlite.linux.tools.saved_content import keep_content
 
         owner = NOBODY if self._profile.level != NONE and os.geteuid() == 0 else None
         workspace = self._workspace

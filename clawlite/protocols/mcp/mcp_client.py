@@ -260,7 +260,7 @@ class MCPClient:
         """Return the value of a line that is JSON but for text that is no Unicode, else None:
         JavaScript cuts a text between the halves of an emoji, and writes the half.
         """
-        from clawlite.core.base.mended import mend_json
+        from clawlite.core.base.text_repair import mend_json
 
         try:
             return self._loads(mend_json(line))

@@ -10,8 +10,8 @@ from clawlite.core.providers.reflex import ABSTAINS, Reflex
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
 from clawlite.protocols.mcp.tool_definitions import schema_of
-from clawlite.protocols.teach.said_times import DURATIONS, read_duration, read_number
 from clawlite.protocols.teach.sentence_words import read_words, split_words
+from clawlite.protocols.teach.time_words import DURATIONS, read_duration, read_number
 
 # ms of a unit that the name of an argument ends with
 _NAMED = (

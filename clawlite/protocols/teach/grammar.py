@@ -11,15 +11,15 @@ below 30, at most twice a day" becomes a row (draft.py), and the clause that say
 from collections import namedtuple
 
 from clawlite.core.teach.row_text import show_minute
-from clawlite.protocols.teach import said_times
-from clawlite.protocols.teach.said_times import (
+from clawlite.protocols.teach import time_words
+from clawlite.protocols.teach.sentence_words import DAYS, MONTHS, read_words
+from clawlite.protocols.teach.time_words import (
     PARTS,
     read_duration,
     read_number,
     read_time,
     text_at,
 )
-from clawlite.protocols.teach.sentence_words import DAYS, MONTHS, read_words
 
 _ARTICLES = (
     "the a an my our your of der die das den dem le la les el los las du de del des in from"
@@ -398,7 +398,7 @@ class _Sentence:
         """Read the time behind "every evening": "at 6" is 18:00.  Return the place behind it."""
         step = self._is(at, "at")
         found = step and part in PARTS and read_time(self.words, at + step)
-        if not found or text_at(self.words, found.end) in said_times.DURATIONS:
+        if not found or text_at(self.words, found.end) in time_words.DURATIONS:
             return at
         minute = found.value
         if part in ("evening", "afternoon") and 60 <= minute < 720:
@@ -459,9 +459,9 @@ class _Sentence:
         if not self._is(at, "every"):
             return
         found = read_duration(self.words, at + 1)
-        unit = said_times.DURATIONS.get(text_at(self.words, at + 1))
+        unit = time_words.DURATIONS.get(text_at(self.words, at + 1))
         if not found and unit:
-            found = said_times.Found(unit, at + 2)
+            found = time_words.Found(unit, at + 2)
         if not found:
             return
         self.has_trigger = True
@@ -482,7 +482,7 @@ class _Sentence:
                 return
         found = read_time(self.words, at + step)
         unit = found and text_at(self.words, found.end)
-        if not found or unit in said_times.DURATIONS or unit in _UNITS or unit == "times":
+        if not found or unit in time_words.DURATIONS or unit in _UNITS or unit == "times":
             return
         if self.time_end is not None and any(self.free[self.time_end : first]):
             self.parsed.question = "One rule does one thing: make two rules of it."
@@ -492,7 +492,7 @@ class _Sentence:
             step = self._is(end, "and at", ", and at", ", and", "and", ", at", ",", "&")
             found = read_time(self.words, end + step) if step else None
             unit = found and text_at(self.words, found.end)
-            if unit in said_times.DURATIONS or unit in _UNITS or unit == "times":
+            if unit in time_words.DURATIONS or unit in _UNITS or unit == "times":
                 found = None
         self.time_end = end
         self._take(first, end)
@@ -549,7 +549,7 @@ class _Sentence:
             return
         step = self._is(at, "only after", "after", "only before", "before")
         found = step and read_time(self.words, at + step)
-        if found and text_at(self.words, found.end) not in said_times.DURATIONS:
+        if found and text_at(self.words, found.end) not in time_words.DURATIONS:
             is_after = text_at(self.words, at + step - 1) == "after"
             if found.value:
                 self._add_window(*((found.value, 0) if is_after else (0, found.value)))
@@ -704,7 +704,7 @@ class _Sentence:
             row["for"] = _short(for_ms.value)
         self.has_trigger = True
 
-    def _read_for(self, at: int) -> said_times.Found | None:
+    def _read_for(self, at: int) -> time_words.Found | None:
         """Read "for 5 minutes" behind a threshold."""
         count = self._is(at, "for more than", "for at least", "for above", "for longer than", "for")
         count = count or self._is(at, "seit")
@@ -713,7 +713,7 @@ class _Sentence:
             return None
         end = found.end
         end += self._is(end, "long", "or longer", "or more", "straight")
-        return said_times.Found(found.value, end)
+        return time_words.Found(found.value, end)
 
     def _read_again(self, at: int) -> int:
         """Read "and again only above 35"; return the place behind it."""

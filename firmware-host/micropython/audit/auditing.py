@@ -160,4 +160,4 @@ class Auditing:
     def _drop(self):
         drop(_STEP)
         if self.image.section(GUARD)[LEAKS] is None:  # otherwise the guard keeps them in memory
-            drop("leaks known services")
+            drop("leaks known_secrets services")

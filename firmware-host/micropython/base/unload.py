@@ -15,8 +15,8 @@ _OCCASIONAL = (
     "appendlog refusal opaque stop_reasons "
     "oldturns conversation memories memory_methods instant storelog storewrite storequery words "
     "idempotency_record recorded_request commands trace violation jsonvalue cborfault "
-    "jsonfault failure lead mended loader oom_recover parts assemble startup settime lookup "
-    "secretvalues stopfile rule_commands rulestate samplehours kept_state boardrecord "
+    "jsonfault failure answer_prefix text_repair loader oom_recover parts assemble startup settime "
+    "lookup secretvalues stopfile rule_commands rulestate samplehours saved_state boardrecord "
 )
 _STAGES = ""
 # the modules that reach providers, which stay until the next turn; host/firmware/firmware.py adds

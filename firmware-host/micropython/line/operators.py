@@ -15,7 +15,7 @@ from clawlite.core.base.errors import ClawError, InvalidRequest, unexpected
 from clawlite.core.agent.lifecycle import STOPPED
 from clawlite.core.policy.access import ADMIN, ROLE_NAMES, USER
 from clawlite.core.protocol.rpc import error, notification, result
-from clawlite.core.protocol.watched import UPDATED, answer, describe, describe_end, list_waiting
+from clawlite.core.protocol.approvals import UPDATED, answer, describe, describe_end, list_waiting
 from jsontext import dumps, loads
 from rulesession import RuleSession
 from unload import drop

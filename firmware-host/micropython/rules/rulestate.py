@@ -28,7 +28,7 @@ def load(path: str, marks: dict) -> tuple:
     path   of the folder
     marks  {name of a file: what it has}, filled here
     """
-    from clawlite.core.rules.kept_state import drop_damaged
+    from clawlite.core.rules.saved_state import drop_damaged
 
     rows, damaged = read_files(path, marks)
     state, times = {"rules": rows}, rows.pop(_ALL, None)

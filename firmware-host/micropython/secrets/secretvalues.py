@@ -46,7 +46,7 @@ def clean(text: str, image, guard, folder: str) -> str:
     found = find(data)
     secrets = values(folder, section[REFERENCES])
     if secrets:
-        from clawlite.scan.known import Known
+        from clawlite.scan.known_secrets import Known
 
         known = Known(False)
         for value in secrets:

@@ -156,14 +156,14 @@ def test_the_scan_tells_what_a_loop_goes_through_from_what_is_driven():
 def test_what_a_board_drives_is_delegated_and_what_loops_go_through_is_not():
     trees = {name: ast.parse(path.read_text()) for name, path in firmware.sources().items()}
     found, others = from_sources.split_generators(trees)
-    assert {module for module, _ in found} == {"known"}
+    assert {module for module, _ in found} == {"known_secrets"}
     assert ("tools", "call") in others and ("turn", "turn") in others
     firmware.delegate(trees)
     assert [
         name
         for name, tree in trees.items()
         if any(isinstance(node, ast.YieldFrom) for node in ast.walk(tree))
-    ] == ["known"]
+    ] == ["known_secrets"]
 
 
 def test_a_module_with_both_kinds_is_told():

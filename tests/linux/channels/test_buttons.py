@@ -1,4 +1,4 @@
-"""Approvals with buttons (linux/approvals/buttons.py), and who else is asked and told (desk.py)."""
+"""Approvals with buttons (approvals/buttons.py), and who else is asked and told (approvers.py)."""
 
 import json
 

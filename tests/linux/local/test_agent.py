@@ -106,7 +106,7 @@ def test_an_agent_without_it_loads_nothing_of_it(tmp_path):
 def test_an_agent_with_it_loads_little(tmp_path):
     code = (
         "import sys; import clawlite.linux.runtime.shell, clawlite.linux.runtime.providers; "
-        "from clawlite.linux.local import model_client, offer, places; places.find_folder(); "
+        "from clawlite.linux.local import model_client, offer, model_files as m; m.find_folder(); "
         "print([name for name in ('re', 'json', 'enum', 'socket', 'typing', 'ctypes', 'hashlib', "
         "'ssl', 'clawlite.linux.net.connections') if name in sys.modules])"
     )

@@ -8,9 +8,9 @@ import signal
 import pytest
 from local_model import EXAMPLES, FOLDER, TIMEOUT_MS, TOOLS, in_turn, needs_model
 
-from clawlite.linux.local import confined, places
+from clawlite.linux.local import confined, model_files
 from clawlite.linux.local.engine import Engine
-from clawlite.linux.local.places import LocalError
+from clawlite.linux.local.model_files import LocalError
 from clawlite.linux.local.understanding import ACT, ASK, NOTHING, REFUSE, RULE, Understanding
 
 
@@ -132,9 +132,9 @@ def test_one_processor_is_refused_with_what_to_do():
 
 @needs_model
 def test_cut_weights_are_never_loaded(tmp_path, monkeypatch):
-    for name in (places.ENGINE, places.WEIGHTS):
+    for name in (model_files.ENGINE, model_files.WEIGHTS):
         shutil.copy(FOLDER / name, tmp_path / name)
-    with open(tmp_path / places.WEIGHTS, "r+b") as file:
+    with open(tmp_path / model_files.WEIGHTS, "r+b") as file:
         file.truncate(1000)
     monkeypatch.setenv("CLAWLITE_LOCAL", str(tmp_path))
     with pytest.raises(LocalError, match="not the file that is pinned.*1000 bytes"):
@@ -143,14 +143,14 @@ def test_cut_weights_are_never_loaded(tmp_path, monkeypatch):
 
 def test_without_its_files_it_says_how_to_get_them(tmp_path, monkeypatch):
     monkeypatch.setenv("CLAWLITE_LOCAL", str(tmp_path))
-    monkeypatch.setattr(places, "machine", lambda: "x86_64")
+    monkeypatch.setattr(model_files, "machine", lambda: "x86_64")
     with pytest.raises(LocalError, match="not on this machine") as caught:
         Engine()
     assert "clawlite local fetch" in caught.value.hint
 
 
 def test_a_machine_without_an_engine_is_told_so(monkeypatch):
-    monkeypatch.setattr(places, "machine", lambda: "armv7l")
+    monkeypatch.setattr(model_files, "machine", lambda: "armv7l")
     with pytest.raises(LocalError, match="no engine of the local model for linux armv7l"):
         Engine()
 
@@ -166,8 +166,8 @@ def _asking(monkeypatch, tmp_path, serve) -> Engine:
         os._exit(0)
 
     monkeypatch.setattr(confined, "serve", stand_in)
-    monkeypatch.setattr(places, "require_folder", lambda: str(tmp_path))
-    monkeypatch.setattr(places, "read_pinned", lambda folder, name: b"x")
+    monkeypatch.setattr(model_files, "require_folder", lambda: str(tmp_path))
+    monkeypatch.setattr(model_files, "read_pinned", lambda folder, name: b"x")
     return Engine(200)
 
 

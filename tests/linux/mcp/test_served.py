@@ -57,7 +57,7 @@ def test_what_comes_back(tmp_path, level):
     with agent_of(tmp_path, level=level) as agent:
         assert called(agent, "sum", "four") == ('{"length":4}', None)
         said = called(agent, "picture", number=2)[0]
-        assert said.startswith('["image" "image/png", 3 bytes, ')  # test_kept_content.py
+        assert said.startswith('["image" "image/png", 3 bytes, ')  # test_saved_content.py
         assert "the tool failed: no such file" in called(agent, "fail", "file", 3)[1]["message"]
 
 

@@ -1,4 +1,4 @@
-"""Secrets in text (clawlite/scan/leaks.py, known.py): every kind in every surrounding, and
+"""Secrets in text (clawlite/scan/leaks.py, known_secrets.py): every kind in every surrounding, and
 nothing that only looks like one.
 """
 
@@ -15,7 +15,7 @@ from secret_samples import CAPITALS, samples
 
 from clawlite.host.policy.scan_config import KINDS
 from clawlite.scan import leaks, services
-from clawlite.scan.known import Known
+from clawlite.scan.known_secrets import Known
 from clawlite.scan.leaks import find, merge, redact
 
 AROUND = (

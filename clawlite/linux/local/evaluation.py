@@ -15,7 +15,7 @@ from clawlite.core.image.image import WIRE
 from clawlite.linux.io.printing import print_line
 from clawlite.linux.local.engine import Engine
 from clawlite.linux.local.examples import NONE
-from clawlite.linux.local.places import LocalError
+from clawlite.linux.local.model_files import LocalError
 from clawlite.linux.local.understanding import ACT, ASK, NOTHING, Proposal, Understanding
 from clawlite.protocols.image.features import LOCAL_API
 
@@ -79,7 +79,7 @@ def _sentence(line: str, where: str) -> dict:
     return one
 
 
-class Trial:
+class Evaluation:
     """Sentences played against one agent.
 
     setup  of ``setup_of``
@@ -238,13 +238,13 @@ def show(file, manifest, as_json: bool) -> int:
     folder = folder if os.path.isdir(folder) else os.path.dirname(folder)
     setup = setup_of(_open_image(manifest or "."))
     sentences = read_sentences(file or os.path.join(folder, DEFAULT))
-    trial = Trial(setup)
+    evaluation = Evaluation(setup)
     try:
-        rows = trial.play(sentences)
-        found = summary(rows, trial.count_unmeant(rows))
-        hints = trial.hints(setup)
+        rows = evaluation.play(sentences)
+        found = summary(rows, evaluation.count_unmeant(rows))
+        hints = evaluation.hints(setup)
     finally:
-        trial.close()
+        evaluation.close()
     if as_json:
         print(json.dumps({"summary": found, "hints": hints, "rows": rows}))
     else:

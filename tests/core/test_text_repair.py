@@ -1,6 +1,6 @@
 """Text that is no Unicode, on every runtime the same."""
 
-from clawlite.core.base.mended import mend_json, mend_text, mend_value
+from clawlite.core.base.text_repair import mend_json, mend_text, mend_value
 
 try:  # MicroPython takes such a str for bytes that it is made of
     "\udce9".encode()

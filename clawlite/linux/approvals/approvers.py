@@ -30,7 +30,7 @@ class Question:
         return (self.approval.since_ms + self.approval.due_ms) // 2
 
 
-class Desk:
+class Approvers:
     """The approvals of one agent.
 
     agent     ``agent.Agent``
@@ -111,7 +111,7 @@ class Desk:
                 channel.tell_admins(escape_ends(approval.form.end_notice))
 
 
-def desk_of(image, channels) -> Desk:
-    """Return the ``Desk`` of an agent's *channels*, as its image narrows it."""
+def approvers_of(image, channels) -> Approvers:
+    """Return the ``Approvers`` of an agent's *channels*, as its image narrows it."""
     to, notify, *_ = image.section(APPROVALS) or (None, None)
-    return Desk(channels.agent, channels, to, notify and Notify(channels.agent, notify))
+    return Approvers(channels.agent, channels, to, notify and Notify(channels.agent, notify))

@@ -33,7 +33,7 @@ _MAYBE = ("{", "[{", "[\n", "```json", "```tool_call", "```\n{", "```\n[", "func
 _START = 32  # characters that decide whether a text begins as a call
 
 
-class Lead:
+class AnswerPrefix:
     """The text of one answer, from its first piece on.
 
     most  bytes of a text that is held because it may be a call, 0 where no text runs

@@ -12,7 +12,7 @@ from agents import Agent, linux, tool_call
 
 from clawlite.linux.files.files import open_image
 from clawlite.linux.files.workspace import NOBODY
-from clawlite.linux.tools import kept_content
+from clawlite.linux.tools import saved_content
 
 RO = {"own": "ro"}
 PNG = b"\0\0\0"  # what the server's picture is
@@ -101,19 +101,19 @@ def kept(tmp_path, data="AAAA", kind="image/png", server="t"):
     from clawlite.protocols.sandbox.profile import profile_of
 
     workspace = str(tmp_path / "box/workspace")
-    return kept_content.keep_content(
+    return saved_content.keep_content(
         profile_of(image), workspace, [], None, None, server, kind, data
     )
 
 
 def test_a_folder_that_is_full(tmp_path, monkeypatch):
-    monkeypatch.setattr(kept_content, "MAX_FILES", 2)
+    monkeypatch.setattr(saved_content, "MAX_FILES", 2)
     assert [kept(tmp_path).partition(" ")[0] for _ in range(3)] == ["in", "in", "not"]
     assert "at most 2 files" in kept(tmp_path)
-    monkeypatch.setattr(kept_content, "MAX_FILES", 9)
-    monkeypatch.setattr(kept_content, "MAX_BYTES", 8)
+    monkeypatch.setattr(saved_content, "MAX_FILES", 9)
+    monkeypatch.setattr(saved_content, "MAX_BYTES", 8)
     assert "not kept" in kept(tmp_path)
-    monkeypatch.setattr(kept_content, "MAX_BYTES", 9)
+    monkeypatch.setattr(saved_content, "MAX_BYTES", 9)
     assert kept(tmp_path).startswith("in ")
 
 
