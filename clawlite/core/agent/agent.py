@@ -16,6 +16,7 @@ from clawlite.core.base.effect import (
     ASK,
     CANCEL,
     CLOSE,
+    ENDED,
     IS_OK,
     JOIN,
     KEEP,
@@ -172,11 +173,11 @@ class Agent:
             if task.child and not outcome[IS_OK]:
                 child, task.child = task.child, None
                 self.cancel(child, outcome[VALUE], now_ms)
-                outcome = outcome + (None,)
+                outcome = ENDED, outcome
             is_asked = task.approval is not None
             if is_asked:  # likewise a person
                 self._forget(task, now_ms)
-                outcome = outcome + (None,)
+                outcome = ENDED, outcome
             self._advance(task, outcome, None, now_ms)
             if is_asked:
                 self._ask(now_ms)
@@ -403,11 +404,10 @@ class Agent:
                 )
                 self.cancel(number, error, now_ms)
             elif task is not None and task.wake_ms is not None and now_ms >= task.wake_ms:
-                wake = task.wake
-                # made when it is needed: no board pays for an error that does not happen
-                if not isinstance(wake, tuple):
-                    wake = False, ProviderError("it said nothing for %d s" % wake)
-                self._advance(task, wake, None, now_ms)
+                outcome = True, None
+                if task.receives:
+                    outcome = False, ProviderError("it said nothing for %d s" % task.silence_s)
+                self._advance(task, outcome, None, now_ms)
         self.lifecycle.tick(now_ms)
 
     def deadline(self):
@@ -435,4 +435,4 @@ def _rest(task, effect: tuple, now_ms: int):
     else:
         task.receives = effect[KIND] == RECEIVE
         task.wake_ms = now_ms + effect[_MS]
-        task.wake = (True, None) if effect[KIND] == SLEEP else effect[_MS] // 1000
+        task.silence_s = effect[_MS] // 1000

@@ -13,8 +13,8 @@ class Task:
     tool      name of the tool whose handler runs, or None
     began     name of the tool whose handler began last
     ran_ms    monotonic time at which the first handler of a call began, or None
-    wake_ms   monotonic time at which it continues with ``wake``, or None
-    wake      an outcome; or the number of seconds without a byte after which its connection fails
+    wake_ms   monotonic time at which it continues, or at which its connection fails, or None
+    silence_s seconds without a byte after which its connection fails
     due_ms    monotonic time at which it is ended, or None; the time in which it waits for a person
               does not count
     budget_ms milliseconds until ``due_ms`` at its beginning, or None
@@ -26,7 +26,7 @@ class Task:
     """
 
     # class attributes, not one set in each task: a thousand may wait for a person
-    approval = answer = tool = began = ran_ms = wake_ms = wake = None
+    approval = answer = tool = began = ran_ms = wake_ms = silence_s = None
     due_ms = budget_ms = child = chain = None
     receives = False
     outer = ()

@@ -42,6 +42,7 @@
     outcome    (True, value) or (False, exception).  A handler that asks for something has not
                ended: (ASKS_PROVIDER, (prompt, most)) or
                (ASKS_PERSON, linux/mcp/question.py ``Question``); RESUME brings it the answer.
+               One that ends before its answer comes: the answer is (ENDED, its outcome).
                The value of RESOLVE is a normalised absolute path.  The value of STORE is whether
                the limits admit the entries; without entries, what is used today (``Ledger.today``)
     due_ms     monotonic time at which the handler is ended, or None
@@ -101,8 +102,8 @@ TASK = 1  # of effects with a task, as a shell gets them
 RUN_TOOL, RUN_ARGUMENTS = 2, 3  # RUN and RECORD, as a shell gets them
 LINE = 2  # SEND_TO
 IS_OK, VALUE = range(2)  # of an outcome
-# in an outcome, in place of True or False: from ASKS_PROVIDER on, the handler has not ended
-ASKS_PROVIDER, ASKS_PERSON = 2, 3
+# in an outcome, in place of True or False: the handler has not ended, or before its answer came
+ASKS_PROVIDER, ASKS_PERSON, ENDED = 2, 3, 4
 
 
 class Result:

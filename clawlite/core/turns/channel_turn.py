@@ -80,8 +80,8 @@ def run_work(work, caller: str, into: TurnOutput, begins=None, acts: tuple = ACT
     carried on here (``Agent.drive``).
 
     begins  function(effect), or None.  It is called before each effect whose kind is in *acts*,
-            until it returns True.  It may return a generator, whose effects come first; a
-            ``ClawError`` that this raises becomes the effect's error
+            until it returns True.  It may return a generator, whose effects come first.  A
+            ``ClawError`` of both becomes the effect's error
     """
     value = error = None
     outer = []  # the generators that wait for *work*, the outermost first
@@ -114,15 +114,15 @@ def run_work(work, caller: str, into: TurnOutput, begins=None, acts: tuple = ACT
                 into.add(effect[TEXT])
                 continue
             if begins and effect[KIND] in acts:
-                first = begins(effect)
-                if first is True:
-                    begins = None
-                elif first:
-                    try:
+                try:
+                    first = begins(effect)
+                    if first is True:
+                        begins = None
+                    elif first:
                         yield from first
-                    except ClawError as e:
-                        error = e
-                        continue
+                except ClawError as e:
+                    error = e
+                    continue
             if effect[KIND] == APPROVE:
                 effect[APPROVAL].asker = caller
             try:

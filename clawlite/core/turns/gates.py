@@ -16,6 +16,7 @@ from clawlite.core.base.effect import (
     APPROVE,
     ASK,
     ASKS_PROVIDER,
+    ENDED,
     IS_OK,
     RECORD,
     RESOLVE,
@@ -339,8 +340,8 @@ def _answer(call, outcome):
             answer = yield (ASK,) + outcome[VALUE] + (None,)
         else:
             answer = yield from outcome[VALUE].put(call.tool, call.arguments)
-        if len(answer) > 2:  # the handler is gone: its time was over before the answer came
-            return answer[:2]
+        if answer[IS_OK] == ENDED:  # its time was over before the answer came
+            return answer[VALUE]
         outcome = yield (RESUME, answer)
     return outcome
 

@@ -22,7 +22,7 @@ from clawlite.core.protocol.rights import FRESH_MS
 from clawlite.host.gateway_operators.board_socket import BoardSocket
 from clawlite.host.gateway_operators.board_tasks import BoardTasks
 from clawlite.host.gateway_operators.viewer import Viewer
-from clawlite.protocols.image.features import APPROVALS
+from clawlite.protocols.image.features import read_approvals
 
 MOST_AHEAD = 4
 SILENCE_S = 30  # within which a board answers what takes no tool
@@ -63,8 +63,7 @@ class BoardPeople:
         self._asked: list = []  # viewers that hear of approvals
         self._logged: list = []  # those that hear of the log
         self._tasks = BoardTasks(self._send, lambda: int(time.time()))
-        said: list = image.section(APPROVALS) or []
-        self._may_admin = len(said) > 2 and said[2]
+        self._may_admin = read_approvals(image)[-1]
         self._beats: asyncio.TimerHandle | None = None
 
     async def open(self, folder: str):

@@ -17,7 +17,7 @@ from clawlite.core.image.image import (
     RULE_ROOT,
     RULE_TIMEOUT_S,
 )
-from clawlite.core.image.scan_config import ScanConfig
+from clawlite.core.image.scan_config import AUDIT_DESTINATION, AUDIT_KEPT_S, ScanConfig
 from clawlite.core.image.skill import PREFIX, SHAPE, Skill
 from clawlite.core.image.skill import skills as core_skills
 from clawlite.core.policy.policy import ACTIONS
@@ -25,8 +25,8 @@ from clawlite.core.policy.policy_preview import condition, preview
 from clawlite.host.base.regular_file import open_regular
 from clawlite.host.image import services
 from clawlite.host.image.image_file import AUTONOMY, SECTION_NAMES
+from clawlite.protocols.image.features import audit_mb
 
-DEFAULT_SIZE_MB = 64  # of an audit, as linux/audit/audit.py has it
 # by what answers a tool
 HANDLERS = (
     "built in: ",
@@ -146,9 +146,9 @@ def _audit(image) -> dict | None:
     if found is None:
         return None
     return {
-        "destination": found[4],
-        "retention_s": found[3],
-        "max_size_mb": found[6] if len(found) > 6 else DEFAULT_SIZE_MB,
+        "destination": found[AUDIT_DESTINATION],
+        "retention_s": found[AUDIT_KEPT_S],
+        "max_size_mb": audit_mb(found),
     }
 
 

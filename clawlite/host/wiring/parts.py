@@ -2,7 +2,7 @@
 
 1. clawlite.toml says what a pin does, not what is bought: a part is called as its pin, and what
    kind of part that is follows from the kind of the pin, or from the device that is simulated.
-2. A terminal goes to ("gpio", number), to ("supply", "3V3", "5V" or "GND"), or to a text.
+2. A terminal goes to what a pad gives (header.py), ("", text) where that is no pad of the board.
 """
 
 from typing import NamedTuple
@@ -45,10 +45,10 @@ def find(settings, board: Profile) -> list[Part]:
 
 
 def _of_pin(pin, board: Profile) -> Part:
-    signal: tuple | str = ("gpio", pin.pin)
+    signal: tuple = ("gpio", pin.pin)
     device = pin.simulate.device if pin.simulate else None
     if pin.kind == "adc" and board.runtime == "cpython":
-        signal = f"channel {pin.pin} of an analog converter"
+        signal = "", f"channel {pin.pin} of an analog converter"
     powered = [("VCC", _PLUS), ("GND", _GROUND)]
     if pin.kind == "adc":
         about = _name_device(device) or "analog sensor"
@@ -82,7 +82,7 @@ def _of_bus(bus, board: Profile) -> Part:
     pins = _pins_of(bus, board)
     ways: list = [(role.upper(), ("gpio", pin)) for role, pin in zip(PINS[bus.kind], pins)]
     if not pins:
-        ways = [(role.upper(), "a pin that clawlite.toml names") for role in PINS[bus.kind]]
+        ways = [(role.upper(), ("", "a pin that clawlite.toml names")) for role in PINS[bus.kind]]
     note = ""
     devices = [_name_device(one.device) for one in bus.simulated or ()]
     about = ", ".join(devices) or _KINDS[bus.kind]

@@ -65,7 +65,7 @@ def find(name: str, board: str | None) -> Wiring:
 
 def _place(part: parts.Part, known: Header) -> Placed:
     """Return *part* on the side where most of its signals are; its supply comes from near there."""
-    found = [known.find(to) for _, to in part.terminals if isinstance(to, tuple)]
+    found = [known.find(to) for _, to in part.terminals]
     signals = [pad for pad in found if pad is not None and pad.gives[0] == "gpio"]
     sides = [pad.side for pad in signals]
     side = max(sides, key=sides.count) if sides else header.RIGHT
@@ -74,9 +74,7 @@ def _place(part: parts.Part, known: Header) -> Placed:
     return Placed(part, side, wires)
 
 
-def _make_wire(terminal: str, to, known: Header, side: str, row: int) -> Wire:
-    if not isinstance(to, tuple):
-        return Wire(terminal, to, None)
+def _make_wire(terminal: str, to: tuple, known: Header, side: str, row: int) -> Wire:
     pad = known.find(to, side, row)
     if pad:
         return Wire(terminal, pad.name(), pad)

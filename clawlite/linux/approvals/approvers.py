@@ -9,7 +9,7 @@
 
 from clawlite.core.base.printable import escape_ends
 from clawlite.linux.approvals.notify import Notify
-from clawlite.protocols.image.features import APPROVALS
+from clawlite.protocols.image.features import read_approvals
 
 _REMINDED_FROM_S = 20  # a shorter wait needs no reminder
 
@@ -113,5 +113,5 @@ class Approvers:
 
 def approvers_of(image, channels) -> Approvers:
     """Return the ``Approvers`` of an agent's *channels*, as its image narrows it."""
-    to, notify, *_ = image.section(APPROVALS) or (None, None)
+    to, notify, _ = read_approvals(image)
     return Approvers(channels.agent, channels, to, notify and Notify(channels.agent, notify))

@@ -17,12 +17,13 @@ import time
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import MCP, SERVICES
+from clawlite.core.image.scan_config import AUDIT_DESTINATION, AUDIT_KEPT_S
 from clawlite.linux.audit.chain import line
 from clawlite.linux.files.files import mend, print_to_stderr, state_folder
 from clawlite.linux.io.stdio import Part
+from clawlite.protocols.image.features import audit_mb
 from clawlite.scan.auditrecord import begin_record, record
 
-MAX_SIZE_MB = 64  # that an audit may have when clawlite.toml says nothing
 REFUSED = "swarm.refused"  # a message of who is not in the swarm, or what is none
 STRANGE_S = 60  # between records of such
 MOST_WAITING = 4096  # records that wait for a disk that takes them again
@@ -33,9 +34,8 @@ def store_of(agent: str, wants: list, taken=None):
 
     wants  the audit of ``scan_config.ScanConfig``;  taken  as ``files.FileStore``
     """
-    kept_s, destination = wants[3:5]
-    most = (wants[6] if len(wants) > 6 else MAX_SIZE_MB) << 20
-    if destination == "sqlite":
+    kept_s, most = wants[AUDIT_KEPT_S], audit_mb(wants) << 20
+    if wants[AUDIT_DESTINATION] == "sqlite":
         from clawlite.linux.audit.sqlite import SQLiteStore
 
         return SQLiteStore(state_folder(agent), agent, kept_s, most)

@@ -76,9 +76,9 @@ class Delivery:
             )
             return None
 
-    def begins(self, item: Item, effect: tuple):
-        """Record that the turn of *item* comes to *effect*.  Return True when no later effect has
-        to be recorded, or else False or a generator of effects that come first (``run_work``).
+    def begins(self, item: Item, effect: tuple) -> bool:
+        """Record that the turn of *item* comes to *effect*.  Return whether no later effect has to
+        be recorded (``run_work``).  Raises ``StoreError``: it must not begin.
         """
         if item.number not in self._running:
             self._running[item.number] = item
@@ -87,9 +87,7 @@ class Delivery:
             return True
         if effect[KIND] != RUN or not effect[TOOL].flags & HAS_SIDE_EFFECTS:
             return False
-        return self._acts(item, effect[TOOL].name)
-
-    def _acts(self, item: Item, tool: str):
+        tool = effect[TOOL].name
         try:
             self.inbox.acts(item, tool)
         except OSError as e:
@@ -98,7 +96,7 @@ class Delivery:
                 % (tool, e.strerror or e),
                 mend(e),
             ) from None
-        yield from ()
+        return True
 
     def end(self, item: Item, text: str):
         """The turn of *item* has ended with *text*."""

@@ -136,10 +136,8 @@ class RelayedChannel(Channel):
         if not hasattr(self._source, "begins") or not isinstance(to, Item):
             return ""
         effect = RUN, SimpleNamespace(name=tool, flags=HAS_SIDE_EFFECTS)
-        first = self._source.begins(to, effect)
         try:
-            for _ in () if isinstance(first, bool) else first:
-                pass
+            self._source.begins(to, effect)
         except ClawError as e:
             return e.message
         return ""

@@ -74,12 +74,14 @@ class Question:
         self.result: dict = {"action": "cancel"}
 
     def put(self, tool, arguments: dict):
-        """A generator of effects: ask a person; return (True, what the server is told)."""
+        """A generator of effects: ask a person; return (True, what the server is told), or
+        (ENDED, ...) when the call ends first.
+        """
         self._tool = tool.name
-        how = yield (APPROVE, _Asks(tool, arguments, self))
-        if isinstance(how, tuple):  # the call has ended first
+        ended = yield (APPROVE, _Asks(tool, arguments, self))
+        if not self.is_decided:
             yield (TELL, self.end_notice)
-            return how
+            return ended
         return True, self.result
 
     # -- what a person reads

@@ -57,6 +57,7 @@ KINDS = (  # images contain these numbers: add a new one at the end
     Kind("queue", "mqtt", True, True, Package("paho.mqtt", "paho-mqtt", 2, "mqtt")),
 )
 APPROVALS = 28  # the section of an image that says who is asked (host/channels/approvals.py)
+MAX_AUDIT_MB = 64  # that an audit may have when clawlite.toml says nothing
 CLI = 0  # the console, which has no source of its own
 
 
@@ -165,3 +166,16 @@ ABILITIES = (
 LINUX = tuple(sorted([ability.name for ability in ABILITIES if ability.linux]))
 BOARDS = tuple(sorted([ability.name for ability in ABILITIES if ability.board]))  # as loader.py has
 NETWORKED = tuple([ability.name for ability in ABILITIES if ability.network])
+
+
+def read_approvals(image) -> tuple:
+    """Return (names of the channels that are asked or None: all, what ``notify.Notify`` is given or
+    None, whether a gateway may speak for admins) of *image*.
+    """
+    to, notify, *may_admin = image.section(APPROVALS) or (None, None)
+    return to, notify, may_admin == [True]
+
+
+def audit_mb(audit: list) -> int:
+    """Return the MiB that the *audit* of a ``ScanConfig`` may use on Linux, 0: no bound."""
+    return [*audit, MAX_AUDIT_MB][6]

@@ -850,13 +850,6 @@ def test_a_size_that_no_audit_can_have_is_refused(tmp_path, size, words):
     assert done.returncode == 2 and words in done.stderr, done.stderr
 
 
-def test_the_default_size_is_what_inspect_says():
-    from clawlite.host.image.inspection import DEFAULT_SIZE_MB
-    from clawlite.linux.audit.audit import MAX_SIZE_MB
-
-    assert DEFAULT_SIZE_MB == MAX_SIZE_MB == 64
-
-
 @pytest.mark.parametrize("destination", STORES)
 @pytest.mark.parametrize("size, most", [([], 64 << 20), ([8], 8 << 20), ([0], 0)])
 def test_an_audit_has_a_bound_unless_its_image_says_none(
