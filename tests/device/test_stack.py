@@ -15,7 +15,7 @@ from agents import INITIALIZE, UUID
 from llm_server import Server, calls, say
 from sims import Client, simulated
 
-from clawlite.core.base.errors import unexpected
+from clawlite.core.base.errors import wrap_error
 from clawlite.core.formats.cbor import MAX_DEPTH
 from clawlite.host.bench import heap
 from clawlite.host.builder import build
@@ -393,7 +393,7 @@ def test_a_streamed_answer_over_http_fits_into_a_picos_stack(
 
 
 def test_a_stack_that_ran_out_is_no_bug_of_ours():
-    error = unexpected(RuntimeError("maximum recursion depth exceeded"))
+    error = wrap_error(RuntimeError("maximum recursion depth exceeded"))
     assert (
         error.message == "the stack of this device ran out"
         and "bug" not in error.hint
@@ -405,7 +405,7 @@ def test_a_stack_that_ran_out_before_an_image_is_loaded_blames_no_image():
     main = runpy.run_path(str(ROOT / "firmware-host/micropython/runtime/main.py"))
     said = main["ran_out"](RuntimeError("maximum recursion depth exceeded"))
     assert said == "the stack of this device ran out - take a board with more stack"
-    assert "bug" in unexpected(RuntimeError("something else")).hint
+    assert "bug" in wrap_error(RuntimeError("something else")).hint
 
 
 def test_the_whole_boot_has_a_quarter_of_a_picos_stack_free(micropython, mpy_cross, tmp_path):

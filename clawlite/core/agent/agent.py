@@ -42,7 +42,7 @@ from clawlite.core.base.errors import (
     InvalidRequest,
     ProviderError,
     ToolTimeout,
-    unexpected,
+    wrap_error,
 )
 from clawlite.core.agent.lifecycle import READY, Lifecycle
 from clawlite.core.agent.task import Task
@@ -308,7 +308,7 @@ class Agent:
                 if kind in (RESOLVE, RESUME, SECRET, STORE, KEEP, REMEMBER, RECORD):
                     return
         except Exception as e:
-            return self._end(task, None, e if isinstance(e, ClawError) else unexpected(e), now_ms)
+            return self._end(task, None, e if isinstance(e, ClawError) else wrap_error(e), now_ms)
         self._end(task, value, None, now_ms)
 
     def _note_call(self, task, event: dict, now_ms: int):

@@ -12,7 +12,7 @@ Loaded at the first failure.
 """
 
 from clawlite.core.base.effect import EXIT
-from clawlite.core.base.errors import ClawError, InternalError, InvalidRequest, unexpected
+from clawlite.core.base.errors import ClawError, InternalError, InvalidRequest, wrap_error
 
 # pauses after the first, second, ... failure within WINDOW_MS; after one more the process ends
 PAUSES_MS = (1000, 2000, 4000, 8000)
@@ -36,7 +36,7 @@ class Recovery:
     def count_failure(self, error, now_ms: int):
         """Go to ERROR; after too many failures go to STOPPED, and end the process."""
         life = self._agent.lifecycle
-        self.error = error = error if isinstance(error, ClawError) else unexpected(error)
+        self.error = error = error if isinstance(error, ClawError) else wrap_error(error)
         self._failed_at = [at for at in self._failed_at if now_ms - at < WINDOW_MS] + [now_ms]
         failures = len(self._failed_at)
         pause_ms = PAUSES_MS[failures - 1] if failures <= len(PAUSES_MS) else None

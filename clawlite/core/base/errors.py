@@ -221,7 +221,7 @@ class InternalError(ClawError):
 UNWINDING = []
 
 
-def unexpected(e) -> ClawError:
+def wrap_error(e) -> ClawError:
     """Return the error for an exception that is not ours: a board ran out of memory, or a bug."""
     if isinstance(e, MemoryError):
         if UNWINDING:

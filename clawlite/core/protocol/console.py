@@ -13,7 +13,7 @@ questions.
 """
 
 from clawlite.core.base.effect import EXIT, PROMPT, SAY, TELL
-from clawlite.core.base.errors import ClawError, InvalidRequest, unexpected
+from clawlite.core.base.errors import ClawError, InvalidRequest, wrap_error
 from clawlite.core.image.image import SKILLS
 from clawlite.core.base.printable import escape_ends, join_lines
 from clawlite.core.base.render import canonical
@@ -368,7 +368,7 @@ class Console:
 def error_text(error) -> str:
     """Return the text of an error for a person: what went wrong, and what to do next."""
     if not isinstance(error, ClawError):
-        error = unexpected(error)
+        error = wrap_error(error)
     return escape_ends(
         "%s.%s" % (error.message.rstrip("."), " Next: %s." % error.hint if error.hint else "")
     )

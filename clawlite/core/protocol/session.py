@@ -18,7 +18,7 @@ from clawlite.core.base.errors import (
     InvalidParams,
     InvalidRequest,
     MethodNotFound,
-    unexpected,
+    wrap_error,
 )
 from clawlite.core.image.image import MEMORY
 from clawlite.core.agent.lifecycle import ERROR, READY, STOPPED
@@ -66,7 +66,7 @@ class Session:
             self._send(rpc.unreadable(e))
             return
         except Exception as e:  # no memory for it, where nobody unwinds
-            self._send(rpc.error(None, unexpected(e)))
+            self._send(rpc.error(None, wrap_error(e)))
             return
         self._line_bytes = len(data)
         if not isinstance(message, list):
@@ -136,7 +136,7 @@ class Session:
                 )
             value = self._call(id, method, params, reply, now_ms)
         except Exception as e:
-            reply(rpc.error(rpc.id_of(message), e if isinstance(e, ClawError) else unexpected(e)))
+            reply(rpc.error(rpc.id_of(message), e if isinstance(e, ClawError) else wrap_error(e)))
         else:
             if value is not None:
                 reply(rpc.result(id, value))

@@ -8,7 +8,7 @@ becomes a task of the agent (act.py), and how it ended goes back.  The same on L
 
 from clawlite.core.base.dialect import const
 from clawlite.core.base.effect import ASK, IS_OK, LOG, VALUE
-from clawlite.core.base.errors import ClawError, InvalidRequest, unexpected
+from clawlite.core.base.errors import ClawError, InvalidRequest, wrap_error
 from clawlite.core.base.render import canonical
 from clawlite.core.providers.reflex import FAILED, holds
 from clawlite.core.rules import table
@@ -327,7 +327,7 @@ class Runs:
         """Say what comes after the call of *run*, and put its end on record."""
         self.look_soon()
         if error and not isinstance(error, ClawError):
-            error = unexpected(error)
+            error = wrap_error(error)
         if error and self._is_cut(error):
             # what is on record says enough: the next process, or the next start, goes on with it
             if self.engine and not act.has_begun:

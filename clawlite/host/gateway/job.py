@@ -6,7 +6,7 @@ import asyncio
 import functools
 
 from clawlite.core.base import effect as E
-from clawlite.core.base.errors import ClawError, ProviderError, unexpected
+from clawlite.core.base.errors import ClawError, ProviderError, wrap_error
 from clawlite.core.image.image import WIRE
 from clawlite.core.policy.ledger import DAY_COST, DAY_TOKENS
 from clawlite.core.providers.provider_order import LOCAL
@@ -64,7 +64,7 @@ class Job(Answer):
         except ClawError as e:
             self._fail(e)
         except Exception as e:  # a bug: the device is told, the gateway goes on
-            self._fail(unexpected(e))
+            self._fail(wrap_error(e))
 
     async def _drive(self, asked):
         """Carry out the effects of *asked* until it returns."""

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 from clawlite import __version__
 from clawlite.core.base.effect import IS_OK, VALUE
-from clawlite.core.base.errors import ClawError, unexpected
+from clawlite.core.base.errors import ClawError, wrap_error
 from clawlite.core.base.render import canonical
 from clawlite.core.image.image import LOCAL, MCP, SANDBOX, SERVICES
 from clawlite.core.net import http1
@@ -659,7 +659,7 @@ class _Program(_Server):
             self._fail(f"{e.filename or self.row[_ARGV][0]}: {e.strerror or e}")
         except Exception as e:  # a bug: its calls are told at once, the gateway goes on
             if client is self.client:
-                self._fail(error_sentence(unexpected(e)))
+                self._fail(error_sentence(wrap_error(e)))
         finally:
             if program is not None:
                 self._later(program.end())

@@ -16,7 +16,7 @@ import functools
 import re
 import time
 
-from clawlite.core.base.errors import ClawError, ProviderError, unexpected
+from clawlite.core.base.errors import ClawError, ProviderError, wrap_error
 from clawlite.core.base.render import canonical
 from clawlite.core.formats.schema import check
 from clawlite.core.image.image import HANDLER_KIND, HANDLER_NAME, SERVICE, SERVICES
@@ -156,7 +156,7 @@ class ToolJob(Answer, Caller):
                 image, self.provider, device, text, codecs, servers, secret, self
             )
         except Exception as e:  # a bug: the device is told, the gateway goes on
-            self._error(unexpected(e))
+            self._error(wrap_error(e))
             return
         finally:
             self._progress = None  # nothing is told after the end

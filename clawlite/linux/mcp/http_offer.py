@@ -19,7 +19,7 @@
 import os
 from urllib.parse import urlsplit
 
-from clawlite.core.base.errors import ClawError, InvalidRequest, ParseError, unexpected
+from clawlite.core.base.errors import ClawError, InvalidRequest, ParseError, wrap_error
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.mcp.offer import Offer, Session, random
 from clawlite.linux.net.http_request import Refused, Request
@@ -144,7 +144,7 @@ class HTTPSession(Session):
             self._refuse(number, e.status, e.error)
         except Exception as e:  # this request fails, and no other one
             self._clients.pop(number, None)
-            self._refuse(number, 500, unexpected(e))
+            self._refuse(number, 500, wrap_error(e))
 
     def _message(self, number: int, request: Request):
         try:

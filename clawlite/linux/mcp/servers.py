@@ -17,7 +17,7 @@ from time import monotonic
 
 from clawlite import __version__
 from clawlite.core.base.effect import ASKS_PERSON, IS_OK, VALUE
-from clawlite.core.base.errors import ClawError, SandboxDenied, ToolTimeout, unexpected
+from clawlite.core.base.errors import ClawError, SandboxDenied, ToolTimeout, wrap_error
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.io.watch import READ, WRITE, Watch
 from clawlite.linux.mcp.server_process import MAX_ERRORS
@@ -178,7 +178,7 @@ class Servers:
         try:
             work(server, now_ms, *about)
         except Exception as e:
-            error = unexpected(e)
+            error = wrap_error(e)
             why = "%s - %s" % (error.message, error.hint)
             self._seam.warn("the MCP server %s was ended: %s" % (server.name, why))
             if server.process is not None:

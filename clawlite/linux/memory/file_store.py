@@ -9,7 +9,7 @@ jsonl.py.
 from binascii import crc32
 
 from clawlite.core.base.clock import iso8601
-from clawlite.core.base.errors import ClawError, InvalidParams, StoreError, unexpected
+from clawlite.core.base.errors import ClawError, InvalidParams, StoreError, wrap_error
 from clawlite.core.image.memories import SUMMARIZE, TRUNCATE
 from clawlite.linux.memory import search
 from clawlite.linux.memory.compaction import REACH, SUMMARY_ENTRIES, SUMMARY_LEAST, WINDOW, notes
@@ -59,7 +59,7 @@ class FileConversations:
             _, _, store, part, _ = job
             return False, failure(e, self.path(store, part or ""))
         except Exception as e:
-            return False, e if isinstance(e, ClawError) else unexpected(e)
+            return False, e if isinstance(e, ClawError) else wrap_error(e)
 
     def _run(self, job: tuple):
         _, verb, store, part, details = job

@@ -15,7 +15,7 @@ import _thread
 import os
 import time
 
-from clawlite.core.base.errors import StoreError, unexpected
+from clawlite.core.base.errors import StoreError, wrap_error
 from clawlite.core.image.image import SWARM
 from clawlite.core.image.memories import DOES, FILES
 from clawlite.linux.files.files import state_folder, swarm_folder
@@ -145,7 +145,7 @@ class Memory:
             if stores:
                 stores.close()
         except BaseException as e:  # our bug: the requests must still get an outcome
-            self._fail(jobs, unexpected(e))
+            self._fail(jobs, wrap_error(e))
         finally:
             self._gone.release()
 

@@ -18,7 +18,7 @@ one thread.
 
 from binascii import crc32
 
-from clawlite.core.base.errors import ClawError, InvalidParams, StoreError, unexpected
+from clawlite.core.base.errors import ClawError, InvalidParams, StoreError, wrap_error
 from clawlite.core.image.memories import (
     CONVERSATION,
     DOES,
@@ -307,7 +307,7 @@ class Stores:
             if error.data and error.data["cause"].startswith(_BROKEN):
                 self._db.close()
             return error
-        return unexpected(e)
+        return wrap_error(e)
 
     # -- store
 

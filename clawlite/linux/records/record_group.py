@@ -16,7 +16,7 @@ from clawlite.core.base.errors import (
     InvalidParams,
     InvalidRequest,
     MethodNotFound,
-    unexpected,
+    wrap_error,
 )
 from clawlite.core.image.image import PINS
 from clawlite.core.image.memories import SCOPES, TYPES, ask
@@ -101,7 +101,7 @@ class RecordGroup(Part):
             except OSError as e:
                 said = None, ClawError("the record cannot be read: %s" % e.strerror, mend(e))
             except Exception as e:
-                said = None, unexpected(e)
+                said = None, wrap_error(e)
             self._ended.append((later, finish, *said))
             try:
                 os.eventfd_write(self._event, 1)

@@ -21,7 +21,7 @@ from clawlite.core.base.errors import (
     InvalidParams,
     InvalidRequest,
     MethodNotFound,
-    unexpected,
+    wrap_error,
 )
 from clawlite.core.base.jsonvalue import show
 from clawlite.protocols.mcp.mcp_client import HANDSHAKE, STATELESS
@@ -123,7 +123,7 @@ class MCPServer:
                 raise InvalidRequest("id: expected a string or an integer")
             result = self._request(id, method, params, origin)
         except Exception as e:
-            self._reply(id, origin, e if isinstance(e, ClawError) else unexpected(e), True)
+            self._reply(id, origin, e if isinstance(e, ClawError) else wrap_error(e), True)
             return
         if result is not None:
             self._reply(id, origin, result, False)

@@ -10,7 +10,7 @@ with an audit; other agents pay nothing for it.
 """
 
 from clawlite.core.base.effect import EVENT, KEEP, KIND, LOG, MESSAGE, RECORD, SEND
-from clawlite.core.base.errors import ClawError, unexpected
+from clawlite.core.base.errors import ClawError, wrap_error
 from clawlite.core.image.image import GUARD
 from clawlite.core.image.scan_config import AUDIT_KEPT_S, LEAKS
 from unload import drop
@@ -101,7 +101,7 @@ class Auditing:
         except MemoryError:
             raise
         except Exception as e:
-            error = e if isinstance(e, ClawError) else unexpected(e)
+            error = e if isinstance(e, ClawError) else wrap_error(e)
         self._drop()
         return error
 

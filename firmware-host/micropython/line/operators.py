@@ -11,7 +11,7 @@
 """
 
 from clawlite.core.base.effect import EVENT, KIND, LOG
-from clawlite.core.base.errors import ClawError, InvalidRequest, unexpected
+from clawlite.core.base.errors import ClawError, InvalidRequest, wrap_error
 from clawlite.core.agent.lifecycle import STOPPED
 from clawlite.core.policy.access import ADMIN, ROLE_NAMES, USER
 from clawlite.core.protocol.rpc import error, notification, result
@@ -130,7 +130,7 @@ class Operators:
             asked = self._check(method, person, role, params.get("fresh") is True, asked)
             value = self._do(id, method, person, role, asked, now_ms)
         except Exception as e:
-            self._send(error(id, e if isinstance(e, ClawError) else unexpected(e)))
+            self._send(error(id, e if isinstance(e, ClawError) else wrap_error(e)))
         else:
             if value is not None:
                 self._send(result(id, value))
@@ -195,7 +195,7 @@ class Operators:
             self._turns.pop(id, None)
             told = {"text": into.text()}
             if fault:
-                wrong = fault if isinstance(fault, ClawError) else unexpected(fault)
+                wrong = fault if isinstance(fault, ClawError) else wrap_error(fault)
                 told["error"] = wrong.message + (" - " + wrong.hint if wrong.hint else "")
             self._send(result(id, self._guard(told)))
 

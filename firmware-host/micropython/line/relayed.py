@@ -17,7 +17,7 @@ queue, and the board decides who may and what they may (docs/gateway.md).
 from binascii import hexlify
 
 from clawlite.core.base.effect import KIND, LOG, RUN, SLEEP, TOOL
-from clawlite.core.base.errors import ClawError, InvalidRequest, PolicyDenied, unexpected
+from clawlite.core.base.errors import ClawError, InvalidRequest, PolicyDenied, wrap_error
 from clawlite.core.base.printable import join_lines
 from clawlite.core.image.image import CHANNELS, HAS_SIDE_EFFECTS
 from clawlite.core.policy.access import ADMIN, ANSWERS, USER, VIEWER, Access
@@ -470,7 +470,7 @@ class Relayed:
 
 
 def _text_of(error) -> str:
-    error = error if isinstance(error, ClawError) else unexpected(error)
+    error = error if isinstance(error, ClawError) else wrap_error(error)
     return "%s.%s" % (error.message.rstrip("."), " Next: %s." % error.hint if error.hint else "")
 
 

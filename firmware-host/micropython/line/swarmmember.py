@@ -15,7 +15,7 @@ behalf and gives it one task after the other.
 """
 
 from clawlite.core.base.effect import PROMPT, SLEEP, TELL
-from clawlite.core.base.errors import ClawError, InvalidRequest, unexpected
+from clawlite.core.base.errors import ClawError, InvalidRequest, wrap_error
 from clawlite.core.base.printable import escape_ends
 from clawlite.core.image.image import HAS_SIDE_EFFECTS
 from jsontext import loads
@@ -113,7 +113,7 @@ class SwarmMember(SwarmStop):
         report = {"id": self._id, "status": "partial" if self._is_partial else "completed"}
         if error:
             report["status"] = "failed"
-            report["error"] = (error if isinstance(error, ClawError) else unexpected(error)).message
+            report["error"] = (error if isinstance(error, ClawError) else wrap_error(error)).message
         guard = self._device.guard
         for name, value in (("text", text), ("error", report.get("error"))):
             if value is not None:

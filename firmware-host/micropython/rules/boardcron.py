@@ -11,7 +11,7 @@ Loaded for images that require ``cron``.
 """
 
 from clawlite.core.base.effect import KIND, LOG, RUN, RUN_SKILL, SLEEP, TOOL
-from clawlite.core.base.errors import ClawError, PolicyDenied, StoreError, unexpected
+from clawlite.core.base.errors import ClawError, PolicyDenied, StoreError, wrap_error
 from clawlite.core.image.image import CHANNELS, HAS_SIDE_EFFECTS, SKILLS
 from clawlite.core.rules import table
 from clawlite.core.rules.cron import GIVES_UP, make_clock, make_rule, make_text
@@ -101,7 +101,7 @@ class CronRules(BoardRules):
             done.append(0)
             self.engine.find(name).hold(False)
             self.look_soon()
-            error = unexpected(error) if error and not isinstance(error, ClawError) else error
+            error = wrap_error(error) if error and not isinstance(error, ClawError) else error
             if error and self._is_cut(error):
                 return  # what is on record says enough
             said = into.text()

@@ -10,7 +10,7 @@ next prompt."""
 import os
 from array import array
 
-from clawlite.core.base.errors import ClawError, ParseError, QueryFailed, StoreError, unexpected
+from clawlite.core.base.errors import ClawError, ParseError, QueryFailed, StoreError, wrap_error
 
 _CAUSES = {
     28: ("the flash is full", "make room in it"),
@@ -114,7 +114,7 @@ class Stores:
             raise
         except Exception as e:  # MemoryError too
             self.places = None
-            return False, unexpected(e)
+            return False, wrap_error(e)
 
     def _load(self, now: int):
         """Read the log, and import turns that an older version kept in a log of their own."""

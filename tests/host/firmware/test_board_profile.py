@@ -80,7 +80,7 @@ def test_what_every_board_would_hold_and_nobody_calls_becomes_seldom(everything)
     """With one transcript, much is never called; what is too short, or must be there, stays."""
     numbered, found = everything
     one = {"least-operator": found["least-operator"]}
-    table = board_profile.seldom(numbered, one, {"errors.unexpected": "a reason"})
+    table = board_profile.seldom(numbered, one, {"errors.wrap_error": "a reason"})
     assert "oom_unwind" in table and "errors" not in table
     assert "unwind" in table["oom_unwind"] and "boardclock" not in table  # 49 bytes
     assert table == dict(sorted(table.items()))
