@@ -38,7 +38,7 @@ def main() -> int:
     except KeyboardInterrupt:  # before an agent takes Ctrl-C over
         return 130
     except OSError as e:
-        return _unwritten(e)
+        return _end_unread(e)
 
 
 def _write_as_elsewhere():
@@ -68,7 +68,7 @@ def _refuse_on_windows(verb, words: list):
     )
 
 
-def _unwritten(e: OSError) -> int:
+def _end_unread(e: OSError) -> int:
     """Return the exit code when stdout took not all: its reader has gone (``| head -1``), or its
     disk is full; and in a folder that was removed.  Raises *e* for anything else.
     """

@@ -93,7 +93,7 @@ OWN = {
     "clawlite/command_help.py:print_script": "a script of our own",
     "clawlite/command_help.py:print_candidates": "to the shell: names of our own and of profiles",
     "clawlite/linux/admin/commands.py:run": "our own sentence",
-    "clawlite/command.py:_unwritten": "names of packages and files that this command was given",
+    "clawlite/command.py:_end_unread": "names of packages and files that this command was given",
     "clawlite/command.py:run": "help, from a table of our own",
     "clawlite/command.py:_main": "names of packages and files that this command was given",
     "clawlite/host/base/progress.py:_write": "a bar, of numbers and our own words",

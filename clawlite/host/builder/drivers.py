@@ -84,7 +84,7 @@ def remove(driver: str, name: str, is_dry: bool = False) -> dict:
             for path in files:
                 project.below.remove(path)
         except OSError as e:
-            raise _unwritten(project, e) from None
+            raise _write_error(project, e) from None
         _remove_empty(project, files)
     unneeded = [need for need in gone.needs if need in left and need not in needed]
     return {"name": driver, "files": files, "kept": kept, "unneeded": unneeded}
@@ -242,10 +242,10 @@ def _write(project: _Project, changes: dict, drivers: list) -> None:
                 project.below.replace(posixpath.join(lock.DRIVERS, file), data)
         lock.write_drivers(project.sources, drivers)
     except OSError as e:
-        raise _unwritten(project, e) from None
+        raise _write_error(project, e) from None
 
 
-def _unwritten(project: _Project, e: OSError) -> ClawError:
+def _write_error(project: _Project, e: OSError) -> ClawError:
     where = e.filename if isinstance(e.filename, str) else project.sources.find_path(lock.DRIVERS)
     return ClawError(f"{where}: {e.strerror}", "let this user write to the folder of the project")
 

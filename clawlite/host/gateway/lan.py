@@ -20,7 +20,7 @@ from typing import Any
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.line.frame import RECORD, Framer
-from clawlite.host.base.problems import unwritten
+from clawlite.host.base.problems import write_error
 from clawlite.host.base.regular_file import make_private, open_regular
 from clawlite.host.gateway.answer import json_bytes
 from clawlite.host.proxy.acceptor import Acceptor, Strangers
@@ -62,7 +62,7 @@ class Tokens:
             os.replace(path + "~", path)
         except OSError as e:
             where = "set $CLAWLITE_STATE to a folder that this user may write to"
-            raise unwritten(path, e, where) from None
+            raise write_error(path, e, where) from None
         return token
 
     def is_right(self, name, nonce: str, mac) -> bool:
