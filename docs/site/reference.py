@@ -118,9 +118,9 @@ def list_session_methods() -> str:
 
 
 def list_rule_methods() -> str:
-    from clawlite.linux.rules.teach_group import TeachGroup
+    from clawlite.linux.rules.rule_group import RuleGroup
 
-    return list_methods(TeachGroup.rows)
+    return list_methods(RuleGroup.rows)
 
 
 def list_watch_methods() -> str:

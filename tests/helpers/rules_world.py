@@ -21,7 +21,7 @@ from clawlite.host.manifest import manifest
 from clawlite.linux.channels.channels import Channels
 from clawlite.linux.files.files import image_of
 from clawlite.linux.io.jsontext import dumps, loads
-from clawlite.linux.rules.rule_group import commands_of
+from clawlite.linux.rules.rule_group import group_of
 from clawlite.linux.rules.rules import Rules
 from clawlite.linux.runtime.optional_parts import make_rehearsal
 
@@ -185,7 +185,7 @@ class World:
                 None,
                 True,
             )
-        self.commands = commands_of(self.rules, make_rehearsal(self.rules))
+        self.commands = group_of(self.rules, None, make_rehearsal(self.rules))
         self.agent.start(self.ms)
         self.poll()
 

@@ -147,7 +147,7 @@ def measure(name: str, shows: bool = False) -> dict:
                 pupils[scene] = pupil_of(scene, Path(folder) / scene)
             pupil = pupils[scene]
             pupil.acted.clear()
-            pupil.lessons.forget_questions()
+            pupil.lessons._open.clear()
             got = play(pupil, line["say"])
             verdict = judge(line, got)
             counts[verdict] += 1

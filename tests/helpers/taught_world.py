@@ -7,7 +7,7 @@ from rules_world import READING, World
 from clawlite.core.protocol.console import Console
 from clawlite.core.teach.draft import TEACH
 from clawlite.linux.rules.lessons import Lessons
-from clawlite.linux.rules.teach_group import group_of
+from clawlite.linux.rules.rule_group import group_of
 from clawlite.protocols.teach.clause import propose
 from clawlite.protocols.teach.reader import ALL
 

@@ -24,14 +24,11 @@ _MAX_REASON = 1000
 
 
 class RuleCommands:
-    """The commands and methods of one agent: also a group of ``group_session.GroupSession``.
+    """The commands and methods of one agent.
 
     rules      ``runs.Runs``
     rehearses  function(name) -> lines that say what the rule would have done
     """
-
-    capability = ""
-    rows = ROWS
 
     def __init__(self, rules, rehearses):
         self._rules = rules
@@ -135,16 +132,6 @@ class RuleCommands:
         return [escape_line(line, 400) for line in lines]
 
     # -- methods
-
-    def open(self, is_peer: bool):
-        """A session begins: there is nothing to do."""
-
-    def has(self, number: int) -> bool:
-        """Return False: no form of a rule's run is an operator's to fill in."""
-        return False
-
-    def notify(self, message: dict):
-        """No method here is a notification."""
 
     def begin(self, method: str, params: dict) -> dict:
         """Return the result of a request.  Raises ``ClawError``."""

@@ -13,7 +13,6 @@ MONTH_NAMES = (
     "january february march april may june july august september october november december"
 )
 _HALF_DAY_MS = const(43200000)
-_LONGEST_NAME = const(63)
 _SIGNS = ("<=", ">=", "==", "!=", "<", ">")  # those of two characters first
 _NAME = "abcdefghijklmnopqrstuvwxyz0123456789_"
 

@@ -26,7 +26,7 @@ from clawlite.core.protocol.rpc import field
 from clawlite.linux.files.files import mend, state_folder
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.io.stdio import Part, now_ms
-from clawlite.protocols.session.group_session import Later
+from clawlite.protocols.session.group_session import Group, Later
 
 ROWS = """
 call.list      ready  -  -  -  last?
@@ -56,13 +56,13 @@ _LEAST = {
 }
 
 
-class RecordGroup(Part):
-    """A group of ``group_session.GroupSession``, and what it reads in threads.
+class RecordGroup(Part, Group):
+    """The methods here, and what they read in threads.
 
     parts  ``assemble.Parts``
     """
 
-    capability, rows, least = "", ROWS, _LEAST
+    rows, least = ROWS, _LEAST
 
     def __init__(self, parts):
         self.parts, self._aside, self._ended = parts, 0, []
@@ -77,13 +77,6 @@ class RecordGroup(Part):
     def begin(self, method: str, params: dict):
         """Return the result of a request of who is on stdin.  Raises ``ClawError``."""
         return self._own.begin(method, params)
-
-    def has(self, number: int) -> bool:
-        """No turn begins here."""
-        return False
-
-    def notify(self, message: dict):
-        """None of these methods is a notification."""
 
     def read(self, work, finish=None) -> Later:
         """Return what *work()* returns in a thread, and then *finish(that)* in the loop."""
@@ -140,13 +133,13 @@ class RecordGroup(Part):
         return told if guard is None else loads(guard.text(dumps(told)).encode())
 
 
-class Records:
+class Records(Group):
     """The group of one line.
 
     person  ``operator_line.Person``, None: who is on stdin
     """
 
-    capability, rows = "", ROWS
+    rows = ROWS
 
     def __init__(self, group: RecordGroup, person):
         self._group, self._person, self._parts = group, person, group.parts
@@ -166,16 +159,6 @@ class Records:
     def begin(self, method: str, params: dict):
         """Return the result of a request, or a ``Later``.  Raises ``ClawError``."""
         return self._methods[method](params)
-
-    def has(self, number: int) -> bool:
-        """No turn begins here."""
-        return False
-
-    def notify(self, message: dict):
-        """None of these methods is a notification."""
-
-    def close(self):
-        """The line has ended: its answers are dropped there."""
 
     def _may_see(self, event: dict) -> bool:
         if self._person is None or self._person.role == ADMIN:

@@ -76,10 +76,6 @@ class Lessons:
         rules.begin_teaching()
         return rules
 
-    def forget_questions(self):
-        """No message is the answer to what was asked before."""
-        self._open.clear()
-
     # -- sentences
 
     def reply(self, history):

@@ -103,7 +103,7 @@ class Rules(Runs, stdio.Part):
     def poll(self):
         """Look at what is due, and begin it."""
         edges = self._edges.read() if self._edges else ()
-        if not self.agent.is_ready or self._is_draining or not self._is_ours():
+        if not self.agent.is_ready or self._is_draining or not self.is_owner():
             return
         engine, times = self.engine, self.times()
         for age_ms, pin, level in edges:
@@ -156,7 +156,7 @@ class Rules(Runs, stdio.Part):
             self._edges = None
         self._lock.release()
 
-    def _is_ours(self) -> bool:
+    def is_owner(self) -> bool:
         """Return whether this process runs the rules; it tries to become that one."""
         if self.engine is not None and not self._lock.is_lost():
             return True
@@ -220,10 +220,6 @@ class Rules(Runs, stdio.Part):
             from clawlite.linux.rules.taught import open_taught
 
             open_taught(self, self._folder and os.path.join(self._folder, "rules"))
-
-    def is_owner(self) -> bool:
-        """Return whether this process runs the rules."""
-        return self._is_ours()
 
     # -- what was taught
 

@@ -67,7 +67,7 @@ class Parts:
         self.image, self.guard, self.ways = image, optional_parts.make_guard(image), {}
         self.worlds = optional_parts.make_worlds(image)
         self.workspace = workspace.folder(profile, state, image)
-        self.stop = self._ask_stop if image.size_of(SWARM) else None
+        self.stop = (lambda tool: self.stop_gate(tool)) if image.size_of(SWARM) else None
         # the records: the log, the audit, and what exporters carry away
         self.log = Log(image.agent.name, optional_parts.choose_log_line(self.guard))
         self.audit = optional_parts.make_audit(image, self.guard)
@@ -194,8 +194,8 @@ class Parts:
     def make_rules(self):
         """Return the readings and rules of this agent, made when they are first asked for."""
         if self.rules is None:
+            from clawlite.linux.rules.rule_group import group_of
             from clawlite.linux.rules.rules import rules_of
-            from clawlite.linux.rules.teach_group import group_of
 
             self.rules = self.add_part(rules_of(self.agent, self.handlers))
             rehearse = optional_parts.make_rehearsal(self.rules)
@@ -233,9 +233,6 @@ class Parts:
         if part.fileno() >= 0:
             self.wire.sleep_by(part.fileno())
         part.close()
-
-    def _ask_stop(self, tool):
-        return self.stop_gate(tool)
 
     def _emit(self, effect: tuple):
         self.fast_path.emit(effect)

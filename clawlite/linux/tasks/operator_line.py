@@ -20,7 +20,7 @@ from clawlite.core.policy.access import ADMIN
 from clawlite.core.protocol import rights, rpc
 from clawlite.linux.io.jsontext import dumps, request
 from clawlite.linux.io.stdio import FULL, MAX_LINE, Part, Wire, now_ms
-from clawlite.protocols.session.group_session import GroupSession
+from clawlite.protocols.session.group_session import Group, GroupSession
 
 _MOST_WAITING = 4 * FULL  # bytes for somebody who does not read, and whose line then ends
 _AGAIN_MS = 50  # between attempts to write to somebody who does not read
@@ -117,8 +117,10 @@ class RoleSession(GroupSession):
         return False
 
 
-class _Shared:
-    """A group of methods for one more session: what it tells by itself goes to that on stdin."""
+class _Shared(Group):
+    """A group of methods for one more session: what it tells by itself goes to that on stdin, whose
+    operator alone fills in its forms, and is a peer of a swarm.
+    """
 
     def __init__(self, group, caller: str):
         self._group, self.capability, self.rows = group, group.capability, group.rows
@@ -129,13 +131,6 @@ class _Shared:
         ``ClawError``.
         """
         return self._group.begin(method, dict(params, caller=self._caller))
-
-    def has(self, task) -> bool:
-        """Return False: forms are filled in on stdin."""
-        return False
-
-    def open(self, is_peer: bool):
-        """The operator on stdin alone is a peer of a swarm."""
 
     def notify(self, message: dict):
         if "method" in message:  # a report is acknowledged by whom it was sent to

@@ -7,10 +7,11 @@
 
 from clawlite.core.base.errors import PolicyDenied
 from clawlite.core.policy.access import ADMIN
+from clawlite.protocols.session.group_session import Group
 
 
-class PersonTasks:
-    """A group of ``group_session.GroupSession``.
+class PersonTasks(Group):
+    """The methods for one person.
 
     tasks   ``TaskGroup`` of the agent
     person  ``operator_line.Person``
@@ -18,7 +19,7 @@ class PersonTasks:
     """
 
     def __init__(self, tasks, person, send):
-        self.capability, self.rows = tasks.capability, tasks.rows
+        self.rows = tasks.rows
         self._tasks, self._person, self._send = tasks, person, send
 
     def begin(self, method: str, params: dict) -> dict:
@@ -39,9 +40,6 @@ class PersonTasks:
     def has(self, number: int) -> bool:
         """Return whether the agent's task *number* is the turn of a task of an agent's operator."""
         return self._person.role == ADMIN and self._tasks.has(number)
-
-    def notify(self, message: dict):
-        """No method of tasks is a notification."""
 
     def close(self):
         """The line has ended: nobody hears what becomes of the tasks."""

@@ -7,6 +7,7 @@ import os
 from clawlite.core.base.errors import ClawError, StoreError
 from clawlite.linux.files.files import state_folder
 from clawlite.linux.io.stdio import Part, now_ms
+from clawlite.protocols.session.group_session import Group
 
 AGAIN_MS = 1000  # between attempts to do the tasks that another process does
 ROWS = """
@@ -18,9 +19,8 @@ task.subscribe  ready  -  -        -  task_id
 """
 
 
-class TaskGroup(Part):
-    """The methods of tasks, a group of ``group_session.GroupSession``: it costs nothing until the
-    first of them is asked, no module and no file.
+class TaskGroup(Part, Group):
+    """The methods of tasks.
 
     agent  ``agent.Agent``
     join   function(TaskRunner or TaskGroup): from now on it is polled, and closed at the end
@@ -29,7 +29,7 @@ class TaskGroup(Part):
     process does, a request for a task is an error.
     """
 
-    capability, rows = "", ROWS
+    rows = ROWS
 
     def __init__(self, agent, join):
         self._agent, self._join, self._methods = agent, join, None
@@ -55,9 +55,6 @@ class TaskGroup(Part):
     def has(self, number: int) -> bool:
         """Return whether the agent's task *number* is the turn of one of the tasks here."""
         return self._methods is not None and self._methods.runner.has(number)
-
-    def notify(self, message: dict):
-        """No method of tasks is a notification."""
 
     def begin(self, method: str, params: dict, *whose) -> dict:
         """Return the result of a request; *whose*: as ``TaskMethods.begin`` has it.  Raises

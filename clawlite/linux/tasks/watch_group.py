@@ -13,6 +13,7 @@ from clawlite.core.protocol.rpc import notification
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.io.stdio import Part, now_ms
 from clawlite.linux.tasks.usage import Usage
+from clawlite.protocols.session.group_session import Group
 
 ROWS = """
 approval.subscribe ready  -  -  -
@@ -23,16 +24,16 @@ usage.get          ready  -  -  -
 _EVENT = "claw.log.event"
 
 
-class WatchGroup(Part):
-    """A group of ``group_session.GroupSession``, and what it watches.
+class WatchGroup(Part, Group):
+    """The methods here, and what they watch.
 
     parts  ``assemble.Parts``
     """
 
-    capability, rows = "", ROWS
+    rows = ROWS
 
     def __init__(self, parts):
-        self._parts, self.agent, self._guard = parts, parts.agent, parts.guard
+        self.agent, self._guard = parts.agent, parts.guard
         self._asked: list = []  # Watchers that hear of approvals
         self._logged: list = []  # those that hear of the log
         self._known: dict = {}  # id of an approval that waits -> it
@@ -47,13 +48,6 @@ class WatchGroup(Part):
     def begin(self, method: str, params: dict) -> dict:
         """Return the result of a request of who is on stdin.  Raises ``ClawError``."""
         return self._own.begin(method, params)
-
-    def has(self, number: int) -> bool:
-        """No turn begins here."""
-        return False
-
-    def notify(self, message: dict):
-        """None of these methods is a notification."""
 
     def update(self):
         """Tell of approvals that have come and gone since the last look."""
@@ -127,14 +121,14 @@ class WatchGroup(Part):
         return {"why": found["lines"], "rules": found["rules"], "gates": found["gates"]}
 
 
-class Watcher:
+class Watcher(Group):
     """The group of one line.
 
     person  ``operator_line.Person``, None: who is on stdin
     send    function(message)
     """
 
-    capability, rows = "", ROWS
+    rows = ROWS
 
     def __init__(self, group: WatchGroup, person, send):
         self._group, self._person, self._send = group, person, send
@@ -160,13 +154,6 @@ class Watcher:
 
     def tell(self, method: str, params: dict):
         self._send(notification(method, params))
-
-    def has(self, number: int) -> bool:
-        """No turn begins here."""
-        return False
-
-    def notify(self, message: dict):
-        """None of these methods is a notification."""
 
     def close(self):
         """The line has ended."""

@@ -46,19 +46,37 @@ class Later:
                 self._then(self)
 
 
-class GroupSession(Session):
-    """A ``Session`` with more methods, those of the groups that it is told to ``serve``:
+class Group:
+    """More methods for a ``GroupSession``; ``begin(method, params)`` returns the result of one, or
+    a ``Later``, and raises ``ClawError``.  Each default is that of a group that has nothing to do.
 
-    capability             a name for ``capabilities`` of claw.initialize, or ""
-    rows                   its methods, as in method_table.py; a session has the group only when the
-                           image needs one of them
-    begin(method, params)  returns the result, or a ``Later``; raises ``ClawError``
-    notify(message)        handles a notification, or a response; never raises
-    open(is_peer)          a session begins, whose operator declares the capability itself or does
-                           not; asked of a group with a capability
-    has(task)              whether it is a turn for which the operator answers forms, too; asked of
-                           a group without a capability
+    capability  a name for ``capabilities`` of claw.initialize, or ""
+    rows        its methods, as in method_table.py; a session has the group only when the image
+                needs one of them
     """
+
+    capability = ""
+
+    def open(self, is_peer: bool) -> None:
+        """A session begins, whose operator declares the capability itself or does not; asked of a
+        group with a capability.
+        """
+
+    def has(self, task: object) -> bool:
+        """Return whether it is a turn for which the operator answers forms, too; asked of a group
+        without a capability.
+        """
+        return False
+
+    def notify(self, message: dict) -> None:
+        """Handle a notification, or a response; never raises."""
+
+    def close(self) -> None:
+        """The line has ended."""
+
+
+class GroupSession(Session):
+    """A ``Session`` with more methods, those of each ``Group`` that it is told to ``serve``."""
 
     watches = False  # the operator does not want to know how calls go on
     _takes_forms = False  # the operator fills in the forms of tools

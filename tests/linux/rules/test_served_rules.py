@@ -13,7 +13,7 @@ from llm_server import Server, say
 from provider_builds import provider
 from rules_world import ALLOW, ASK, READING, RULE, project
 
-from clawlite.linux.rules.teach_group import TeachGroup
+from clawlite.linux.rules.rule_group import RuleGroup
 
 PAGE = Path(__file__).parents[3] / "docs/methods.md"
 UNKNOWN, PARAMS, DENIED = -32601, -32602, -32011
@@ -27,7 +27,7 @@ def built(tmp_path, rules: str, policy=None):
 
 
 def test_the_page_has_each_method():
-    rows = [row.split() for row in TeachGroup.rows.split("\n")[1:-1]]
+    rows = [row.split() for row in RuleGroup.rows.split("\n")[1:-1]]
     table = PAGE.read_text().split("|---|---|---|---|---|---|\n")[2].split("\n\n")[0]
     assert table == "\n".join(map(line, rows))
 
