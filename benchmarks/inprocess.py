@@ -190,7 +190,7 @@ def by_name(image, path: str, count: int) -> list:
     """
     from suites.compiled import flat_rules
 
-    from clawlite.host.policy.name_decisions import NameDecisions
+    from clawlite.host.policy.folding import NameDecisions
 
     flat = flat_rules(int(os.path.basename(path).partition(".")[0]))
     rules = {rule.rule.match.name: rule for rule in flat if rule.rule.id.startswith("exact-")}

@@ -61,7 +61,7 @@ def rows(name: str) -> list[dict]:
         image = inspection.open_image(name)
         schemas = _read_sent(image)
     else:
-        from clawlite.host.skills import skills
+        from clawlite.host.skills import feature as skills
 
         loaded, image = _build(name)
         schemas = {
@@ -108,10 +108,9 @@ def decision_of(name: str, tool: str) -> dict:
                 "name the manifest: clawlite tools claw.yaml --may " + tool,
             )
         from clawlite.host.policy import folding
-        from clawlite.host.policy.name_decisions import NameDecisions
         from clawlite.host.sandbox import sandboxes
 
-        rules = NameDecisions(folding.flatten(loaded.policies, sandboxes.workspace(loaded)))
+        rules = folding.NameDecisions(folding.flatten(loaded.policies, sandboxes.workspace(loaded)))
         found = types.SimpleNamespace(
             name=tool, entry=rules.entry(tool), bound=None, flags=layout.HAS_SIDE_EFFECTS
         )

@@ -8,14 +8,14 @@ together."""
 
 import dataclasses
 import hashlib
+import json
 
 from clawlite import __version__
 from clawlite.core.image import image as layout
-from clawlite.host.compiler import schemas
 from clawlite.host.compiler.features import FEATURES, find_needs
 from clawlite.host.compiler.work import Work
 from clawlite.host.image.image_file import SECTION_NAMES, encode, table, write
-from clawlite.protocols.mcp.tool_definitions import SCHEMAS
+from clawlite.protocols.mcp.tool_definitions import SCHEMAS, definitions
 
 _BYTES = 2 << 5  # the mark of a string of bytes in CBOR
 
@@ -47,7 +47,7 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         sections.update(feature.compile(manifest, work))
     sections[layout.AUTOMATA] = table(work.pool.tables)
     sections[layout.PROSE] = work.prose.data
-    manifest.raise_problems()
+    manifest.problems.raise_all()
     head = (
         f"clawlite {__version__}",
         requires(manifest),
@@ -61,7 +61,7 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
             name: (tool.spec.input_schema or {}, tool.spec.output_schema)
             for name, tool in zip(work.names, work.tools)
         }
-        sections[SCHEMAS] = schemas.section(written, data)
+        sections[SCHEMAS] = _missing_schemas(written, data)
         data = data if sections[SCHEMAS] is None else write(sections, *head)
     return Built(data, _sizes(data))
 
@@ -92,5 +92,42 @@ def _companions(manifest) -> list:
 
 
 def _sizes(data: bytes) -> list:
-    opened = layout.Image(lambda offset, length: data[offset : offset + length], len(data), 1)
+    opened = _open(data, 1)
     return [(SECTION_NAMES[number], opened.size_of(number)) for number in opened.sections()]
+
+
+def _open(data: bytes, cached: int):
+    return layout.Image(lambda offset, length: data[offset : offset + length], len(data), cached)
+
+
+def _missing_schemas(specs: dict, data: bytes) -> list | None:
+    """Return the section with the schemas of tools as their maker wrote them, for MCP clients: what
+    an image has of them otherwise is sent to providers, or a check program.  It has what is missing
+    and nothing else, None where that is nothing; only ``clawlite mcp serve`` reads it
+    (protocols/mcp/tool_definitions.py).
+
+    specs  name of each tool in the image -> (input schema, output schema or None) as written
+    data   the image without it
+    """
+    image, rows = _open(data, 1024), []
+    for found in definitions(image, json.JSONDecoder().raw_decode):
+        given, gives = specs[found["name"]]
+        row = [
+            found["name"],
+            _missing(given, found["inputSchema"]),
+            _missing(gives, found["outputSchema"]) if "outputSchema" in found else "",
+        ]
+        if row[1:] != ["", ""]:
+            rows.append(row)
+    return rows or None
+
+
+def _missing(written: dict, found: dict) -> str:
+    """Return *written* as JSON, "" when *found* says the same."""
+    if _whole(written) == _whole(found):
+        return ""
+    return json.dumps(written, ensure_ascii=False, separators=(",", ":"))
+
+
+def _whole(schema: dict) -> dict:
+    return {**schema, "type": "object", "properties": schema.get("properties", {})}

@@ -6,7 +6,7 @@ from clawlite.host.policy import folding
 from clawlite.host.sandbox import sandboxes
 from clawlite.host.schema.automata import PatternError, compile_pattern
 from clawlite.host.schema.compile import SchemaError, compile_schema
-from clawlite.host.skills import skills
+from clawlite.host.skills import feature as skills
 
 _SIMPLER = "change the schema here, or remove this keyword from it"
 

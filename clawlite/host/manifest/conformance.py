@@ -44,10 +44,10 @@ def level(manifest) -> int:
     builds them.
     """
     # here: a device without packages shows the declaration, too
-    from clawlite.host.swarm import swarms
+    from clawlite.host.swarm.feature import is_built
 
     declared = {primitive.kind for primitive in manifest.primitives()}
-    if not swarms.is_built(manifest):
+    if not is_built(manifest):
         declared.discard("Swarm")
     return [int(name[-1]) for name, needed in LEVELS if set(needed) <= declared][0]
 

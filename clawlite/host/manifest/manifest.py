@@ -3,7 +3,7 @@
 1. ``load`` returns a Manifest without a problem, or raises ManifestErrors with all of them.
 2. Nothing is run, imported or fetched.  The same folder gives the same Manifest on every machine.
 3. What is valid CKP is accepted, whether a device can do it or not: that is for the back end to
-   say, with ``manifest.problem`` and ``manifest.raise_problems``.
+   say, with ``manifest.problem`` and ``manifest.problems.raise_all``.
 """
 
 import dataclasses
@@ -153,7 +153,7 @@ class Manifest:
         key: bool = False,
     ) -> None:
         """Add a problem of a later stage at *path* in the spec of *primitive*;
-        ``raise_problems`` raises them together.
+        ``problems.raise_all`` raises them together.
         """
         own = primitive.entry is None
         self.problems.add(
@@ -165,16 +165,6 @@ class Manifest:
         noted = (primitive.where(*path), message)
         if noted not in self.notes:  # a build compiles twice
             self.notes.append(noted)
-
-    def check_handlers(self) -> None:
-        """Add a problem for each tool that no function, registry, MCP server or skill answers:
-        valid CKP, but not buildable.
-        """
-        handlers.missing(self.tools, self.functions, self.problems)
-
-    def raise_problems(self) -> None:
-        """Raise ManifestErrors when a later stage added a problem."""
-        self.problems.raise_all()
 
 
 def pin(path, refresh: bool = False, allowed=()) -> list[str]:

@@ -180,7 +180,8 @@ def pin(manifest, allowed=(), refresh: bool = False, accepted=()) -> tuple[list,
         old = lock.read(sources)
     except Refused as e:
         raise ClawError(*e.args) from None
-    entries = {uri: entry for uri, entry in old.items() if not _is_server(uri)}
+    urls = (SCHEME, "https://", "http://")  # other keys of the lock are no servers
+    entries = {uri: entry for uri, entry in old.items() if not uri.startswith(urls)}
     asked, taken = [], []
     for uri, server in servers.items():
         entry, is_accepted = old.get(uri), server.name in accepted
@@ -222,11 +223,6 @@ def _difference(server: Server, old: lock.Entry, new: lock.Entry) -> list[str]:
 
     lines = difference(json.loads(old.text), json.loads(new.text))
     return [f"the MCP server {server.name} has changed what it lists:", *lines]
-
-
-def _is_server(uri: str) -> bool:
-    """Return whether the key *uri* of the lock is an MCP server's; others have entries there."""
-    return uri.startswith((SCHEME, "https://", "http://"))
 
 
 def _ask_server(server: Server, settings, known) -> lock.Entry:

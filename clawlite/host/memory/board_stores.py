@@ -68,11 +68,13 @@ def add_problems(manifest, board, other, problems) -> None:
         total += kept
 
 
-def notes(manifest, board) -> list[tuple]:
+def find_notes(manifest, board, free_bytes) -> list[tuple]:
     """Return [((file, line), message), ...]: what is another thing on *board* than on a Pi, and
     no problem.
     """
     found = []
+    if board.runtime != "micropython":
+        return found
     for number, store in enumerate(manifest.memory.spec.stores if manifest.memory else ()):
         if store.type == "conversation":  # the first has the console's
             if not (store.retention and store.retention.max_entries):

@@ -7,10 +7,6 @@ from clawlite.host.memory.store_type import TYPES
 from clawlite.host.models.feature import Feature, Requirement
 
 
-def check(manifest, at_use: bool) -> None:
-    memories.refuse(manifest)
-
-
 def compile_sections(manifest, work) -> dict:
     return {MEMORY: memories.section(manifest), CONTEXT: memories.context(manifest)}
 
@@ -43,10 +39,11 @@ def fit(manifest, board, other, problems) -> None:
         board_stores.add_problems(manifest, board, other, problems)
 
 
-def find_notes(manifest, board, free_bytes) -> list:
-    return board_stores.notes(manifest, board) if board.runtime == "micropython" else []
-
-
 FEATURE = Feature(
-    "memory", check=check, compile=compile_sections, needs=find_needs, fit=fit, note=find_notes
+    "memory",
+    check=memories.check,
+    compile=compile_sections,
+    needs=find_needs,
+    fit=fit,
+    note=board_stores.find_notes,
 )

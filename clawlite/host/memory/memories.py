@@ -39,7 +39,7 @@ TOP_K = 10
 _VARIABLES = ("identity_name", "tenant_id")
 
 
-def refuse(manifest) -> None:
+def check(manifest, at_use: bool) -> None:
     """Add a problem for every part of the Memory of *manifest* that this version does not keep,
     and every setting that fits no store.
     """

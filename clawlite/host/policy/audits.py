@@ -24,7 +24,6 @@ from clawlite.protocols.net.netaddress import address_of, is_loopback
 from clawlite.protocols.net.netrules import parse_url
 
 LEAST_SIZE_MB, MOST_SIZE_MB = 8, 1 << 20  # two segments; 1 TiB
-DESTINATIONS = ("file", "sqlite", "webhook", "syslog")
 SYSLOG = "/dev/log"
 _SYSLOG_PORT = 514
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

@@ -5,7 +5,7 @@ from clawlite.host.base.paths import mistake
 from clawlite.host.base.problems import enquote
 from clawlite.host.image.image_file import encode, table
 from clawlite.host.models.feature import Feature, Requirement
-from clawlite.host.policy import board_audit, policy_warnings, scan_config
+from clawlite.host.policy import policy_warnings, scan_config
 
 
 def check(manifest, at_use: bool) -> None:
@@ -61,11 +61,43 @@ def find_needs(manifest) -> list[Requirement]:
 
 def fit(manifest, board, other, problems) -> None:
     if board.runtime == "micropython" and "audit" in board.abilities:
-        board_audit.add_problems(manifest, board, other, problems)
+        for policy, block in scan_config.blocks_of(manifest, "audit"):
+            if block.destination not in (None, "file"):
+                problems.add(
+                    policy.place,
+                    ("audit", "destination"),
+                    f"{board.name} keeps its audit in files",
+                    '"file"',
+                    f'"{block.destination}"',
+                    hint=other(
+                        lambda b: b.runtime != "micropython" and "audit" in b.abilities,
+                        "write destination: file, and fetch it with clawlite audit --port PORT",
+                    ),
+                )
 
 
 def find_notes(manifest, board, free_bytes) -> list:
-    return board_audit.notes(manifest, board) if board.runtime == "micropython" else []
+    """Return a note on an audit that is kept for ever: it fills a board's flash."""
+    found = scan_config.blocks_of(manifest, "audit")
+    if board.runtime != "micropython" or not found:
+        return []
+    notes = []
+    if manifest.settings.audit.max_size_mb is not None:
+        notes.append(
+            (
+                manifest.settings.where("audit", "max_size_mb"),
+                f"{board.name} does not use it: its audit has what the agent leaves of the flash",
+            )
+        )
+    if not all(block.retention for _, block in found):
+        notes.append(
+            (
+                found[0][0].where("audit"),
+                f"{board.name} keeps its audit until the flash has no room, and then runs nothing "
+                "more: say with retention how long, or take the records in time",
+            )
+        )
+    return notes
 
 
 FEATURE = Feature(

@@ -10,6 +10,7 @@ import dataclasses
 import decimal
 import fnmatch
 import re
+import types
 
 from clawlite.core.policy.ledger import COST, TOKENS
 from clawlite.core.policy.policy import ACTIONS, normalise, virtual
@@ -224,3 +225,28 @@ def find_unreached(rules: list[FlatRule], tools: list, entries: list) -> tuple[l
 def nano(dollars: float) -> int:
     """Return *dollars* in nano-dollars."""
     return round(decimal.Decimal(repr(dollars)) * 1000000000)
+
+
+class NameDecisions:
+    """What policies decide about tools by their name alone: an image holds the decisions of its own
+    tools; of any other name, the rules are folded when it is first asked for.
+
+    rules  ``FlatRule`` of all policies
+    """
+
+    def __init__(self, rules: list):
+        self._rules = rules
+        self._entries: dict[str, object] = {}
+
+    def entry(self, name: str) -> object:
+        """Return the entry (core/policy/policy.py) of a tool *name* that has neither labels nor
+        hints and takes a path.
+
+        Cost  all rules for a new name, a look-up for one that was asked for before
+        """
+        if name not in self._entries:
+            tool = types.SimpleNamespace(
+                kind="Tool", name=name, labels={}, spec=types.SimpleNamespace(annotations={})
+            )
+            self._entries[name] = fold(self._rules, tool, ["path"])
+        return self._entries[name]

@@ -79,7 +79,7 @@ def compile_sections(manifest, work) -> dict:
         REPLAY: _compile_file(manifest, "replay", compile_replay, work.names),
         NETWORK: trust.section(manifest),
     }
-    manifest.raise_problems()
+    manifest.problems.raise_all()
     sections[PROVIDERS], sections[WIRE] = provider_order.tables(
         manifest, work.list_aliased(), work.shown, work.system
     )

@@ -3,7 +3,6 @@ of which the oldest go first (firmware-host/micropython/rules/samplefiles.py).
 """
 
 from clawlite.core.rules import table
-from clawlite.host.rules import rules
 
 _FREE = 65536  # bytes that samplefiles.py keeps free
 _SAMPLE = 10  # bytes of a sample in its line, such as "600,21.5,"
@@ -15,18 +14,18 @@ _HOUR = 32  # bytes of an hour of which least, mean, most and count are left
 _DAY_S = 86400
 
 
-def notes(manifest, board, free_bytes: int) -> list:
+def notes(manifest, board, free_bytes: int, readings: list, rules: list) -> list:
     """Return [((file, line), message)] when *board* cannot keep the samples for as long as
     ``keep`` and ``keep_hourly`` say.
 
-    free_bytes  of flash beside the agent
+    free_bytes       of flash beside the agent
+    readings, rules  rows of core/rules/table.py
     """
-    readings = rules.readings(manifest)
     if not readings:
         return []
     keep_s = max(one[table.KEEP_S] for one in readings)
     hourly_s = max(one[table.HOURLY_S] for one in readings)
-    day = measure_day(readings, rules.compile_rules(manifest))
+    day = measure_day(readings, rules)
     hours = 24 * _HOUR * sum(1 for one in readings if one[table.HOURLY_S])
     wanted = day * keep_s // _DAY_S + hours * hourly_s // _DAY_S
     free = max(0, free_bytes - _FREE)

@@ -28,7 +28,6 @@ SNAPSHOT = ".claw-tools.json"  # a file of this name is what an MCP server lists
 SERVER_WANTED = "expected the URL of an MCP server, https:// or http:// on this machine"
 MAX_TOOLS = 500
 MAX_TTL = 86400  # seconds
-BODIES = ("json", "form", "query")
 ANNOTATIONS = {
     "readOnly": "readOnlyHint",
     "destructive": "destructiveHint",

@@ -4,7 +4,7 @@ from clawlite.host.documents import registry
 from clawlite.host.firmware import firmware
 from clawlite.host.models.feature import Feature, Requirement
 from clawlite.host.sandbox import sandboxes
-from clawlite.host.tools import imports, tool_providers, tool_records
+from clawlite.host.tools import handlers, imports, tool_providers, tool_records
 from clawlite.protocols.mcp.tool_provider import is_provided
 from clawlite.protocols.sandbox.profile import NONE
 
@@ -21,7 +21,7 @@ def check(manifest, at_use: bool) -> None:
             _check_builtin(manifest, tool)
     _check_pins(manifest)
     tool_providers.refuse(manifest)
-    manifest.check_handlers()
+    handlers.missing(manifest.tools, manifest.functions, manifest.problems)
 
 
 def _check_time(manifest, tool) -> None:

@@ -10,7 +10,7 @@ from clawlite.host.documents import registry
 from clawlite.host.image.image_file import encode
 from clawlite.host.policy import folding
 from clawlite.host.providers.remotes import BACKOFF, MAX_ATTEMPTS
-from clawlite.host.skills import skills
+from clawlite.host.skills import feature as skills
 from clawlite.protocols.services.service_call import MAX_RESULT, TIMEOUT_MS
 
 MAX_OUTPUT = 65536  # bytes of a tool's result (clawft: results are truncated to 64 KB)

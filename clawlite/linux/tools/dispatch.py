@@ -546,7 +546,7 @@ def limit(profile, relaxed: list) -> tuple:
 
 def narrow(profile, hosts):
     """Return *profile* for a server that may reach *hosts* alone, of those that it allows
-    (host/mcp/image_section.py); None: all of them.
+    (host/mcp/feature.py); None: all of them.
     """
     if hosts is None:
         return profile

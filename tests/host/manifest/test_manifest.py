@@ -13,6 +13,7 @@ from clawlite.host.base.problems import MAX_SHOWN, ManifestErrors
 from clawlite.host.documents import registry, sources
 from clawlite.host.manifest import manifest
 from clawlite.host.models.tool import HINTS
+from clawlite.host.tools import handlers
 
 A_CLAW = " - name the file that has kind: Claw"
 MINIMAL = """\
@@ -647,11 +648,11 @@ def test_a_claw_yaml_that_is_no_file_is_not_suggested(tmp_path):
 
 def test_later_stages_add_problems_with_their_place(tmp_path):
     found = manifest.load(project(tmp_path))
-    found.raise_problems()
+    found.problems.raise_all()
     found.problem(found.providers[0], ("auth", "type"), "not on this board", hint="use another")
     found.problem(found.identity, ("autonomy",), "", '"supervised"', '"observer"', key=True)
     with pytest.raises(ManifestErrors) as caught:
-        found.raise_problems()
+        found.problems.raise_all()
     assert str(caught.value).replace(str(tmp_path) + os.sep, "").splitlines() == [
         'claw.yaml:9: spec.identity.inline.autonomy: expected "supervised", found "observer"',
         "claw.yaml:16: spec.providers[0].inline.auth.type: not on this board - use another",
@@ -716,9 +717,9 @@ def test_a_tool_that_nothing_answers(tmp_path):
         water_yaml=TOOL % "water",
     )
     found = manifest.load(tmp_path)
-    found.check_handlers()
+    handlers.missing(found.tools, found.functions, found.problems)
     with pytest.raises(ManifestErrors) as caught:
-        found.raise_problems()
+        found.problems.raise_all()
     assert str(caught.value).endswith(
         'water.yaml:5: spec: nothing answers the tool "water" - write def water(...) in tools.py'
     )
@@ -804,8 +805,8 @@ def test_the_registry_of_the_package(tmp_path):
     ]
     assert all(set(tool.spec.annotations) == set(HINTS) for tool in found.tools)
     assert all(tool.spec.input_schema["additionalProperties"] is False for tool in found.tools)
-    found.check_handlers()
-    found.raise_problems()
+    handlers.missing(found.tools, found.functions, found.problems)
+    found.problems.raise_all()
 
 
 def test_the_same_folder_gives_the_same_manifest(tmp_path):

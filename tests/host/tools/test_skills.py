@@ -11,7 +11,7 @@ from clawlite.host.builder import tool_table
 from clawlite.host.compiler import lint
 from clawlite.host.image import inspection
 from clawlite.host.manifest import manifest
-from clawlite.host.skills import skills
+from clawlite.host.skills import feature as skills
 
 MODEL = [
     {
@@ -192,7 +192,7 @@ def test_a_tool_that_exceeds_the_permissions_is_refused(tmp_path, permissions, t
     (folder / "clawlite.toml").write_text("")
     (folder / "tools.py").write_text(handlers)
     loaded = manifest.load(folder)
-    skills.check(loaded)
+    skills.check(loaded, False)
     found = [problem.text() for problem in loaded.problems.found]
     assert [line for line in found if "permissions" in line] == found and (
         words in found[0] if words else found == []
