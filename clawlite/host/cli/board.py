@@ -20,7 +20,7 @@ def ports(watch, as_json):
 
     if watch:
         return ui.show_changes(serial.watch(), as_json)
-    ui.show_ports(serial.ports(), as_json)
+    ui.show(serial.ports(), as_json, ui.show_ports)
 
 
 def flash(manifest, port, folder, ssh, firmware, board, key, dry_run, yes, as_json):
@@ -35,7 +35,7 @@ def flash(manifest, port, folder, ssh, firmware, board, key, dry_run, yes, as_js
                 "--firmware writes MicroPython alone: without --ssh and --device-key",
                 "leave them out",
             )
-        return ui.show_firmware(
+        return ui.show(
             flash_firmware.flash(
                 firmware,
                 port,
@@ -47,13 +47,14 @@ def flash(manifest, port, folder, ssh, firmware, board, key, dry_run, yes, as_js
                 ui.ByteProgress(),
             ),
             as_json,
+            ui.show_firmware,
         )
     from clawlite.host.firmware import cache
     from clawlite.host.flash import flash as work
 
     cache.on_miss = ui.compiling
     with work.target(port, folder, ssh) as target:
-        ui.show_flash(
+        ui.show(
             work.flash(
                 manifest or ".",
                 target,
@@ -65,6 +66,7 @@ def flash(manifest, port, folder, ssh, firmware, board, key, dry_run, yes, as_js
                 key,
             ),
             as_json,
+            ui.show_flash,
         )
 
 
@@ -91,7 +93,7 @@ def run(manifest, port, board, yes, editor):
             lambda: ui.agree("--yes", yes),
             ui.ByteProgress(),
         )
-        ui.show_flash(found, False, False)
+        ui.show_flash(found, False)
         port = target.name
     return console_serial.start(
         port, editor, False, 120, (), None, is_ready=found["said"] is not None
@@ -141,7 +143,7 @@ def logs(saved):
 
 def list_secrets(manifest, port, folder, as_json):
     with _board_of_one_agent(manifest, port, folder) as (board, provision):
-        ui.names(board.name, provision.secrets(board), as_json)
+        ui.names(provision.secrets(board), as_json)
 
 
 def set_secret(name, manifest, port, folder, as_json):
@@ -186,8 +188,6 @@ def wifi(ssid, port, folder, country, is_open, remove, as_json):
             raise ClawError("there is no password", "for a network without one: --open")
     with work.target(port or None, folder) as board:
         if ssid is None:
-            return ui.names(
-                board.name, [one["ssid"] for one in provision.networks(board)[1]], as_json
-            )
+            return ui.names([one["ssid"] for one in provision.networks(board)[1]], as_json)
         provision.leave(board, ssid) if remove else provision.join(board, ssid, password, country)
     ui.show_provision(board.name, "network", ssid, "remove" if remove else "set", as_json)

@@ -34,16 +34,16 @@ def token(name, doors):
 def devices(as_json):
     from clawlite.host.gateway import report
 
-    ui.print_rows(report.devices(), as_json, "No device was here.")
+    ui.show(report.devices(), as_json, ui.print_rows, "No device was here.")
 
 
 def history(count, as_json):
     from clawlite.host.gateway import report
 
-    ui.print_rows(report.history(count), as_json, "Nothing was asked.")
+    ui.show(report.history(count), as_json, ui.print_rows, "Nothing was asked.")
 
 
 def audit(count, as_json):
     from clawlite.host.gateway import report
 
-    ui.print_rows(report.audit(count), as_json, "Nothing happened.")
+    ui.show(report.audit(count), as_json, ui.print_rows, "Nothing happened.")

@@ -2,6 +2,8 @@
 what came of it.  clawlite/verbs.py declares them.
 """
 
+import sys
+
 from clawlite.host.cli import ui
 
 
@@ -11,7 +13,7 @@ def new(name, lists, template, endpoint, model, offline, local, board, as_json):
     from clawlite.host.projects import new as project
 
     if lists:
-        return ui.show_gallery(gallery.describe(), as_json)
+        return ui.show(gallery.describe(), as_json, ui.show_gallery)
     if name is None:
         raise ClawError(
             "expected NAME, the folder of the project",
@@ -83,12 +85,11 @@ def check(manifest, board, allowed, as_json, watches, as_sarif):
             return ui.show_sarif([], run(manifest or ".", board, allowed)["warnings"])
         except ManifestErrors as e:
             return ui.show_sarif(e.problems, [])
-    return ui.show_check(run(manifest or ".", board, allowed), as_json)
+    return ui.show(run(manifest or ".", board, allowed), as_json, ui.show_check)
 
 
 def _watch(manifest, board, allowed, as_json):
     import os
-    import sys
 
     from clawlite.core.base.errors import ClawError
     from clawlite.host.builder import watching
@@ -99,7 +100,7 @@ def _watch(manifest, board, allowed, as_json):
         if names:
             ui.print_note("", "changed: " + ", ".join(names[:3]) + (" ..." if names[3:] else ""))
         try:
-            ui.show_check(run(manifest, board, allowed), as_json)
+            ui.show(run(manifest, board, allowed), as_json, ui.show_check)
         except ClawError as e:
             ui.print_error(e, as_json)
         sys.stdout.flush()  # who reads a pipe waits for it
@@ -121,7 +122,7 @@ def build(manifest, output, board, key_file, refresh, accepted, allowed, as_json
         built = run(
             manifest or ".", output, key_file, board, refresh, allowed, accepted, elapsed.reach
         )
-    ui.show_build(built, as_json)
+    ui.show(built, as_json, ui.show_build)
 
 
 def add(driver, manifest, index, replace, dry_run, as_json):
@@ -129,13 +130,14 @@ def add(driver, manifest, index, replace, dry_run, as_json):
 
     with ui.Elapsed("Fetching"):
         found = work.add(driver, manifest or ".", index, replace, dry_run)
-    ui.drivers_added(found, dry_run, as_json)
+    ui.show(found, as_json, ui.drivers_added, dry_run)
 
 
 def remove(driver, manifest, dry_run, as_json):
     from clawlite.host.builder import drivers as work
 
-    ui.driver_removed(work.remove(driver, manifest or ".", dry_run), dry_run, as_json)
+    found = work.remove(driver, manifest or ".", dry_run)
+    ui.show(found, as_json, ui.driver_removed, dry_run)
 
 
 def drivers(manifest, as_json):
@@ -147,13 +149,13 @@ def drivers(manifest, as_json):
 def discover(manifest, names, dry_run, as_json):
     from clawlite.host.builder.discover import discover as run
 
-    ui.show_discovery(run(manifest or ".", names, dry_run), dry_run, as_json)
+    ui.show(run(manifest or ".", names, dry_run), as_json, ui.show_discovery, dry_run)
 
 
 def inspect(image, as_json):
     from clawlite.host.image import inspection
 
-    ui.show_inspection(inspection.inspect_file(image), as_json)
+    ui.show_text(inspection.inspect_file(image), as_json, inspection.text)
 
 
 def tools(manifest, may, as_json):
@@ -161,24 +163,25 @@ def tools(manifest, may, as_json):
 
     name = manifest or tool_table.default_manifest()
     if may is not None:
-        ui.show_decision(tool_table.decision_of(name, may), as_json)
+        ui.show(tool_table.decision_of(name, may), as_json, ui.show_decision)
     else:
-        ui.tools(tool_table.rows(name), as_json)
+        ui.show_text(tool_table.rows(name), as_json, tool_table.text)
 
 
 def conformance(as_json):
     from clawlite.host.manifest import conformance
 
-    ui.show_declaration(conformance.declaration(), as_json)
+    ui.show_text(conformance.declaration(), as_json, conformance.text)
 
 
 def boards(board, as_json):
     from clawlite.host.boards import boards as profiles
+    from clawlite.host.boards import text
 
     if board is None:
-        ui.boards(profiles.rows(), as_json)
+        ui.show(profiles.rows(), as_json, lambda rows: ui.print_data(*text.table(rows)))
     else:
-        ui.board(profiles.row(board), as_json)
+        ui.show(profiles.row(board), as_json, lambda row: ui.print_data(*text.board_lines(row)))
 
 
 def new_board(name, source):
@@ -195,6 +198,6 @@ def wiring(folder, board, output, as_json):
     if output:
         drawing.save(output, drawing.draw(found))
         return ui.print_note(f"Wrote {output}: {found.agent} on {found.board}.")
-    if not as_json and not ui.is_terminal():
+    if not as_json and not sys.stdout.isatty():
         return ui.print_data(*drawing.draw(found))
-    return ui.show_wiring(found, work.rows(found), as_json)
+    return ui.show(work.rows(found), as_json, ui.show_wiring, found)

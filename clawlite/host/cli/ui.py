@@ -10,7 +10,6 @@ from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import LinesError, ManifestErrors, did_you_mean
 from clawlite.host.base.progress import duration, estimate_left
 from clawlite.host.boards import text as board_text
-from clawlite.host.image import inspection
 
 _LINE_S = 5  # between two lines of progress where no terminal is
 _MANY_FILES = 8  # of a folder: more are one line
@@ -25,6 +24,16 @@ def _json(value: object, indent: int | None = None) -> str:
     from clawlite.protocols.base.json_escapes import escape_json
 
     return escape_json(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def show(found, as_json: bool, show_people, *about) -> None:
+    """Print what was *found* as one document, or let ``show_people(found, *about)`` show it."""
+    document(found) if as_json else show_people(found, *about)
+
+
+def show_text(found, as_json: bool, text) -> None:
+    """Print what was *found* as one document, or the lines of ``text(found)``."""
+    document(found) if as_json else print_data(*text(found).split("\n"))
 
 
 def print_data(*lines: str) -> None:
@@ -43,12 +52,6 @@ def _join(lines) -> str:
     from clawlite.core.base.printable import join_lines
 
     return join_lines(lines)
-
-
-def show_declaration(found: dict, as_json: bool) -> None:
-    from clawlite.host.manifest import conformance
-
-    document(found) if as_json else print_data(*conformance.text(found).split("\n"))
 
 
 def is_asking() -> bool:
@@ -82,10 +85,7 @@ def ask_text(prompt: str) -> str:
     return sys.stdin.readline().strip()
 
 
-def show_gallery(rows: list, as_json: bool) -> None:
-    if as_json:
-        document(rows)
-        return
+def show_gallery(rows: list) -> None:
     for row in rows:
         print_data(f"{row['name']:12} {row['about']}")
 
@@ -114,10 +114,7 @@ def show_schemas(files: list, first_line) -> None:
         print_data(f"  {name}: {first_line(name).strip()}")
 
 
-def show_check(found: dict, as_json: bool) -> None:
-    if as_json:
-        document(found)
-        return
+def show_check(found: dict) -> None:
     print_data(f"{found['file']}: valid CKP ({found['tools']} tools, {found['rules']} rules)")
     for line in found["not_asked"]:
         print_data(f"  asked by the first build: {line}")
@@ -125,10 +122,7 @@ def show_check(found: dict, as_json: bool) -> None:
     _print_warnings(found)
 
 
-def show_build(found: dict, as_json: bool) -> None:
-    if as_json:
-        document(found)
-        return
+def show_build(found: dict) -> None:
     print_data(
         f"{found['file']}: {found['bytes']} bytes, needs: "
         f"{', '.join(found['requires']) or 'nothing special'}"
@@ -150,10 +144,7 @@ def show_build(found: dict, as_json: bool) -> None:
     _print_warnings(found)
 
 
-def drivers_added(found: list, is_dry: bool, as_json: bool) -> None:
-    if as_json:
-        document(found)
-        return
+def drivers_added(found: list, is_dry: bool) -> None:
     for one in found:
         version = f" {one['version']}" if one["version"] else ""
         print_data(f"{one['name']}{version}, from {one['source']}")
@@ -165,10 +156,7 @@ def drivers_added(found: list, is_dry: bool, as_json: bool) -> None:
     print_note("Nothing is written." if is_dry else "Pinned in clawlite.lock.")
 
 
-def driver_removed(found: dict, is_dry: bool, as_json: bool) -> None:
-    if as_json:
-        document(found)
-        return
+def driver_removed(found: dict, is_dry: bool) -> None:
     word = "would be removed" if is_dry else "removed"
     print_data(f"{found['name']}: {word}", *[f"  {file}: {word}" for file in found["files"]])
     for file in found["kept"]:
@@ -196,10 +184,7 @@ def drivers(found: list, as_json: bool) -> int:
     return 1 if wrong else 0
 
 
-def show_discovery(found: list, is_dry: bool, as_json: bool) -> None:
-    if as_json:
-        document(found)
-        return
+def show_discovery(found: list, is_dry: bool) -> None:
     for one in found:
         parts = [
             f"{kind}: {', '.join(one[kind])}"
@@ -229,23 +214,7 @@ def _print_warnings(found: dict) -> None:
         print_note(f"{where}: warning: {warning['message']}")
 
 
-def boards(rows: list, as_json: bool) -> None:
-    document(rows) if as_json else print_data(*board_text.table(rows))
-
-
-def board(row: dict, as_json: bool) -> None:
-    document(row) if as_json else print_data(*board_text.board_lines(row))
-
-
-def is_terminal() -> bool:
-    """Return whether a person reads what goes to stdout."""
-    return sys.stdout.isatty()
-
-
-def show_wiring(found, rows: list, as_json: bool) -> None:
-    if as_json:
-        document(rows)
-        return
+def show_wiring(rows: list, found) -> None:
     print_data(f"{found.agent} on {found.board} ({found.header.title})")
     shown = None
     for row in rows:
@@ -265,23 +234,7 @@ def board_made(path: str, source: str) -> None:
     )
 
 
-def show_inspection(found: dict, as_json: bool) -> None:
-    if as_json:
-        document(found)
-    else:
-        print_data(*inspection.text(found).split("\n"))
-
-
-def tools(rows: list, as_json: bool) -> None:
-    from clawlite.host.builder import tool_table
-
-    document(rows) if as_json else print_data(*tool_table.text(rows).split("\n"))
-
-
-def show_decision(found: dict, as_json: bool) -> None:
-    if as_json:
-        document(found)
-        return
+def show_decision(found: dict) -> None:
     print_data(f"{found['name']}: {found['policy']}")
     if not found["known"]:
         print_note(
@@ -299,27 +252,21 @@ def simulating(facts: dict, as_json: bool) -> None:
     print_note(f"Next: clawlite console --port {facts['link'] or facts['port']}")
 
 
-def show_ports(found: list, as_json: bool) -> None:
+def show_ports(found: list) -> None:
     from clawlite.host.serial.ports import next_step
 
-    if as_json:
-        document(found)
-        return
     for port in found:
         print_data(_port(port))
     if not any(port["port"] and (port["usb"] or port["virtual"]) for port in found):
         print_note(f"No board is attached: {next_step(found)}.")
 
 
-def print_rows(found: list[dict], as_json: bool, nothing: str) -> None:
+def print_rows(found: list[dict], nothing: str) -> None:
     """Print records, a line each: their values in order, texts cut at 60 characters; where there is
     none, *nothing* on stderr.
     """
     from clawlite.core.base.printable import escape_line
 
-    if as_json:
-        document(found)
-        return
     if not found:
         print_note(nothing)
     for row in found:
@@ -394,10 +341,8 @@ def flashing(found: dict, as_json: bool) -> None:
     )
 
 
-def show_flash(found: dict, as_json: bool, tells_next: bool = True) -> None:
-    if as_json:
-        document(found)
-    elif found["said"]:
+def show_flash(found: dict, tells_next: bool = True) -> None:
+    if found["said"]:
         print_data(*found["said"].splitlines())
         if tells_next:
             print_note(f"Next: {found['next']}")
@@ -418,13 +363,12 @@ def show_package(folder: str, files: list, as_json: bool) -> None:
     )
 
 
-def names(target: str, found: list, as_json: bool) -> None:
+def names(found: list, as_json: bool) -> None:
     """Show the names of the entries that a board keeps for itself."""
     if as_json:
         document([{"name": name} for name in found])
-        return
-    for name in found:
-        print_data(name)
+    elif found:
+        print_data(*found)
 
 
 def show_provision(target: str, kind: str, name: str, verb: str, as_json: bool) -> None:
@@ -442,10 +386,8 @@ def flashing_firmware(found: dict, as_json: bool) -> None:
         )
 
 
-def show_firmware(found: dict, as_json: bool) -> None:
-    if as_json:
-        document(found)
-    elif found["written"]:
+def show_firmware(found: dict) -> None:
+    if found["written"]:
         print_note("Written; the board restarts. Next: clawlite ports, then clawlite flash")
 
 

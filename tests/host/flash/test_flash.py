@@ -650,6 +650,6 @@ def test_a_port_with_nobody_at_it_is_not_waited_for(monkeypatch):
 def test_what_a_board_said_is_shown_line_by_line(capsys):
     from clawlite.host.cli import ui
 
-    ui.show_flash({"said": "starting\nREADY", "next": "clawlite console"}, False)
+    ui.show_flash({"said": "starting\nREADY", "next": "clawlite console"})
     said = capsys.readouterr()
     assert (said.out, said.err) == ("starting\nREADY\n", "Next: clawlite console\n")

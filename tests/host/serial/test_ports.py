@@ -349,12 +349,12 @@ def test_watching_tells_each_change(tmp_path):
 def test_without_a_board_the_next_step_is_told(tmp_path, capsys):
     from clawlite.host.cli import ui
 
-    ui.show_ports(ports.ports(), False)
+    ui.show_ports(ports.ports())
     said = capsys.readouterr()
     assert said.out == "" and said.err == (
         "No board is attached: plug one in with a USB cable "
         "that carries data, or start a virtual "
         "one: clawlite sim.\n"
     )
-    ui.show_ports(ports.ports(), True)
+    ui.show(ports.ports(), True, ui.show_ports)
     assert capsys.readouterr().out == "[]\n"

@@ -414,7 +414,7 @@ def test_build_says_what_the_swarm_costs_a_board(tmp_path, capsys, is_member):
     sizes = heap.sizes()["32"]
     client = sum(sizes[part] for part in ("swarmmember", "swarmstop")) if is_member else 0
     assert found["swarm_bytes"] == client
-    ui.show_build(found, False)
+    ui.show_build(found)
     line = "  for its swarm: about %d of the bytes that are held\n" % client
     assert (line in capsys.readouterr().out) is is_member
 
