@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import threading
+import types
 
 import pytest
 
@@ -42,7 +43,8 @@ class Names:
 @pytest.fixture
 def names(monkeypatch):
     made = Names()
-    monkeypatch.setattr(stream, "getaddrinfo", made)
+    own = types.SimpleNamespace(**{**vars(stream.sockets), "getaddrinfo": made})
+    monkeypatch.setattr(stream, "sockets", own)
     return made
 
 

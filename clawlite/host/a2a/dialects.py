@@ -4,6 +4,8 @@ They name methods, states and roles differently, and shape events differently; w
 the same.  An operation is named here as 1.0 names it.
 """
 
+from clawlite.protocols.session.task_params import STATES
+
 SEND, STREAM, GET, LIST, CANCEL, SUBSCRIBE = (
     "SendMessage",
     "SendStreamingMessage",
@@ -14,17 +16,6 @@ SEND, STREAM, GET, LIST, CANCEL, SUBSCRIBE = (
 )
 PUSH, EXTENDED = "PushNotificationConfig", "GetExtendedAgentCard"
 ANSWER = "answer"  # id of the one artifact of a task
-_STATES = (
-    "submitted",
-    "working",
-    "input_required",
-    "auth_required",
-    "completed",
-    "failed",
-    "canceled",
-    "rejected",
-)
-
 _OTHERS = {"raw", "url", "data"}  # what else a part of 1.0 may be: one thing alone
 
 
@@ -38,7 +29,7 @@ class V10:
     )
     role = "ROLE_USER"
     status_field = "status"
-    states = {name: "TASK_STATE_" + name.upper() for name in _STATES}
+    states = {name: "TASK_STATE_" + name.upper() for name in STATES}
 
     def is_text(self, part: dict) -> bool:
         return "text" in part and not _OTHERS.intersection(part)
@@ -91,7 +82,7 @@ class V03:
     )
     role = "user"
     status_field = "state"
-    states = {name: name.replace("_", "-") for name in _STATES}
+    states = {name: name.replace("_", "-") for name in STATES}
 
     def is_text(self, part: dict) -> bool:
         return part.get("kind") == "text"

@@ -206,7 +206,7 @@ def count_need(data: bytes, tools_py: str, bits: int, profile=None) -> int:
     allocates and leaves, and the requests that are remembered (core/idempotency/idempotency.py)."""
     image = layout.Image(lambda offset, length: data[offset : offset + length], len(data))
     loaded = slot.parts(image)
-    room = turn_room(bits)
+    room = _ROOM[bits]
     # behind a gateway a turn leaves more free than the console's commands need
     if "remote" in loaded or bits == 64 and "gateway" in loaded:
         room += _REMOTE_ROOM[bits]
@@ -224,11 +224,6 @@ def count_need(data: bytes, tools_py: str, bits: int, profile=None) -> int:
         heap_after_calls(data, tools_py, bits, profile) + room,
         _TOOLS_BASE + len(tools_py.encode()) * _TOOLS_FACTOR,
     )
-
-
-def turn_room(bits: int) -> int:
-    """Return the bytes that stay free of all that is held, for what a turn makes and leaves."""
-    return _ROOM[bits]
 
 
 def count_remembered(heap: Heap) -> int:

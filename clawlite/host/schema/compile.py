@@ -13,12 +13,13 @@ program."""
 import difflib
 from urllib.parse import unquote
 
+from clawlite.core.base.jsonvalue import show
 from clawlite.host.schema import vocabulary as words
 from clawlite.host.schema.kind_masks import (
     ANYTHING,
 )
 from clawlite.host.schema.node import Node
-from clawlite.host.schema.values import SchemaError, height, plain_text
+from clawlite.host.schema.values import SchemaError, height
 
 _DEPTH = 64  # nesting of a schema
 # nodes of a schema: a manifest has tens, one built from YAML aliases has no end
@@ -83,7 +84,7 @@ class _Compiler:
             return 0
         if type(schema) is not dict:
             raise SchemaError(
-                path, "expected a schema (an object, true or false), got %s" % plain_text(schema)
+                path, "expected a schema (an object, true or false), got %s" % show(schema)
             )
         self.refuse_words(schema, path)
         node = Node(self, schema, path, here).compile()
@@ -120,7 +121,7 @@ class _Compiler:
         is_known = type(dialect) is str and dialect.rstrip("#") in words.DIALECTS
         if not is_known and not self.is_foreign:
             raise SchemaError(
-                path + ["$schema"], "expected %s, got %s" % (words.DIALECTS[0], plain_text(dialect))
+                path + ["$schema"], "expected %s, got %s" % (words.DIALECTS[0], show(dialect))
             )
 
     def reference(self, ref, path, here):
@@ -143,12 +144,12 @@ class _Compiler:
         """
         home = self.root.get("$id")
         if type(ref) is not str:
-            raise SchemaError(path, "expected text, got %s" % plain_text(ref))
+            raise SchemaError(path, "expected text, got %s" % show(ref))
         local = ref[len(home) :] if type(home) is str and ref.startswith(home) else ref
         if local not in ("", "#") and not local.startswith("#/"):
             raise SchemaError(
                 path,
-                'expected "#" or "#/...", got %s: other documents are not read' % plain_text(ref),
+                'expected "#" or "#/...", got %s: other documents are not read' % show(ref),
             )
         target = []
         schema = self.root
@@ -157,7 +158,7 @@ class _Compiler:
             if type(schema) is list and part.isdigit() and int(part) < len(schema):
                 part = int(part)
             elif type(schema) is not dict or part not in schema:
-                raise SchemaError(path, "%s leads nowhere" % plain_text(ref))
+                raise SchemaError(path, "%s leads nowhere" % show(ref))
             target.append(part)
             schema = schema[part]
         return target, schema

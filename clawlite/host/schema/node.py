@@ -4,6 +4,7 @@ of operations.
 
 import difflib
 
+from clawlite.core.base.jsonvalue import show
 from clawlite.core.formats.operations import (
     ABOVE,
     ALL,
@@ -40,7 +41,6 @@ from clawlite.host.schema.values import (
     constant,
     count,
     number,
-    plain_text,
     step,
     strings,
 )
@@ -122,7 +122,7 @@ class Node:
         """Return the value of *word*, or None when it is not there; it must be of type *kind*."""
         value = self.schema.get(word)
         if word in self.schema and type(value) is not kind:
-            raise SchemaError(self.path + [word], "expected %s, got %s" % (what, plain_text(value)))
+            raise SchemaError(self.path + [word], "expected %s, got %s" % (what, show(value)))
         return value
 
     def type(self):
@@ -231,14 +231,14 @@ class Node:
         for name in members or ():
             if type(name) is not str:
                 raise SchemaError(
-                    self.path + [word], "expected text as a name, got %s" % plain_text(name)
+                    self.path + [word], "expected text as a name, got %s" % show(name)
                 )
         return list(members or ())
 
 
 def _clip(pattern):
     if not pattern.isprintable():
-        return plain_text(pattern)
+        return show(pattern)
     return pattern if len(pattern) <= 40 else pattern[:37] + "..."
 
 
@@ -246,6 +246,6 @@ def _no_kind(kind):
     close = difflib.get_close_matches(str(kind), list(KINDS), 1)
     return "expected one of %s, got %s%s" % (
         ", ".join(KINDS),
-        plain_text(kind),
+        show(kind),
         ' - did you mean "%s"?' % close[0] if close else "",
     )

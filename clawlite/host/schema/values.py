@@ -26,11 +26,6 @@ class SchemaError(ClawError):
         return "%s: %s" % ("".join("/%s" % key for key in self.path) or "/", self.message)
 
 
-def plain_text(value) -> str:
-    """Return *value* for a message."""
-    return show(value)
-
-
 def height(node) -> int:
     """Return how many lists and maps nest in *node*."""
     if type(node) is list:

@@ -6,20 +6,15 @@
 """
 
 import base64
+from collections import namedtuple
 
 APPROVE, DENY, SHOW = "Approve", "Deny", "Show all"
 _TOKEN_BYTES = 16  # the Bot API takes 1 to 64 bytes of callback_data
 MAX_QUESTIONS = 100  # those that were put longest ago are forgotten first
 
 
-class Tap:
-    """A person has touched a button.
-
-    query, actor, chat, token  strings
-    """
-
-    def __init__(self, query: str, actor: str, chat: str, token: str):
-        self.query, self.actor, self.chat, self.token = query, actor, chat, token
+class Tap(namedtuple("Tap", "query actor chat token")):
+    """A person has touched a button; all are strings."""
 
 
 class Buttons:

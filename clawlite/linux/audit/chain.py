@@ -57,7 +57,7 @@ def verify(lines, head, agent: str, anchor: tuple = None) -> dict:
         if n is None:
             problems.append("line %d is not a record" % count)
         elif n != expected or before != prev:
-            problems.append(_describe_break(n, before, expected, prev))
+            problems.append(_describe_break(n, expected))
         first = n if first is None else first
         last, hash = n if n is not None else expected, digest(data)
         expected, prev = last + 1, hash
@@ -98,7 +98,7 @@ def _tells_lost_head(data: bytes) -> bool:
         return False
 
 
-def _describe_break(n: int, before: str, expected: int, prev: str) -> str:
+def _describe_break(n: int, expected: int) -> str:
     if n > expected:
         return "%s missing before record %d" % (
             "record %d is" % expected

@@ -15,6 +15,7 @@
 
 import ctypes
 import struct
+from collections import namedtuple
 
 from clawlite.linux.confinement import syscalls
 from clawlite.linux.confinement.syscalls import ARM, ARM_PRIVATE, AUDIT_ARCH, CEILING, TABLES
@@ -133,7 +134,7 @@ _OF_SELF = [
 _SIGNALS = ["kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal"]
 
 
-class Rules:
+class Rules(namedtuple("Rules", "network landlock signals counted")):
     """The parts of a filter that depend on the call.
 
     network   bool, TCP sockets may be made (in an empty network namespace, to the agent's proxy)
@@ -143,14 +144,6 @@ class Rules:
     counted   bool, memory_accounting.py does not measure the call: its memory has no limit, or a
               control group counts it
     """
-
-    def __init__(self, network: bool, landlock: bool, signals: bool, counted: bool):
-        self.network, self.landlock, self.signals, self.counted = (
-            network,
-            landlock,
-            signals,
-            counted,
-        )
 
 
 def common(machine: str) -> bytes:
@@ -442,7 +435,6 @@ class Filters:
     """The filters of this machine, each assembled once.  *landlock*: for profile L."""
 
     def __init__(self, machine: str, landlock: bool):
-        self._machine = machine
         self.common = common(machine)
         self.files = (files(machine, True), files(machine, False)) if landlock else None
         self._own = {}

@@ -33,7 +33,6 @@ def examine(here: Machine) -> list:
         doctor_ports,
         doctor_sensors,
         doctor_swarm,
-        doctor_tokens,
     )
 
     return [
@@ -43,7 +42,6 @@ def examine(here: Machine) -> list:
             doctor_sensors,
             doctor_ports,
             doctor_agent,
-            doctor_tokens,
             doctor_swarm,
         )
         for check in part.CHECKS

@@ -1,14 +1,15 @@
-"""The state folders of agents: free space, access rights, secrets that others can read, and
-damaged databases.
+"""The state folders of agents: free space, access rights, secrets that others can read, damaged
+databases, and the tokens of this machine's gateway.
 """
 
 import os
 import stat
 from shlex import quote
 
-from clawlite.linux.doctor.doctor_checks import NONE, OK, WRONG
+from clawlite.linux.doctor.doctor_checks import NONE, NOTE, OK, WRONG
 from clawlite.linux.files import files, sqlite_log
 from clawlite.linux.memory.entry import COLUMNS, any_text, differing
+from clawlite.linux.secrets import gateway_tokens
 
 LEAST_BYTES = 16 << 20  # for logs, memory and the next version of an image
 
@@ -255,4 +256,24 @@ def _nearest(path: str) -> str:
     return path
 
 
-CHECKS = (disk, state, secrets, databases)
+def tokens(here) -> list:
+    """Tokens of an older version open every door."""
+    folder = os.path.join(here.state, gateway_tokens.FOLDER, "tokens")
+    if not os.path.isdir(folder):
+        return [("tokens", NONE, "no gateway has given out tokens", "")]
+    older = gateway_tokens.older(folder)
+    if not older:
+        return [("tokens", OK, "each token opens the doors that it names", "")]
+    said = "the next version takes it from this machine alone"
+    return [
+        (
+            "tokens",
+            NOTE,
+            "the token of %s is of an older version and opens every door; %s" % (name, said),
+            "clawlite gateway token %s --for DOOR" % name,
+        )
+        for name in older
+    ]
+
+
+CHECKS = (disk, state, secrets, databases, tokens)

@@ -7,33 +7,16 @@ import select
 READ, WRITE = 1, 2  # READ: an end or an error, too
 
 
-class Watch:
+class _Epoll:
     """A set of descriptors."""
 
-    def __init__(self):
-        self._of = _Epoll() if hasattr(select, "epoll") else _Kqueue()
-        self.fileno, self.close = self._of.fileno, self._of.close
-
-    def set(self, fd: int, events: int):
-        """Watch *fd* for READ, or READ | WRITE."""
-        self._of.set(fd, events)
-
-    def forget(self, fd: int):
-        """Watch *fd* no more."""
-        self._of.forget(fd)
-
-    def poll(self) -> list:
-        """Return [(descriptor, what has come), ...] without waiting."""
-        return self._of.poll()
-
-
-class _Epoll:
     def __init__(self):
         self._set = select.epoll()
         self.fileno, self.close = self._set.fileno, self._set.close
         self._known: set = set()
 
     def set(self, fd: int, events: int):
+        """Watch *fd* for READ, or READ | WRITE."""
         mask = select.EPOLLIN | (select.EPOLLOUT if events & WRITE else 0)
         if fd in self._known:
             self._set.modify(fd, mask)
@@ -42,10 +25,12 @@ class _Epoll:
             self._known.add(fd)
 
     def forget(self, fd: int):
+        """Watch *fd* no more."""
         self._known.discard(fd)
         self._set.unregister(fd)
 
     def poll(self) -> list:
+        """Return [(descriptor, what has come), ...] without waiting."""
         writes = select.EPOLLOUT
         return [
             (fd, (WRITE if event & writes else 0) | (READ if event & ~writes else 0))
@@ -84,3 +69,6 @@ class _Kqueue:
             what = WRITE if event.filter == _writes else READ
             found[event.ident] = found.get(event.ident, 0) | what
         return list(found.items())
+
+
+Watch = _Epoll if hasattr(select, "epoll") else _Kqueue

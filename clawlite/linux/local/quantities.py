@@ -4,6 +4,7 @@ A value is taken as it was said: 500 stays 500 where 60 are the most, and is the
 """
 
 import re
+from collections import namedtuple
 from fractions import Fraction
 
 from clawlite.linux.local.sentence import fold
@@ -33,17 +34,7 @@ _TIMES = {"once": 1, "twice": 2, "thrice": 3, "einmal": 1, "zweimal": 2, "dreima
 _HUNDREDS = {"hundred": 100, "thousand": 1000}
 _WHOLE = {"fully", "completely", "ganz", "vollständig", "complètement", "completamente", "full",
           "all the way", "entirely", "totally"}  # fmt: skip
-
-
-class _Unit:
-    """A unit: factor times the first one of its dimension."""
-
-    __slots__ = ("dimension", "factor")
-
-    def __init__(self, dimension: str, factor: Fraction):
-        self.dimension, self.factor = dimension, factor
-
-
+_Unit = namedtuple("_Unit", "dimension factor")  # factor times the first one of its dimension
 _UNITS = {}
 for _dimension, _factor, _names in (
     ("time", Fraction(1, 1000), "ms millisecond milliseconds millis millisekunden"),

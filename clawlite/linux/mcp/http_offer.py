@@ -236,7 +236,8 @@ class HTTPSession(Session):
         try:
             text = dumps(message)
         except ValueError as e:  # a handler gave what JSON lacks
-            message = {"jsonrpc": "2.0", "id": message.get("id"), "error": _no_json(e)}
+            error = {"code": -32603, "message": "no JSON: %s" % e}
+            message = {"jsonrpc": "2.0", "id": message.get("id"), "error": error}
             text = dumps(message)
         is_last = "method" not in message
         if not is_last and not client.is_stream:
@@ -283,10 +284,6 @@ class _Mismatch(ClawError):
 
 def _no_session() -> ClawError:
     return InvalidRequest("there is no such session: send initialize again")
-
-
-def _no_json(e: ValueError) -> dict:
-    return {"code": -32603, "message": "no JSON: %s" % e}
 
 
 def _is_here(url: str) -> bool:

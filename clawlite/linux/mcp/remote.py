@@ -20,6 +20,7 @@ from clawlite.linux.net.connections import Connections
 from clawlite.protocols.mcp.mcp_http import HTTPClient
 from clawlite.protocols.net.netaddress import address_of, is_loopback
 from clawlite.protocols.net.netrules import (
+    OwnAddress,
     authority,
     decide_addresses,
     decide_host,
@@ -57,7 +58,7 @@ class RemoteServer:
         self, url: str, rules, headers: list, injections: list, authorities: list, oauth=None
     ):
         self.url = parse_url(url)
-        self._rules = _Named(rules) if _is_address(self.url[_HOST]) else rules
+        self._rules = OwnAddress(rules) if _is_address(self.url[_HOST]) else rules
         decide_host(self._rules, self.url[_HOST])
         self._headers = headers
         self._injections = [one for one in injections if one[0] == self.url[_HOST]]
@@ -70,7 +71,7 @@ class RemoteServer:
         if oauth is not None:
             row, secret, resource = oauth
             _, host, *_ = row
-            named = _Named(rules) if _is_address(host) else rules
+            named = OwnAddress(rules) if _is_address(host) else rules
             decide_host(named, host)
             self._tokens = Tokens(
                 row,
@@ -187,15 +188,6 @@ class RemoteServer:
         for fd in ends:
             if fd >= 0:
                 os.close(fd)
-
-
-class _Named:
-    """The rules of *profile* for an address that stands in the manifest: it may be private."""
-
-    block_private = False
-
-    def __init__(self, profile):
-        self.name, self.network, self.hosts = profile.name, profile.network, profile.hosts
 
 
 def _check_addresses(rules, scheme: str, host: str, addresses: list) -> list:

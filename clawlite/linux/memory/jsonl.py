@@ -28,6 +28,7 @@ import os
 import re
 import time
 from binascii import crc32
+from collections import namedtuple
 from errno import EACCES, EPERM, EROFS
 from stat import S_ISREG
 
@@ -46,16 +47,13 @@ REQUEST_ID, REQUEST_MARK, REQUEST_COUNT = range(3)  # positions in ``Record.requ
 CONTENT, KEY, METADATA = range(3)  # positions in an entry of a record
 
 
-class Record:
+class Record(namedtuple("Record", "n at request entries")):
     """One line of a file.
 
     n        number of its first entry;  at  ms;  request  [id, mark, how many entries it had] or
                                              None
     entries  list of [content, key, metadata]
     """
-
-    def __init__(self, n: int, at: int, request, entries: list):
-        self.n, self.at, self.request, self.entries = n, at, request, entries
 
 
 class JSONLFile:

@@ -44,17 +44,13 @@ def show(agents, seconds: float, once: bool, as_json: bool, boards) -> int:
             found = watched.look()
             width = shutil.get_terminal_size().columns if os.isatty(1) else _WIDE
             print("\n".join(lines_of(found, width, has_colour())))
-            _tell_unreachable(found)
+            if any(not one["reachable"] for one in found["agents"]):
+                print_note("clawlite: of an agent without a socket nothing is known - " + HINT)
             return 0
         with _Screen() as screen:
             return screen.watch(watched, seconds)
     finally:
         watched.close()
-
-
-def _tell_unreachable(found: dict):
-    if any(not one["reachable"] for one in found["agents"]):
-        print_note("clawlite: of an agent without a socket nothing is known - " + HINT)
 
 
 class _Agents:

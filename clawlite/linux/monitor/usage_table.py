@@ -50,6 +50,7 @@ def _agent_row(one: dict) -> list:
     used, last = one["tokens"]["read"] + one["tokens"]["written"], one["last_turn"]
     limit, share = _tightest(one["limits"])
     state, waiting = escape_name(one["state"]), one["waiting"]
+    is_failed = last and last.get("status") == "error"
     return [
         name,
         (state, "" if state == "READY" else RED),
@@ -58,16 +59,12 @@ def _agent_row(one: dict) -> list:
         (str(one["under_way"]), ""),
         (str(waiting), YELLOW if waiting else ""),
         (str(one["turns"]), ""),
-        (show_span(last["duration_ms"] / 1000) if last else "-", _colour_of(last)),
+        (show_span(last["duration_ms"] / 1000) if last else "-", RED if is_failed else ""),
         (show_count(used), ""),
         ("$%.2f" % one["cost_usd"], ""),
         (show_bytes(one["memory_bytes"]), ""),
         (limit, YELLOW if share >= _TIGHT else ""),
     ]
-
-
-def _colour_of(turn) -> str:
-    return RED if turn and turn.get("status") == "error" else ""
 
 
 def _tightest(limits: list) -> tuple:

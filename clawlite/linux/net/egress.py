@@ -19,7 +19,7 @@ import select
 
 from clawlite.core.base.errors import SandboxDenied
 from clawlite.linux.net.connections import BEHIND_PROXY, PIECE, Connection, proxy_for
-from clawlite.linux.net.stream import Cancelled, Failure, Stream, TimedOut, socket, words
+from clawlite.linux.net.stream import Cancelled, Failure, Stream, TimedOut, sockets, words
 from clawlite.protocols.net.netrules import (
     authority,
     decide_addresses,
@@ -75,7 +75,7 @@ class Egress:
 
         Raises ``OSError``, ``RuntimeError`` when there is no descriptor or thread to be had.
         """
-        listener = socket(fileno=listening)
+        listener = sockets.socket(fileno=listening)
         door = Connection()
         try:
             listener.setblocking(False)
@@ -122,7 +122,7 @@ class Egress:
         """
         tunnel, near = Connection(), None
         try:
-            near = socket(fileno=listener._accept()[0])
+            near = sockets.socket(fileno=listener._accept()[0])
             near.setblocking(False)
             tunnel.reader, tunnel.writer = os.pipe()
             with self._lock:

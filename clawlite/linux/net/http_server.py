@@ -107,19 +107,16 @@ class Server:
 
     def answer(self, number: int, status: int, body: bytes, headers=()):
         """Answer a client.  Nothing happens when it has closed."""
-        self._put(number, answer(status, body, headers), True)
+        self.send(number, answer(status, body, headers), True)
 
     def begin(self, number: int, headers=()):
         """Begin an answer that is a stream of events."""
-        self._put(number, stream_head(headers), False)
+        self.send(number, stream_head(headers))
 
     def send(self, number: int, data: bytes, is_last: bool = False):
         """Send a part of an answer that ``begin`` has begun."""
-        self._put(number, data, is_last)
-
-    def _put(self, number: int, data: bytes, is_whole: bool):
         with self._lock:
-            self._answers.append((number, data, is_whole))
+            self._answers.append((number, data, is_last))
             if not self._closing:
                 os.write(self._writer, b"\0")
 

@@ -14,33 +14,9 @@ import time
 
 # the C module under ``socket``: importing ``socket`` costs 7 ms, for selectors and enums
 try:
-    from _socket import (
-        AI_NUMERICHOST,
-        EAI_AGAIN,
-        IPPROTO_TCP,
-        SO_ERROR,
-        SOCK_STREAM,
-        SOL_SOCKET,
-        TCP_NODELAY,
-        gaierror,
-        getaddrinfo,
-        inet_pton,
-        socket,
-    )
+    import _socket as sockets
 except ImportError:
-    from socket import (
-        AI_NUMERICHOST,
-        EAI_AGAIN,
-        IPPROTO_TCP,
-        SO_ERROR,
-        SOCK_STREAM,
-        SOL_SOCKET,
-        TCP_NODELAY,
-        gaierror,
-        getaddrinfo,
-        inet_pton,
-        socket,
-    )
+    import socket as sockets
 
 ADDRESSES = 16  # addresses of one name that are tried
 _NEXT_S = 0.25  # until the next address is tried beside those that have not answered
@@ -87,7 +63,7 @@ class _Race:
             self.next_s = now + min(_NEXT_S, share) if self._left else None
             sock = None
             try:
-                sock = socket(family, SOCK_STREAM)
+                sock = sockets.socket(family, sockets.SOCK_STREAM)
                 sock.setblocking(False)
                 code = sock.connect_ex(address)
             except OSError as e:
@@ -105,7 +81,7 @@ class _Race:
         begins at once.
         """
         sock, address = self.open[fd]
-        code = sock.getsockopt(SOL_SOCKET, SO_ERROR) or sock.connect_ex(address)
+        code = sock.getsockopt(sockets.SOL_SOCKET, sockets.SO_ERROR) or sock.connect_ex(address)
         if code in (0, errno.EISCONN):
             return True
         if code not in (errno.EINPROGRESS, errno.EALREADY, errno.EINTR):
@@ -197,7 +173,7 @@ class Stream:
             if place not in _worked and len(_worked) >= _MOST_WORKED:
                 _worked.clear()
             _worked[place] = address
-        self.sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+        self.sock.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1)
 
     def _win(self, race) -> tuple:
         """Return (socket, address) of the first connection of *race*."""
@@ -232,20 +208,22 @@ class Stream:
         """
         import socket
 
-        self.sock.setsockopt(SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self.sock.setsockopt(sockets.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         values = seconds, max(1, seconds // 3), 3, seconds * 1000
         for name, value in zip(("KEEPIDLE", "KEEPINTVL", "KEEPCNT", "USER_TIMEOUT"), values):
             option = getattr(socket, "TCP_" + name, None)
             if option is not None:
-                self.sock.setsockopt(IPPROTO_TCP, option, value)
+                self.sock.setsockopt(sockets.IPPROTO_TCP, option, value)
 
     def _look_up(self, host: str, port: int) -> list:
         """Return the addresses of *host*, as ``getaddrinfo`` does."""
         # bytes: for a str, getaddrinfo would load the IDNA codec and its tables
         name = host.encode()
         try:
-            return getaddrinfo(name, port, 0, SOCK_STREAM, 0, AI_NUMERICHOST)
-        except gaierror:
+            return sockets.getaddrinfo(
+                name, port, 0, sockets.SOCK_STREAM, 0, sockets.AI_NUMERICHOST
+            )
+        except sockets.gaierror:
             pass  # it is a name, not an address
         connection = self.connection
         connection.found = None  # of an earlier look-up
@@ -327,11 +305,11 @@ def _in_turns(found: list, worked) -> list:
 def _find(connection, lock, name: bytes, port: int):
     """Look *name* up, in a thread of its own.  The connection may be gone when the answer comes."""
     try:
-        found = getaddrinfo(name, port, 0, SOCK_STREAM)
-    except gaierror as e:
+        found = sockets.getaddrinfo(name, port, 0, sockets.SOCK_STREAM)
+    except sockets.gaierror as e:
         found = (
             "no such host: %s"
-            if e.errno != EAI_AGAIN
+            if e.errno != sockets.EAI_AGAIN
             else "the name %s cannot be looked up: no name server answers"
         )
         found = _lacking(name) or found % name.decode()
@@ -361,7 +339,7 @@ def _select_allowed(found: list, check) -> list:
     """Call *check* with all addresses of *found* (from ``getaddrinfo``); return the entries whose
     address it returns.
     """
-    packed = [inet_pton(entry[0], entry[4][0].partition("%")[0]) for entry in found]
+    packed = [sockets.inet_pton(entry[0], entry[4][0].partition("%")[0]) for entry in found]
     wanted = check(packed)
     return [entry for entry, address in zip(found, packed) if address in wanted]
 

@@ -18,7 +18,6 @@ from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.io.package_check import TEXT as REPLACED
 from clawlite.linux.io.stdio import MAX_LINE, now_ms
-from clawlite.linux.maker.maker_run import print_event
 from clawlite.linux.runtime.assemble import Parts
 
 INTERRUPT = 2  # the number of SIGINT on every Linux
@@ -113,10 +112,6 @@ class Shell(Parts):
     def warn(self, text: str):
         """Write to the log what whoever looks after this agent should know."""
         self.log_event((E.LOG, {"event": "notice", "text": text}))
-
-    def log_print(self, text: str):
-        """Write to the log what the maker's code prints."""
-        self.log_event((E.LOG, print_event(text)))
 
     # -- the loop
 

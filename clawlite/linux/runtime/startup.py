@@ -20,6 +20,7 @@ from clawlite.core.base.printable import escape_ends
 from clawlite.core.image.image import CHANNELS, MEMORY
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.maker import maker_code
+from clawlite.linux.maker.maker_run import print_event
 
 _TRACED = 4000  # characters of a traceback in the log: its end
 
@@ -49,7 +50,8 @@ class Startup:
         """
         self._shell.persistence.tell_old_files(self._shell.warn)
         if self.source and self._functions is not None:
-            space = maker_code.functions(self.source, self._shell.log_print)
+            log = self._shell.log_event
+            space = maker_code.functions(self.source, lambda text: log((LOG, print_event(text))))
             self._functions.update(space)
             self._functions.update(maker_code.find_provided(space, self._shell.image))
             self.source = None

@@ -22,7 +22,7 @@ from clawlite.core.base.effect import SEND
 from clawlite.core.base.errors import InvalidParams
 from clawlite.core.protocol.rpc import field, notification
 from clawlite.linux.tasks.task_runner import CANCELED, runner_of
-from clawlite.protocols.session.task_params import read_id, read_messages
+from clawlite.protocols.session.task_params import STATES, read_id, read_messages
 from clawlite.protocols.swarm.swarm import COMPLETED, DEAD, FAILED, PARTIAL, RUNNING, WAITING, Task
 
 PREFIX = "claw.task."
@@ -41,17 +41,6 @@ _STATES = {  # of the bus -> of a task
     DEAD: "failed",
     CANCELED: "canceled",
 }
-# auth_required and rejected are states of A2A that no task on record has
-STATES = (
-    "submitted",
-    "working",
-    "input_required",
-    "auth_required",
-    "completed",
-    "failed",
-    "canceled",
-    "rejected",
-)
 _ENDED = ("completed", "failed", "canceled")
 _ANSWERS = {"approve": True, "yes": True, "deny": False, "no": False}
 

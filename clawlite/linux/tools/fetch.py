@@ -29,6 +29,7 @@ from clawlite.linux.net.connections import Connections
 from clawlite.linux.tools import fetch_page, fetch_search
 from clawlite.protocols.net.netaddress import address_of, is_loopback
 from clawlite.protocols.net.netrules import (
+    OwnAddress,
     authority,
     decide_addresses,
     decide_host,
@@ -180,7 +181,7 @@ class Fetcher:
         limit   bytes of the body that *finish* needs
         finish  function(fetch, announced size of a body that was cut, or None) -> the tool's value
         """
-        rules = _Maker(profile) if address_of(url[_HOST]) is not None else profile
+        rules = OwnAddress(profile) if address_of(url[_HOST]) is not None else profile
         method, headers, body = asked
         fetch = _Fetch(tool, rules, url, method, headers, injections, limit, due_ms, finish)
         fetch.sent, fetch.redirects_allowed = body, None
@@ -443,7 +444,7 @@ def _search(search, profile, arguments: dict, due_ms: int) -> _Fetch:
             {"tool": "web-search", "reason": "no search endpoint"},
         )
     url = search.url(arguments["query"])
-    rules = _Maker(profile) if address_of(url[_HOST]) is not None else profile
+    rules = OwnAddress(profile) if address_of(url[_HOST]) is not None else profile
     fetch = _Fetch(
         "web-search",
         rules,
@@ -457,17 +458,6 @@ def _search(search, profile, arguments: dict, due_ms: int) -> _Fetch:
     )
     fetch.redirects_allowed = 0
     return fetch
-
-
-class _Maker:
-    """The rules of *profile* for an address that stands in the maker's own settings: it may be
-    private.
-    """
-
-    block_private = False
-
-    def __init__(self, profile):
-        self.name, self.network, self.hosts = profile.name, profile.network, profile.hosts
 
 
 def _own_headers(headers: dict) -> list:

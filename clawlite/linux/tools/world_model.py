@@ -11,6 +11,7 @@ takes it (docs/skills.md).
 """
 
 import os
+from collections import namedtuple
 
 from clawlite.core.base.effect import ASK, LOG, TELL
 from clawlite.core.base.errors import ClawError, PolicyDenied
@@ -47,7 +48,9 @@ Answer with one JSON object and nothing else: {%(fields)s, "reason": "a short se
 """  # noqa: E501
 
 
-class Model:
+class Model(
+    namedtuple("Model", "name kind ref place predicts horizon mode fallback policy takes skills")
+):
     """One row of section WORLDS.
 
     name         str
@@ -62,21 +65,6 @@ class Model:
     skills       names of the skills that name it
     """
 
-    def __init__(self, row: list):
-        (
-            self.name,
-            self.kind,
-            self.ref,
-            self.place,
-            self.predicts,
-            self.horizon,
-            self.mode,
-            self.fallback,
-            self.policy,
-            self.takes,
-            self.skills,
-        ) = row
-
 
 class WorldModels:
     """The world models of an image, by the skills that name them."""
@@ -84,7 +72,7 @@ class WorldModels:
     def __init__(self, image):
         self._by_skill = {}
         for row in check_shape(image.section(WORLDS), _SHAPE, "the section of world models"):
-            model = Model(row)
+            model = Model(*row)
             self._by_skill.update(dict.fromkeys(model.skills, model))
 
     def look(self, setup, skill, tool, arguments: dict):

@@ -123,11 +123,6 @@ class MCPClient:
         else:
             self._request("server/discover", {})
 
-    @property
-    def probe_until(self) -> int | None:
-        """The monotonic ms until which the newer era is tried, or None when it is known."""
-        return self._probe_until if self.state == DISCOVER else None
-
     def due_ms(self) -> int | None:
         """Return the monotonic ms at which ``tick`` must be called even if nothing has come, or
         None.

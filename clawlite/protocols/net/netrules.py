@@ -22,6 +22,17 @@ PORTS = {"http": 80, "https": 443}
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")
 
 
+class OwnAddress:
+    """The rules of *profile* for an address that stands in the manifest, or in its settings: it may
+    be private.
+    """
+
+    block_private = False
+
+    def __init__(self, profile) -> None:
+        self.name, self.network, self.hosts = profile.name, profile.network, profile.hosts
+
+
 def parse_url(text: str) -> tuple:
     """Return (scheme, host, port, target) of an http or https URL.
 

@@ -1,10 +1,23 @@
-"""The parameters of the methods ``claw.task.*``: what a task is called, and its messages."""
+"""The parameters of the methods ``claw.task.*``: what a task is called, its state and its
+messages.
+"""
 
 from clawlite.core.base.errors import InvalidParams
 from clawlite.core.protocol.rpc import field
 
 MAX_ID, MAX_TEXT, MAX_MESSAGES = 128, 65536, 256  # characters, characters of one message
 ROLES = ("user", "assistant")
+# auth_required and rejected are states of A2A that no task on record has
+STATES = (
+    "submitted",
+    "working",
+    "input_required",
+    "auth_required",
+    "completed",
+    "failed",
+    "canceled",
+    "rejected",
+)
 
 
 def read_id(params: dict) -> str:

@@ -4,6 +4,8 @@ patterns (reflex rules), or by the names of its tools and of their arguments.
 ``propose(clause, image)`` is the seam: a local model has a function of the same form.
 """
 
+from collections import namedtuple
+
 from clawlite.core.formats.schema import check
 from clawlite.core.image.image import HANDLER_KIND, REFLEX, SKILL
 from clawlite.core.providers.reflex import ABSTAINS, Reflex
@@ -35,17 +37,13 @@ _LITTLE = (
 _JOINS = ("and", "then", "und", "et", "y", ";")
 
 
-class Proposal:
+class Proposal(namedtuple("Proposal", "tool arguments confidence question", defaults=("",))):
     """A call that a clause may mean.
 
     tool, arguments   the call; without a tool it is only a question
     confidence        0 to 1
     question          what has to be asked before, or ""
     """
-
-    def __init__(self, tool, arguments: dict, confidence: float, question: str = "") -> None:
-        self.tool, self.arguments = tool, arguments
-        self.confidence, self.question = confidence, question
 
 
 def propose(clause: str, image, names=None) -> "Proposal | None":

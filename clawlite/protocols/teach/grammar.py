@@ -99,7 +99,7 @@ class Parsed:
         self.row = {}
 
 
-class Scene:
+class Scene(namedtuple("Scene", "readings pins now")):
     """What the sentences of one agent may be about.
 
     readings  [(name, [word, ...] by which people call it, ...), ...]
@@ -107,9 +107,6 @@ class Scene:
     now       function() -> (day counted from 1970, minute of it) of the present local time, None
               while the clock is not set
     """
-
-    def __init__(self, readings: list, pins: dict, now) -> None:
-        self.readings, self.pins, self.now = readings, pins, now
 
 
 def parse(text: str, scene: Scene) -> "Parsed | None":

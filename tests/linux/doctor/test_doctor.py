@@ -21,7 +21,6 @@ from clawlite.linux.doctor import (
     doctor_machine,
     doctor_ports,
     doctor_swarm,
-    doctor_tokens,
 )
 from clawlite.linux.doctor.doctor_checks import NONE, NOTE, OK, WRONG, Machine
 from clawlite.linux.files.files import state_folder
@@ -589,11 +588,11 @@ def test_agents_with_another_version_of_the_swarm_are_named(here):
 
 def test_tokens_that_open_every_door(here):
     folder = Path(here.state, ".gateway/tokens")
-    assert states(doctor_tokens.tokens(here)) == ["none"]
+    assert states(doctor_agent.tokens(here)) == ["none"]
     folder.mkdir(parents=True)
     (folder / "new").write_text("0" * 64 + " proxy")
-    assert states(doctor_tokens.tokens(here)) == ["ok"]
+    assert states(doctor_agent.tokens(here)) == ["ok"]
     (folder / "shed").write_text("0" * 64)
-    (row,) = doctor_tokens.tokens(here)
+    (row,) = doctor_agent.tokens(here)
     assert row[1] == "note" and "the token of shed is of an older version" in row[2]
     assert row[3] == "clawlite gateway token shed --for DOOR"

@@ -413,7 +413,7 @@ def test_boards_ignore_it_and_what_has_no_effect_is_said(world):
     ],
 )
 def test_bounds_of_an_answer(answer, wrong, doubts):
-    weather = Model(["w", 0, "t", 0, ["risk", "uncertainty"], 0, 1, 0, None, [], ["s"]])
+    weather = Model("w", 0, "t", 0, ["risk", "uncertainty"], 0, 1, 0, None, [], ["s"])
     assert bool(misses(weather, answer)) == wrong
     if not wrong:
         assert bool(doubtful(weather, answer)) == doubts and prediction_text(answer).startswith(

@@ -198,7 +198,7 @@ def test_the_handshake_follows_an_error_another_version_or_silence():
     ):
         one = client(100)
         sent(one)
-        assert one.probe_until == 100 + PROBE_MS
+        assert one.due_ms() == 100 + PROBE_MS
         one.tick(100 + PROBE_MS - 1)
         assert one.state == DISCOVER
         if answer is None:
@@ -207,7 +207,7 @@ def test_the_handshake_follows_an_error_another_version_or_silence():
             one.feed(answer)
         (asked,) = sent(one)
         assert asked["method"] == "initialize" and "_meta" not in asked["params"]
-        assert one.state == INITIALIZE and one.probe_until is None
+        assert one.state == INITIALIZE and one.due_ms() is None
         one.feed(line(asked["id"], {"protocolVersion": "2024-11-05"}))
         done, listing = sent(one)
         assert done["method"] == "notifications/initialized" and "id" not in done

@@ -102,7 +102,7 @@ def test_an_error_of_any_form_is_an_answer_to_the_newer_era():
 def test_silence_of_the_newer_era_drops_its_request():
     one = client()
     key = asked(one)[0]
-    one.tick(one.probe_until)
+    one.tick(one.due_ms())
     assert asked(one)[1]["method"] == "initialize" and one.closed == [key]
 
 
