@@ -7,12 +7,11 @@
 3. The files that ``reflex`` and ``replay`` name are read here and compiled elsewhere.
 """
 
-import dataclasses
 import re
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, field
 
 from clawlite.host.base.document import LinePlace, Place, decode
 from clawlite.host.base.problems import ManifestErrors, Problems, value_text
@@ -116,45 +115,49 @@ Registry = Annotated[
 
 
 class File(Strict):
+    """The fields of the file; docs/settings.md says what each does."""
+
     reflex: Text | None = None
     replay: Text | None = None
-    packages: list[Text] | None = None
-    console: Console | None = None
-    pins: list[Pin] | None = None
-    confirm: dict[str, Confirm] | None = None
+    packages: list[Text] = []  # of Python that the device has, for tools.py
+    console: Console = field(default_factory=Console)
+    pins: list[Pin] = []  # in file order, names unique
+    confirm: dict[str, Confirm] = {}  # of a tool
     teach: Teach | None = None
-    buses: list[Bus] | None = None
-    prices: dict[str, Price] | None = None
-    oauth2: dict[str, OAuth2] | None = None
-    dialect: dict[str, dict[str, str]] | None = None
-    answer: Answer | None = None
-    local: Local | None = None
-    budget: Budget | None = None
+    buses: list[Bus] = []
+    prices: dict[str, Price] = {}  # of a model
+    oauth2: dict[str, OAuth2] = {}  # of a provider
+    # of a provider: {field of a request: its name there, "": none}
+    dialect: dict[str, dict[str, str]] = {}
+    answer: Answer = field(default_factory=Answer)
+    local: Local = field(default_factory=Local)
+    budget: Budget = field(default_factory=Budget)
     boot: Boot | None = None
     page: Page | None = None
-    gateway: Gateway | None = None
+    gateway: Gateway | None = None  # through which remote providers are asked
     tls: TLS | None = None
     prefer: Literal["cost", "speed", "intelligence"] | None = None
-    sandbox: Sandbox | None = None
+    sandbox: Sandbox = field(default_factory=Sandbox)
     search: Search | None = None
-    credentials: list[Credential] | None = None
-    memory: Memory | None = None
+    credentials: list[Credential] = []
+    memory: Memory = field(default_factory=Memory)
     swarm: SwarmSettings | None = None
-    audit: AuditSettings | None = None
-    approvals: Approvals | None = None
-    tenant_id: Name | None = None
-    time_zone: Text | None = None
-    # latitude and longitude
-    place: list[float] | None = None
-    mcp: dict[str, MCPServer] | None = None
-    surfaces: list[Text] | None = None
-    services: dict[str, ServiceSettings] | None = None
-    # of each a Grant, or "..."
+    audit: AuditSettings = field(default_factory=AuditSettings)
+    approvals: Approvals = field(default_factory=Approvals)
+    tenant_id: Name | None = None  # what {tenant_id} stands for
+    time_zone: Text | None = None  # of schedules: an IANA name
+    # latitude and longitude, for sunrise and sunset
+    location: list[float] | None = field(default=None, name="place")
+    mcp: dict[str, MCPServer] = {}
+    # what the agent may reach, and what it is granted of it (host/services/grants.py)
+    surfaces: list[Text] = []
+    services: dict[str, ServiceSettings] = {}
+    # of each a Grant, or "..."; tools: None for the defaults
     tools: list[Any] | None = None
-    tools_defaults: list[Any] | None = None
-    feeds: list[Any] | None = None
+    tools_defaults: list[Any] = []
+    feeds: list[Any] = []
     # namespace: base URL (host/documents/registries.py reads them before all else)
-    registries: dict[str, Registry] | None = None
+    registries: dict[str, Registry] = {}
 
     @staticmethod
     def check_rules(value: dict, report) -> None:
@@ -195,106 +198,38 @@ WholeFile = msgspec.defstruct(
 )
 
 
-@dataclasses.dataclass
-class Settings:
-    """What clawlite.toml says.
+class Settings(File):
+    """What clawlite.toml says, and what was read beside it.
 
-    reflex_first              rules that fit answer before any provider is asked
     reflex, replay            file names relative to the folder, or None
+    reflex_first              rules that fit answer before any provider is asked
     reflex_text, replay_text  their contents, or None; reflex_file, replay_file: as the user would
                               open them, or None
-    packages                  names of Python packages that the device has, for tools.py
-    console                   Console
-    pins                      [Pin], in file order, names unique
-    confirm                   {name of a tool: Confirm}
-    teach                     Teach | None
-    buses                     [Bus], in file order
     devices                   {name: devices.DeviceFile} of those that are simulated
-    prices                    {model: Price}
-    oauth2                    {name of a provider: OAuth2}
-    dialect                   {name of a provider: {field of a request: its name there, "": none}}
-    answer                    Answer
-    local                     local_model.Local
-    sentences                 bytes of its file of examples, or None; sentences_file: its name
-    budget                    Budget
-    boot                      Boot, or None
-    page                      Page, or None
-    gateway                   Gateway through which remote providers are asked, or None
+    sentences                 bytes of the file of examples of the local model, or None;
+                              sentences_file: its name
     authorities               certificates (DER) of those whose signature counts, of [tls] ca
-    prefer                    "cost", "speed", "intelligence", or None
-    sandbox                   Sandbox
-    search                    Search, or None
-    credentials               [Credential], in file order
-    memory                    Memory
-    swarm                     SwarmSettings, or None
-    audit                     AuditSettings
-    approvals                 Approvals
-    tenant_id                 what {tenant_id} stands for, or None
-    time_zone                 of schedules: an IANA name or None
-    location                  (latitude, longitude) for sunrise and sunset, or None
-    mcp                       {name of an MCP server: MCPServer}
-    surfaces, services        what the agent may reach, and {name: ServiceSettings}
-    tools, tools_defaults, feeds   what it is granted of services; tools: None for the defaults
-                              (host/services/grants.py)
     channels                  {section of a channel type: its Struct} (host/channels)
     place                     where problems of later stages are reported: ``where("pins", 0,
                               "kind")`` gives (file, line)
     """
 
-    reflex: str = None
     reflex_first: bool = False
-    reflex_text: str = None
-    reflex_file: str = None
-    replay: str = None
-    replay_text: str = None
-    replay_file: str = None
-    packages: list = dataclasses.field(default_factory=list)
-    console: Struct = dataclasses.field(default_factory=Console)
-    pins: list = dataclasses.field(default_factory=list)
-    confirm: dict = dataclasses.field(default_factory=dict)
-    teach: Teach | None = None
-    buses: list = dataclasses.field(default_factory=list)
-    devices: dict = dataclasses.field(default_factory=dict)
-    prices: dict = dataclasses.field(default_factory=dict)
-    oauth2: dict = dataclasses.field(default_factory=dict)
-    dialect: dict = dataclasses.field(default_factory=dict)
-    answer: Struct = dataclasses.field(default_factory=Answer)
-    local: Struct = dataclasses.field(default_factory=Local)
-    sentences: bytes = None
-    sentences_file: str = None
-    budget: Struct = dataclasses.field(default_factory=Budget)
-    boot: Struct = None
-    page: Struct = None
-    gateway: Struct = None
-    authorities: list = dataclasses.field(default_factory=list)
-    prefer: str = None
-    sandbox: Struct = dataclasses.field(default_factory=Sandbox)
-    search: Struct = None
-    credentials: list = dataclasses.field(default_factory=list)
-    memory: Struct = dataclasses.field(default_factory=Memory)
-    swarm: Struct = None
-    audit: Struct = dataclasses.field(default_factory=AuditSettings)
-    approvals: Struct = dataclasses.field(default_factory=Approvals)
-    mcp: dict = dataclasses.field(default_factory=dict)
-    surfaces: list = dataclasses.field(default_factory=list)
-    services: dict = dataclasses.field(default_factory=dict)
-    tools: list = None
-    tools_defaults: list = dataclasses.field(default_factory=list)
-    feeds: list = dataclasses.field(default_factory=list)
-    tenant_id: str = None
-    time_zone: str = None
-    location: tuple = None
-    channels: dict = dataclasses.field(
+    reflex_text: str | None = None
+    reflex_file: str | None = None
+    replay_text: str | None = None
+    replay_file: str | None = None
+    devices: dict = {}
+    sentences: bytes | None = None
+    sentences_file: str | None = None
+    authorities: list = []
+    channels: dict = field(
         default_factory=lambda: {section: struct() for section, struct in _OF_CHANNELS.items()}
     )
-    place: Place = dataclasses.field(default=LinePlace(FILE), repr=False)
+    place: Any = field(default_factory=lambda: LinePlace(FILE), name="read from")
 
     def where(self, *path) -> tuple:
         return self.place.where(path)
-
-
-# fields of the file that are more than a value, or have another meaning there
-_READ_APART = ("reflex", "replay", "place")
 
 
 def load(sources: Sources, problems: Problems) -> Settings:
@@ -348,14 +283,12 @@ def load(sources: Sources, problems: Problems) -> Settings:
                 _text(sources, known[key], _find_place(place, key, rules), problems),
             )
     if file is not None:
-        for field in dataclasses.fields(Settings):
-            value = getattr(file, field.name, None)
-            if value is not None and field.name not in _READ_APART:
-                setattr(settings, field.name, value)
+        for name in File.__struct_fields__:
+            if name not in ("reflex", "replay"):
+                setattr(settings, name, getattr(file, name))
         settings.devices = _devices(settings, sources, place, problems)
         if file.tls:
             settings.authorities = authorities(sources, file.tls.ca, place, problems)
-        settings.location = tuple(file.place) if file.place else None
         for section in _OF_CHANNELS:
             settings.channels[section] = getattr(file, section) or settings.channels[section]
     check_names(known.get("pins"), place, problems)
