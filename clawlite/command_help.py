@@ -203,8 +203,9 @@ def candidates(words: list, names) -> list:
 
     names  function("BOARD" or "TEMPLATE") -> names
     """
-    words = ["" if word == "=" else word for at, word in enumerate(words) if _stays(words, at)]
     *before, typed = words or [""]
+    before = [word for word in before if word != "="]  # bash makes three words of --board=pico
+    typed = "" if typed == "=" else typed
     head, equals, _ = typed.partition("=")
     head = head + equals if equals else ""
     verb, rest = _find_verb(before)
@@ -228,11 +229,6 @@ def candidates(words: list, names) -> list:
         values = option.kind if option and isinstance(option.kind, tuple) else names(name)
         found += [(value, "") for value in values]
     return _near(found if not plain or places else [], typed)
-
-
-def _stays(words: list, at: int) -> bool:
-    """Whether the word *at* counts: bash makes three words of ``--board=pico``."""
-    return words[at] != "=" or at == len(words) - 1
 
 
 def _find_verb(before: list) -> tuple:

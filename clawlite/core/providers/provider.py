@@ -66,7 +66,7 @@ class Provider:
               shown and forgotten
     learn     function(token of oauth2), so that leak scans know the token; or None
     known     what keeps changes that were learned, with ``of(place) -> list`` and ``learn(place,
-              changes)`` (linux/runtime/dialects.py), or None; place: str, address and model
+              changes)`` (linux/runtime/providers.py), or None; place: str, address and model
     told_window  tokens of a request and its answer that the server named in a refusal, or None;
               room: bytes that a conversation may have since then
     tools     ``image.Image`` with the tools that a model may call in the text of an answer

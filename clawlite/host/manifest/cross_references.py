@@ -59,7 +59,8 @@ def resolve_all(kind: str, reference: str, versions: dict, uris: dict) -> list:
     """Return the names that *reference* means: several where it is a pattern of tools, in their
     order.  Raises InvalidParams as ``resolve`` does.
     """
-    if not is_pattern(kind, reference):
+    # no name of a tool has the characters of a pattern
+    if kind != "Tool" or reference.startswith("claw://") or not {*reference} & {*"*?"}:
         return [resolve(kind, reference, versions, uris)]
     names = [name for known, name in versions if known == kind]
     found = fnmatch.filter(names, reference)
@@ -68,11 +69,6 @@ def resolve_all(kind: str, reference: str, versions: dict, uris: dict) -> list:
             f"no {kind} has a name like {enquote(reference)}", _offer(reference, kind, names)
         )
     return found
-
-
-def is_pattern(kind: str, reference: str) -> bool:
-    """Return whether *reference* is a pattern: no name of a tool has such characters."""
-    return kind == "Tool" and not reference.startswith("claw://") and bool({*reference} & {*"*?"})
 
 
 def _resolve_uri(kind: str, reference: str, versions: dict, uris: dict, names: list) -> str:

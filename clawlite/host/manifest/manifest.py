@@ -138,10 +138,6 @@ class Manifest:
         found = {p.name: p for p in self.primitives() if p.kind == kind}
         return [found[name] for name in names]
 
-    def where(self, primitive: Primitive, *path) -> tuple:
-        """Return (file, line) of the field at *path* in the spec of *primitive*."""
-        return primitive.where(*path)
-
     def problem(
         self,
         primitive: Primitive,
@@ -281,7 +277,9 @@ class _Loader:
         self._cross(references, uris)
         heartbeat = self._heartbeat(root)
         drivers = pinned_drivers.read(self.sources, self.problems)
-        imported = self._imports(extra, drivers) if is_set and self.readable else None
+        imported = None
+        if is_set and self.readable:
+            imported = imports.read_imports(self.sources, extra.packages, drivers, self.problems)
         if is_set:
             self._pins(extra)
             tools = [one for one in found if one.kind == "Tool"]
@@ -386,9 +384,6 @@ class _Loader:
                 )
             self.raws.versions[one.kind, one.name] = version
         found += added
-
-    def _imports(self, extra: settings.Settings, drivers: list) -> imports.Imports:
-        return imports.read_imports(self.sources, extra.packages, drivers, self.problems)
 
     def _pins(self, extra: settings.Settings) -> None:
         """Compare the pins and buses that tools.py names with those of clawlite.toml; what is no

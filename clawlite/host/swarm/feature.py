@@ -137,11 +137,6 @@ def _keeper(spec) -> str:
     return identity_of((leads or spec.agents)[0].identity_ref)
 
 
-def _to_all(spec) -> bool:
-    """Return whether a task goes to all agents that may do it, and not to the first free one."""
-    return spec.coordination.message_passing == "event-bus" or spec.aggregation.strategy in TO_ALL
-
-
 def _limits_problems(manifest) -> list:
     """Return the problems of limits that cannot be enforced."""
     spec, found = manifest.swarm.spec, []
@@ -265,7 +260,8 @@ def _section(manifest) -> list | None:
         _retries(failure, dead),
         dead is None or dead.enabled is not False,
         STRATEGIES.index(spec.aggregation.strategy),
-        _to_all(spec),
+        # a task goes to all agents that may do it, not to the first free one
+        spec.coordination.message_passing == "event-bus" or spec.aggregation.strategy in TO_ALL,
         _breaker(failure and failure.circuit_breaker),
         _limit(spec.resource_limits, "max_total_tokens"),
         None if cost is None else remotes.nano(cost),

@@ -191,8 +191,9 @@ class _Reader:
         if self.failed:
             return None
         fields = _result_fields(node, self.types.schemas)
+        is_generator = any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in _own_nodes(node))
         return Function(
-            name, node.name, node.lineno, description, schema, _has_yield(node), has_board, fields
+            name, node.name, node.lineno, description, schema, is_generator, has_board, fields
         )
 
     def _schema(self, docs: dict) -> tuple:
@@ -302,11 +303,6 @@ def _parameter_docs(text: str) -> dict:
         else:
             name = ""
     return docs
-
-
-def _has_yield(node: ast.FunctionDef) -> bool:
-    """Return whether the function itself yields."""
-    return any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in _own_nodes(node))
 
 
 def _own_nodes(node: ast.FunctionDef):

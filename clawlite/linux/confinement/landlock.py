@@ -10,7 +10,7 @@ import stat
 import struct
 
 from clawlite.linux.confinement import syscalls
-from clawlite.linux.files.real_path import PathChanged, open_entry, open_real
+from clawlite.linux.files.real_path import PathChanged, covers, open_entry, open_real
 
 LEAST_ABI = 3  # the first that covers truncate(2): Linux 6.2
 SCOPES_ABI = 6  # abstract UNIX sockets and signals stay inside: Linux 6.12
@@ -121,7 +121,7 @@ def around(path: str, denied: list) -> list:
 
     Raises ``ValueError`` when more than MAX_NEIGHBOURS are needed, and ``PathChanged``.
     """
-    if _covers(denied, path):
+    if covers(denied, path):
         return []
     below = [other for other in denied if other.startswith(path.rstrip("/") + "/")]
     if not below:
@@ -159,7 +159,3 @@ def listable(path: str, denied: list) -> bool:
 def _close(fd: int):
     if fd >= 0:
         os.close(fd)
-
-
-def _covers(paths: list, path: str) -> bool:
-    return any(path == other or path.startswith(other.rstrip("/") + "/") for other in paths)

@@ -21,6 +21,7 @@ import os
 import struct
 
 from clawlite.linux.confinement import syscalls
+from clawlite.linux.files.real_path import covers
 
 _NOTIFICATION = 80  # struct seccomp_notif: id, pid, flags, then struct seccomp_data
 _RECV, _SEND, _VALID = 0xC0502100, 0xC0182101, 0x40082102
@@ -164,7 +165,7 @@ class Modes:
     def _check_writable(self, fd: int):
         """Raise unless the file of *fd* lies in a writable folder."""
         path = os.readlink("/proc/self/fd/%d" % fd)
-        if not _is_below(self._writable, path) or _is_below(self._denied, path):
+        if not covers(self._writable, path) or covers(self._denied, path):
             raise OSError(_EPERM, "not to be written")
 
     def _times(self, fd: int, pid: int, name: str, address: int):
@@ -229,7 +230,3 @@ def _memory(pid: int, address: int, size: int, is_text: bool) -> bytes:
     if not end or not text:
         raise OSError(_ENOENT, "no path")
     return text
-
-
-def _is_below(paths: list, path: str) -> bool:
-    return any(path == other or path.startswith(other.rstrip("/") + "/") for other in paths)

@@ -106,3 +106,8 @@ def open_entry(name: str, flags: int, folder: int, path: str) -> int:
         os.close(fd)
         raise PathChanged(path)
     return fd
+
+
+def covers(paths: list, path: str) -> bool:
+    """Return whether *path* is one of *paths*, or below one."""
+    return any(path == other or path.startswith(other.rstrip("/") + "/") for other in paths)

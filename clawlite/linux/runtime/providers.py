@@ -9,13 +9,16 @@ import time
 from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ClawError, ProviderError
 from clawlite.core.image.image import NETWORK, WIRE
-from clawlite.linux.files.files import state_folder
+from clawlite.core.providers.refusal import fresh
+from clawlite.linux.files.files import state_folder, write_whole
+from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.io.stdio import Part, now_ms
-from clawlite.linux.runtime.dialects import Dialects
 from clawlite.protocols.providers.repetition import Repetition
 
 # bytes of a conversation: a provider sees that much of what was said before
 _KEEP = 65536
+MOST_DIALECTS = 64  # entries
+_MOST_BYTES = 65536  # of them that are read
 
 
 class Remote(Part):
@@ -121,3 +124,49 @@ class Remote(Part):
             return True, value
         except ClawError as e:
             return False, e
+
+
+class Dialects:
+    """What model servers refused, and what requests to them have otherwise
+    (core/providers/refusal.py): one small JSON file in the agent's state folder, replaced as a
+    whole.
+
+    An entry is for one address and model, and is forgotten after 30 days: servers change.  A file
+    that cannot be read or written costs one refused request, so that is no trouble of its own.
+
+    path   of the file
+    now_s  function -> seconds since 1970
+    """
+
+    def __init__(self, path: str, now_s):
+        self._path, self._now_s = path, now_s
+
+    def of(self, place: str) -> list:
+        """Return the changes known for *place* ("address model"), [[field, instead], ...]."""
+        return self._read().get(place, (0, []))[1]
+
+    def learn(self, place: str, changes: list):
+        """Keep *changes* for *place*."""
+        known = self._read()
+        known.pop(place, None)
+        while len(known) >= MOST_DIALECTS:
+            del known[min(known, key=lambda one: known[one][0])]
+        known[place] = [self._now_s(), changes]
+        draft = self._path + "~"
+        try:
+            os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
+            fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            try:
+                write_whole(fd, dumps(known).encode())
+            finally:
+                os.close(fd)
+            os.replace(draft, self._path)
+        except OSError:
+            pass
+
+    def _read(self) -> dict:
+        try:
+            with open(self._path, "rb") as file:
+                return fresh(loads(file.read(_MOST_BYTES)), self._now_s())
+        except (OSError, ClawError):
+            return {}

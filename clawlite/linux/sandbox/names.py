@@ -14,7 +14,8 @@ import os
 import stat
 
 from clawlite.linux.files.mounts import TABLE
-from clawlite.linux.sandbox.plan import SYSTEM, Refused, covers, masks, pins
+from clawlite.linux.files.real_path import covers
+from clawlite.linux.sandbox.plan import SYSTEM, Refused, masks, pins
 
 # entries of mounted folders that are searched for other names of denied files
 MAX_NAMES = 20000

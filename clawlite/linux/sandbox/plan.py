@@ -14,7 +14,7 @@ import os
 import sys
 
 from clawlite.core.base.errors import SandboxDenied
-from clawlite.linux.files.real_path import follow, resolve
+from clawlite.linux.files.real_path import covers, follow, resolve
 from clawlite.protocols.sandbox.profile import DENY, FILE, FULL, READ_ONLY, SCOPED
 
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
@@ -185,10 +185,6 @@ def name_in(path: str, workspace: str) -> str:
     if path == "/workspace" or path.startswith("/workspace/"):
         return workspace + path[10:]
     return path
-
-
-def covers(paths: list, path: str) -> bool:
-    return any(path == other or path.startswith(other.rstrip("/") + "/") for other in paths)
 
 
 def _list_mounts(profile, workspace: str, real) -> list:

@@ -16,7 +16,7 @@ import sys
 
 from clawlite.core.base.errors import ClawError, SandboxDenied
 from clawlite.linux.confinement import landlock, limits, namespaces, seccomp, syscalls
-from clawlite.linux.files.real_path import PathChanged, open_real
+from clawlite.linux.files.real_path import PathChanged, covers, open_real
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.maker import maker_run
 from clawlite.linux.sandbox import plan as plans
@@ -110,7 +110,7 @@ def _enter(plan: dict, env: dict):
     if (
         plan["profile"] == "N"
         and folder is not None
-        and plans.covers([folder], cwd)
+        and covers([folder], cwd)
         and not os.access(folder, os.X_OK)
     ):
         cwd = "/workspace" + cwd[len(folder) :]

@@ -94,7 +94,7 @@ def test_the_minimal_manifest_of_section_6(tmp_path):
     assert [(p.name, p.uri, p.origin) for p in found.providers] == [
         ("provider-0", "claw://local/provider/provider-0", "inline")
     ]
-    assert found.where(found.providers[0], "auth", "type") == (str(tmp_path / "claw.yaml"), 16)
+    assert found.providers[0].where("auth", "type") == (str(tmp_path / "claw.yaml"), 16)
     assert found.providers[0].line("model") == 14 and found.providers[0].file == str(
         tmp_path / "claw.yaml"
     )
@@ -676,7 +676,7 @@ def test_tools_py_answers_the_tools_of_its_names(tmp_path):
         (tool.name, tool.spec.description, tool.function.function, tool.origin)
         for tool in found.tools
     ] == [("water-plants", "d", "water_plants", "file"), ("extra", "E.", "extra", "function")]
-    assert found.where(found.tools[1], "input_schema") == (str(tmp_path / "tools.py"), 1)
+    assert found.tools[1].where("input_schema") == (str(tmp_path / "tools.py"), 1)
     assert ("tools.py" in dict(found.sources)) and [f.is_generator for f in found.functions] == [
         False,
         True,

@@ -10,7 +10,7 @@ import pytest
 from llm_server import Server, say
 from provider_builds import build, provider
 
-from clawlite.linux.runtime.dialects import MOST, Dialects
+from clawlite.linux.runtime.providers import MOST_DIALECTS, Dialects
 
 REFUSAL = {
     "status": 400,
@@ -99,7 +99,7 @@ def test_what_is_kept_is_bounded_and_survives_damage(tmp_path):
     path = str(tmp_path / "state" / "dialects.json")
     known = Dialects(path, lambda: now[0])
     assert known.of("a") == []
-    for number in range(MOST + 5):
+    for number in range(MOST_DIALECTS + 5):
         now[0] += 1
         known.learn("place %d" % number, [["stream_options", ""]])
     assert known.of("place 0") == [] and known.of("place 5") == [["stream_options", ""]]
