@@ -533,11 +533,7 @@ class _Server(ServerState, abc.ABC):
         elif number is not None:
             self.client.answer(number, {"action": "decline"})
         else:
-            error = ClawError(
-                f"the MCP server {self.name} did not finish the call",
-                "give all that it needs in the arguments",
-            )
-            call.settle((False, error))
+            call.settle((False, self.make_unfinished_error()))
 
     async def _put_all(self, key: int, call: _Call, number, state, requests: dict) -> None:
         """Put what the server wants to know during *call* to a person, and tell it what they say
@@ -588,8 +584,7 @@ class _Server(ServerState, abc.ABC):
             if not self.is_anew:
                 self._begin_anew(e.key)
                 return
-            if e.key in self.calls:
-                self.calls[e.key].sent_ms = None  # it was refused
+            self.note_refusal(e.key)
         self._fail(e.message + (f" - {e.hint}" if e.hint else ""))
 
     def _begin_anew(self, key) -> None:

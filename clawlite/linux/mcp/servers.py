@@ -331,11 +331,7 @@ class Servers:
         number, _, requests = wanted
         if call.has_asked_enough(requests):
             if number is None:
-                error = ClawError(
-                    "the MCP server %s did not finish the call" % server.name,
-                    "give all that it needs in the arguments",
-                )
-                self._end_call(server, task, (False, error))
+                self._end_call(server, task, (False, server.make_unfinished_error()))
             else:
                 server.client.answer(number, {"action": "cancel"})
         elif number is None and requests and not self._asks(task):

@@ -140,6 +140,11 @@ class ServerState:
         """Return the error of a call that was sent to a server that then failed."""
         return ClawError("the MCP server %s %s" % (self.name, why), OUTCOME_UNKNOWN)
 
+    def make_unfinished_error(self) -> ClawError:
+        """Return the error of a call whose server asks for more than is put to a person."""
+        message = "the MCP server %s did not finish the call" % self.name
+        return ClawError(message, "give all that it needs in the arguments")
+
     # -- the conversation
 
     def tick(self, now_ms: int, is_waiting: bool = False) -> None:
