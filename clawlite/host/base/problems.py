@@ -198,6 +198,12 @@ def did_you_mean(word: object, names) -> str:
     return f"did you mean {enquote(plain[near[0]])}?" if near else ""
 
 
+class Failure(ClawError):
+    """What was asked is right, and could not be done."""
+
+    exit_code = 1
+
+
 def one_of(names) -> str:
     """Return ``"a", "b" or "c"`` for the names in their order."""
     words = [enquote(name) for name in names]
@@ -214,9 +220,7 @@ def write_error(path: str, e: OSError, otherwise: str) -> ClawError:
     folder = os.path.dirname(path)
     if e.errno == errno.ENOENT and folder:
         otherwise = f"make its folder (mkdir -p {shlex.quote(folder)}), or {otherwise}"
-    error = ClawError(f"{path}: {e.strerror}", hint or otherwise)
-    error.exit_code = 1 if hint else 2
-    return error
+    return (Failure if hint else ClawError)(f"{path}: {e.strerror}", hint or otherwise)
 
 
 def disk_hint(code) -> str:

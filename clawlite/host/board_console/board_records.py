@@ -12,7 +12,7 @@ import contextlib
 import os
 import tempfile
 
-from clawlite.core.base.errors import ClawError
+from clawlite.host.base.problems import Failure
 from clawlite.host.base.without_links import Below
 from clawlite.host.flash import flash
 
@@ -50,7 +50,7 @@ class Records:
         agents = sorted(name[len(AUDIT) :] for name in names if name.startswith(AUDIT))
         if agent is None:
             if len(agents) != 1:
-                raise as_error(
+                raise Failure(
                     f"{board.name}: "
                     f"{'more than one agent has' if agents else 'no agent has'} an audit "
                     f"there{': ' + ', '.join(agents) if agents else ''}",
@@ -92,12 +92,6 @@ def _copy(board, path: str, target: str) -> None:
     with open(Below(folder or ".").create(name), "wb") as file:
         for piece in board.pieces(path):
             file.write(piece)
-
-
-def as_error(message: str, hint: str) -> ClawError:
-    error = ClawError(message, hint)
-    error.exit_code = 1
-    return error
 
 
 def _untold(size: int) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 from clawlite.core.base.errors import ClawError
+from clawlite.host.base.problems import Failure
 from clawlite.host.base.programs import program
 from clawlite.host.base.without_links import Below
 from clawlite.host.boards import boards
@@ -181,11 +182,9 @@ def copy(firmware, folder: str, tell) -> None:
             os.fsync(file.fileno())
     except OSError as e:
         if sent < len(firmware.data) or os.path.isdir(folder) and drive_id(folder) is not None:
-            error = ClawError(
+            raise Failure(
                 f"{folder}: {e.strerror}", f"{_bootloader(firmware.chip)}, and copy it again"
-            )
-            error.exit_code = 1
-            raise error from None
+            ) from None
 
 
 # -- esptool
@@ -236,12 +235,10 @@ def run_esptool(tool: str, firmware, port: str, tell) -> None:
         for line in said.decode("utf-8", "replace").replace("\r", "\n").splitlines()
         if line.strip()
     ][-1:]
-    error = ClawError(
+    raise Failure(
         f"{port}: esptool ended with {code}: {last[0] if last else 'it said nothing'}",
         f"{_bootloader(firmware.chip)}, then flash again",
     )
-    error.exit_code = 1
-    raise error
 
 
 def _watch(words: list, total: int, tell) -> tuple:
