@@ -198,7 +198,7 @@ def did_you_mean(word: object, names) -> str:
     return f"did you mean {enquote(plain[near[0]])}?" if near else ""
 
 
-class Failure(ClawError):
+class CommandFailed(ClawError):
     """What was asked is right, and could not be done."""
 
     exit_code = 1
@@ -220,7 +220,7 @@ def write_error(path: str, e: OSError, otherwise: str) -> ClawError:
     folder = os.path.dirname(path)
     if e.errno == errno.ENOENT and folder:
         otherwise = f"make its folder (mkdir -p {shlex.quote(folder)}), or {otherwise}"
-    return (Failure if hint else ClawError)(f"{path}: {e.strerror}", hint or otherwise)
+    return (CommandFailed if hint else ClawError)(f"{path}: {e.strerror}", hint or otherwise)
 
 
 def disk_hint(code) -> str:

@@ -12,7 +12,7 @@ import contextlib
 import os
 import tempfile
 
-from clawlite.host.base.problems import Failure
+from clawlite.host.base.problems import CommandFailed
 from clawlite.host.base.without_links import Below
 from clawlite.host.flash import flash
 
@@ -50,7 +50,7 @@ class Records:
         agents = sorted(name[len(AUDIT) :] for name in names if name.startswith(AUDIT))
         if agent is None:
             if len(agents) != 1:
-                raise Failure(
+                raise CommandFailed(
                     f"{board.name}: "
                     f"{'more than one agent has' if agents else 'no agent has'} an audit "
                     f"there{': ' + ', '.join(agents) if agents else ''}",

@@ -17,7 +17,7 @@ import re
 import sys
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.base.problems import Failure
+from clawlite.host.base.problems import CommandFailed
 
 SECRETS = "/state/secrets"
 WIFI = "/wifi.json"
@@ -71,7 +71,7 @@ def remove_secret(board, name: str) -> None:
     """Forget a secret.  Raises ``ClawError`` when there is none of this name."""
     _check_name(name)
     if name not in board.names(SECRETS):
-        raise Failure(
+        raise CommandFailed(
             f"{board.name}: there is no secret {name}",
             "clawlite secrets list --port PORT shows what is there",
         )
@@ -92,7 +92,7 @@ def networks(board) -> tuple[dict, list[dict]]:
         return found, known
     except (ValueError, KeyError, TypeError, AttributeError):
         found = None
-    raise Failure(f"{board.name}: {WIFI} is damaged", "remove it, and set the networks again")
+    raise CommandFailed(f"{board.name}: {WIFI} is damaged", "remove it, and set the networks again")
 
 
 def join(board, ssid: str, password: str, country: str = None) -> None:
@@ -129,7 +129,7 @@ def leave(board, ssid: str) -> None:
     rest, known = networks(board)
     left = [one for one in known if one["ssid"] != ssid]
     if len(left) == len(known):
-        raise Failure(
+        raise CommandFailed(
             f"{board.name}: there is no network {ssid}",
             "clawlite wifi --port PORT shows what is there",
         )

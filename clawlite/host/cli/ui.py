@@ -7,7 +7,7 @@ import threading
 import time
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.base.problems import Failure, LinesError, ManifestErrors, did_you_mean
+from clawlite.host.base.problems import CommandFailed, LinesError, ManifestErrors, did_you_mean
 from clawlite.host.base.progress import duration, estimate_left
 from clawlite.host.boards import text as board_text
 
@@ -404,7 +404,7 @@ def agree(flag: str, yes: bool) -> None:
     sys.stderr.write("Write this? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Failure("nothing was written")
+        raise CommandFailed("nothing was written")
 
 
 class ByteProgress:

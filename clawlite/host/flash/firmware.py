@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.base.problems import Failure
+from clawlite.host.base.problems import CommandFailed
 from clawlite.host.base.programs import program
 from clawlite.host.base.without_links import Below
 from clawlite.host.boards import boards
@@ -182,7 +182,7 @@ def copy(firmware, folder: str, tell) -> None:
             os.fsync(file.fileno())
     except OSError as e:
         if sent < len(firmware.data) or os.path.isdir(folder) and drive_id(folder) is not None:
-            raise Failure(
+            raise CommandFailed(
                 f"{folder}: {e.strerror}", f"{_bootloader(firmware.chip)}, and copy it again"
             ) from None
 
@@ -235,7 +235,7 @@ def run_esptool(tool: str, firmware, port: str, tell) -> None:
         for line in said.decode("utf-8", "replace").replace("\r", "\n").splitlines()
         if line.strip()
     ][-1:]
-    raise Failure(
+    raise CommandFailed(
         f"{port}: esptool ended with {code}: {last[0] if last else 'it said nothing'}",
         f"{_bootloader(firmware.chip)}, then flash again",
     )

@@ -9,7 +9,7 @@ import tempfile
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image import image_signature
 from clawlite.core.image.image import Image
-from clawlite.host.base.problems import Failure
+from clawlite.host.base.problems import CommandFailed
 from clawlite.host.base.regular_file import open_regular
 from clawlite.host.boards import boards
 from clawlite.host.builder import build
@@ -159,7 +159,7 @@ def carry_out(board, made: Plan, tell) -> None:
                 path for path, digest in step[PATHS].items() if found.get(path) != digest
             )
             if wrong:
-                raise Failure(
+                raise CommandFailed(
                     f"{board.name}: {wrong[0]} is not what was written; the previous "
                     f"agent still boots",
                     "flash again",

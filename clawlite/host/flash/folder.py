@@ -9,7 +9,7 @@ import shutil
 import zlib
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.base.problems import Failure, disk_hint
+from clawlite.host.base.problems import CommandFailed, disk_hint
 from clawlite.host.base.without_links import Below
 from clawlite.host.flash.plan import DATA, FOLDERS, NEW_NAME, RECORD, SLOTS, TOP, BoardState
 
@@ -124,7 +124,7 @@ def _make_error(e: OSError) -> ClawError:
     hint = disk_hint(e.errno) or "get write permission"
     if e.errno == errno.ELOOP:
         hint = "remove it: a file system of a board has no links"
-    return Failure(
+    return CommandFailed(
         f"{e.filename or 'the folder'}: {e.strerror}; the previous agent still boots",
         hint + ", and flash again",
     )

@@ -13,7 +13,7 @@ from clawlite.host.compiler import compiler
 from clawlite.host.fit import heap
 from clawlite.host.manifest import manifest
 from clawlite.host.providers import provider_order
-from clawlite.host.swarm.swarms import STRATEGIES, TOPOLOGIES
+from clawlite.host.swarm.feature import STRATEGIES, TOPOLOGIES
 from clawlite.protocols.swarm.swarm import LEADER_WORKER, PEER_TO_PEER, Swarm
 
 REFLEX = {
