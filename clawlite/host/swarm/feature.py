@@ -139,8 +139,8 @@ def _keeper(spec) -> str:
 
 def _limits_problems(manifest) -> list:
     """Return the problems of limits that cannot be enforced."""
-    spec, found = manifest.swarm.spec, []
-    limits = spec.resource_limits
+    spec, limits = manifest.swarm.spec, manifest.swarm.spec.resource_limits
+    found: list[tuple] = []
     counted = [name for name in ("max_total_tokens", "max_total_cost_usd") if _limit(limits, name)]
     for path, ms in (
         (("aggregation", "timeout_ms"), spec.aggregation.timeout_ms),
@@ -182,7 +182,8 @@ def _limit(limits, name: str):
 
 
 def _members_problems(manifest) -> list:
-    spec, found, names = manifest.swarm.spec, [], []
+    spec, names = manifest.swarm.spec, []
+    found: list[tuple] = []
     for index, agent in enumerate(spec.agents):
         name = identity_of(agent.identity_ref)
         path = ("agents", index, "identity_ref")

@@ -16,7 +16,7 @@ import time
 try:
     import _socket as sockets
 except ImportError:
-    import socket as sockets
+    import socket as sockets  # type: ignore[no-redef]
 
 ADDRESSES = 16  # addresses of one name that are tried
 _NEXT_S = 0.25  # until the next address is tried beside those that have not answered

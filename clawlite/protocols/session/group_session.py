@@ -62,9 +62,9 @@ class Group:
         group with a capability.
         """
 
-    def has(self, task: object) -> bool:
-        """Return whether it is a turn for which the operator answers forms, too; asked of a group
-        without a capability.
+    def has(self, number: int) -> bool:
+        """Return whether the task *number* is a turn for which the operator answers forms, too;
+        asked of a group without a capability.
         """
         return False
 

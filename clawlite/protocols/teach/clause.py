@@ -59,7 +59,7 @@ def propose(clause: str, image, names=None) -> "Proposal | None":
         tool = image.tool(found.tool)
         wrong = check(tool.schema, found.arguments, image.automaton)
         if wrong:
-            found.question = "%s: %s. What shall it be?" % (tool.name, wrong)
+            return found._replace(question="%s: %s. What shall it be?" % (tool.name, wrong))
     return found
 
 
