@@ -155,7 +155,8 @@ def discover(manifest, names, dry_run, as_json):
 def inspect(image, as_json):
     from clawlite.host.image import inspection
 
-    ui.show_text(inspection.inspect_file(image), as_json, inspection.text)
+    found = inspection.inspect_file(image)
+    ui.document(found) if as_json else ui.print_data(*inspection.text(found).split("\n"))
 
 
 def tools(manifest, may, as_json):
@@ -165,13 +166,15 @@ def tools(manifest, may, as_json):
     if may is not None:
         ui.show(tool_table.decision_of(name, may), as_json, ui.show_decision)
     else:
-        ui.show_text(tool_table.rows(name), as_json, tool_table.text)
+        found = tool_table.rows(name)
+        ui.document(found) if as_json else ui.print_data(*tool_table.text(found).split("\n"))
 
 
 def conformance(as_json):
     from clawlite.host.manifest import conformance
 
-    ui.show_text(conformance.declaration(), as_json, conformance.text)
+    found = conformance.declaration()
+    ui.document(found) if as_json else ui.print_data(*conformance.text(found).split("\n"))
 
 
 def boards(board, as_json):
@@ -179,9 +182,11 @@ def boards(board, as_json):
     from clawlite.host.boards import text
 
     if board is None:
-        ui.show(profiles.rows(), as_json, lambda rows: ui.print_data(*text.table(rows)))
+        rows = profiles.rows()
+        ui.document(rows) if as_json else ui.print_data(*text.table(rows))
     else:
-        ui.show(profiles.row(board), as_json, lambda row: ui.print_data(*text.board_lines(row)))
+        row = profiles.row(board)
+        ui.document(row) if as_json else ui.print_data(*text.board_lines(row))
 
 
 def new_board(name, source):

@@ -31,11 +31,6 @@ def show(found, as_json: bool, show_people, *about) -> None:
     document(found) if as_json else show_people(found, *about)
 
 
-def show_text(found, as_json: bool, text) -> None:
-    """Print what was *found* as one document, or the lines of ``text(found)``."""
-    document(found) if as_json else print_data(*text(found).split("\n"))
-
-
 def print_data(*lines: str) -> None:
     """Print *lines* on stdout, each as one line: what strangers wrote into a manifest or a schema
     neither drives the terminal nor hides in it, and makes no further line.
