@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import threading
-import types
 
 import pytest
 
@@ -43,8 +42,7 @@ class Names:
 @pytest.fixture
 def names(monkeypatch):
     made = Names()
-    own = types.SimpleNamespace(**{**vars(stream.sockets), "getaddrinfo": made})
-    monkeypatch.setattr(stream, "sockets", own)
+    monkeypatch.setattr(stream, "getaddrinfo", made)
     return made
 
 

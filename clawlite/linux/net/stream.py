@@ -15,8 +15,10 @@ import time
 # the C module under ``socket``: importing ``socket`` costs 7 ms, for selectors and enums
 try:
     import _socket as sockets
+    from _socket import getaddrinfo
 except ImportError:
     import socket as sockets  # type: ignore[no-redef]
+    from socket import getaddrinfo
 
 ADDRESSES = 16  # addresses of one name that are tried
 _NEXT_S = 0.25  # until the next address is tried beside those that have not answered
@@ -220,9 +222,7 @@ class Stream:
         # bytes: for a str, getaddrinfo would load the IDNA codec and its tables
         name = host.encode()
         try:
-            return sockets.getaddrinfo(
-                name, port, 0, sockets.SOCK_STREAM, 0, sockets.AI_NUMERICHOST
-            )
+            return getaddrinfo(name, port, 0, sockets.SOCK_STREAM, 0, sockets.AI_NUMERICHOST)
         except sockets.gaierror:
             pass  # it is a name, not an address
         connection = self.connection
@@ -305,7 +305,7 @@ def _in_turns(found: list, worked) -> list:
 def _find(connection, lock, name: bytes, port: int):
     """Look *name* up, in a thread of its own.  The connection may be gone when the answer comes."""
     try:
-        found = sockets.getaddrinfo(name, port, 0, sockets.SOCK_STREAM)
+        found = getaddrinfo(name, port, 0, sockets.SOCK_STREAM)
     except sockets.gaierror as e:
         found = (
             "no such host: %s"

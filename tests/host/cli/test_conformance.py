@@ -13,7 +13,7 @@ from record_clauses import CKP, table, text
 from clawlite.core.image.image import Image
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import conformance, manifest
-from clawlite.host.swarm import swarms
+from clawlite.host.swarm import feature as swarms
 
 FULL = {
     "identity": {"inline": {"personality": "x"}},
