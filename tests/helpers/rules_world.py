@@ -145,6 +145,8 @@ class World:
     hold    True: tools with side effects begin and do not end, until ``finish``
     """
 
+    lessons = None  # of an agent that is taught
+
     def __init__(self, folder, rules: str, policy=None, hold: bool = False, edges=None, **more):
         self.folder, self.hold, self.hold_stores, self.edges = folder, hold, False, edges
         self.data = compiler.build(project(folder / "project", rules, policy, **more)).data
@@ -185,7 +187,7 @@ class World:
                 None,
                 True,
             )
-        self.commands = group_of(self.rules, None, make_rehearsal(self.rules))
+        self.commands = group_of(self.rules, lambda: self.lessons, make_rehearsal(self.rules))
         self.agent.start(self.ms)
         self.poll()
 

@@ -7,7 +7,6 @@ from rules_world import READING, World
 from clawlite.core.protocol.console import Console
 from clawlite.core.teach.draft import TEACH
 from clawlite.linux.rules.lessons import Lessons
-from clawlite.linux.rules.rule_group import group_of
 from clawlite.protocols.teach.clause import propose
 from clawlite.protocols.teach.reader import ALL
 
@@ -43,7 +42,7 @@ class Pupil(World):
         lessons = Lessons(image, lambda: self.rules, suggest, self.reads)
         self.agent.setup.teach = self.lessons = lessons
         self.console = Console(self.agent)
-        self.group = group_of(self.rules, lambda: lessons, None)
+        self.group = self.commands
 
     def say(self, *lines) -> str:
         """Type *lines*; return what the agent has said to them."""

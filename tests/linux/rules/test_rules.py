@@ -303,7 +303,7 @@ def test_samples_last_and_are_thinned_to_hours(tmp_path):
 def test_commands_list_switch_and_explain(tmp_path):
     world = World(tmp_path, READING + RULE + 'at = "09:00"\nif = "soil < 10"\n')
     run = world.commands.command
-    assert run(["/help"])[0].startswith("  /rules")
+    assert run(["/help"])[1].startswith("  /rules")
     assert run(["/tools"]) is None
     assert run(["/rules"]) == ["r                    by the clock (1 schedule): water(seconds=3)"]
     assert "2027-01-15T09:00:00+00:00" in run(["/rules", "next"])[0]
