@@ -28,7 +28,6 @@ import os
 import re
 import time
 from binascii import crc32
-from collections import namedtuple
 from errno import EACCES, EPERM, EROFS
 from stat import S_ISREG
 
@@ -47,13 +46,16 @@ REQUEST_ID, REQUEST_MARK, REQUEST_COUNT = range(3)  # positions in ``Record.requ
 CONTENT, KEY, METADATA = range(3)  # positions in an entry of a record
 
 
-class Record(namedtuple("Record", "n at request entries")):
+class Record:
     """One line of a file.
 
     n        number of its first entry;  at  ms;  request  [id, mark, how many entries it had] or
                                              None
     entries  list of [content, key, metadata]
     """
+
+    def __init__(self, n: int, at: int, request, entries: list):
+        self.n, self.at, self.request, self.entries = n, at, request, entries
 
 
 class JSONLFile:
