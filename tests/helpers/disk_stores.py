@@ -17,9 +17,9 @@ from clawlite.linux.audit import files as auditfile
 from clawlite.linux.audit import sqlite
 from clawlite.linux.audit.chain import line, verify
 from clawlite.linux.channels import dead_letters, inbox, replay_cache
-from clawlite.linux.channels import state as channel_state
 from clawlite.linux.files import files
 from clawlite.linux.files.inherited_log import InheritedLog
+from clawlite.linux.io import state_file
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.runtime import call_journal, meters
 from clawlite.linux.secrets import secrets
@@ -125,7 +125,7 @@ class ChannelState:
     """The state of a channel: all of its items each time."""
 
     def __init__(self, folder):
-        self.one = channel_state.State(os.path.join(folder, "a", "channels"), "c")
+        self.one = state_file.StateFile(os.path.join(folder, "a", "channels"), "c")
 
     def put(self, name):
         self.one.data = dict(self.one.data, **{name: MUCH})

@@ -20,8 +20,8 @@ from clawlite.core.base.errors import ClawError
 from clawlite.linux.audit import files as auditfile
 from clawlite.linux.audit import sqlite
 from clawlite.linux.channels import dead_letters, inbox, replay_cache
-from clawlite.linux.channels import state as channel_state
 from clawlite.linux.files import files, inherited_log, record_log
+from clawlite.linux.io import state_file
 from clawlite.linux.memory import database, jsonl, memory_journal, workspace_store
 from clawlite.linux.runtime import call_journal, meters
 from clawlite.linux.secrets import secrets
@@ -32,7 +32,7 @@ WAYS = ((1, True), (1, False), (2, True), (3, True), (1000, True))
 MODULES = [
     auditfile,
     sqlite,
-    channel_state,
+    state_file,
     files,
     record_log,
     inherited_log,
