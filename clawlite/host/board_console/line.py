@@ -15,7 +15,6 @@ from clawlite.host.board_console.text import MAX_RECORD
 from clawlite.host.boards import boards
 from clawlite.host.serial.line_text import TextBeside
 
-MODES = ("auto", "plain", "reliable")
 _WINDOW = 4096
 _PATIENCE_MS = 1500  # for the answer to a hello: the board waits at its prompt
 _WHY = {

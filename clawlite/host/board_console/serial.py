@@ -44,7 +44,7 @@ def start(
     """Run the console of *port* (None: the only board) on this process's stdin and stdout; return
     the exit code.
 
-    mode  one of ``line.MODES``: whether the line is made a reliable one
+    mode  "auto", "plain" or "reliable": whether the line is made a reliable one
     is_ready  the agent was just seen at its prompt: a person is shown it again
     Raises ``ClawError`` when it cannot be opened.
     """

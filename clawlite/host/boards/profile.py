@@ -19,7 +19,6 @@ from clawlite.host.models.common import Amount, Count, Name, Strict, Text, text_
 from clawlite.host.models.walk import convert
 from clawlite.protocols.image.features import ABILITIES, BOARDS, LINUX, NETWORKED
 
-PIN_KINDS = ("adc", "input", "output", "pwm")  # the uses that clawlite.toml can give a pin
 MAX_PIN = 65535
 _RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 

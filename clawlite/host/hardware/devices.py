@@ -26,7 +26,6 @@ _SPAN = re.compile(r"0[xX][0-9a-fA-F]{1,2}(-0[xX][0-9a-fA-F]{1,2})?")
 _BYTES = re.compile(r"(?:[0-9A-Fa-f]{2} ?){1,256}")
 _CHECKS = (None, "crc8", "sum")
 _FORMS = {None: 0, "twos": 2, "magnitude": 4}
-FAULTS = ("missing", "hang", "noise")
 Byte = Annotated[int, Meta(ge=0, le=255)]
 Milliseconds = Annotated[int, Meta(ge=0, le=86400000)]
 

@@ -22,12 +22,6 @@ from clawlite.host.tools import signature
 _DRIVEN = ("output", "pwm")
 
 
-def is_declared(manifest) -> bool:
-    """Return whether something of *manifest* must be followed by something."""
-    settings = manifest.settings
-    return bool(settings.confirm) or any(pin.confirm for pin in settings.pins)
-
-
 def section(manifest, tools: list, readings: list, timeouts: dict) -> list | None:
     """Return the section, None when nothing is declared.
 

@@ -27,23 +27,11 @@ def show(port, as_json: bool) -> int:
 
 def examine(here: Machine) -> list:
     """Return the rows of all checks."""
-    from clawlite.linux.doctor import (
-        doctor_agent,
-        doctor_machine,
-        doctor_ports,
-        doctor_sensors,
-        doctor_swarm,
-    )
+    from clawlite.linux.doctor import doctor_agent, doctor_machine, doctor_ports
 
     return [
         row
-        for part in (
-            doctor_machine,
-            doctor_sensors,
-            doctor_ports,
-            doctor_agent,
-            doctor_swarm,
-        )
+        for part in (doctor_machine, doctor_ports, doctor_agent)
         for check in part.CHECKS
         for row in check(here)
     ]

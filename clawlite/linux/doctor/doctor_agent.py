@@ -1,5 +1,6 @@
 """The state folders of agents: free space, access rights, secrets that others can read, damaged
-databases, and the tokens of this machine's gateway.
+databases, the tokens of this machine's gateway, and whether the agents of a swarm have the same
+version of it.
 """
 
 import os
@@ -12,6 +13,8 @@ from clawlite.linux.memory.entry import COLUMNS, any_text, differing
 from clawlite.linux.secrets import gateway_tokens
 
 LEAST_BYTES = 16 << 20  # for logs, memory and the next version of an image
+DIFFERS = "differs"  # the same name as in linux/swarm/member.py
+MOST_BYTES = 1 << 20  # of that file that are read
 
 
 def disk(here, least: int = LEAST_BYTES) -> list:
@@ -276,4 +279,21 @@ def tokens(here) -> list:
     ]
 
 
-CHECKS = (disk, state, secrets, databases, tokens)
+def versions(here) -> list:
+    """Each swarm of which agents here have met others with another version of its document."""
+    place, rows = os.path.join(here.state, files.SWARMS), []
+    for name in sorted(os.listdir(place)) if os.path.isdir(place) and here.may(place, 5) else ():
+        try:
+            with open(os.path.join(place, name, DIFFERS), "rb") as file:
+                others = file.read(MOST_BYTES).decode("utf-8", "replace").strip()
+        except OSError:
+            others = ""
+        if others:
+            mend = "build all of its agents from the same Swarm and start them again (see which: "
+            mend += "clawlite swarm status FOLDER)"
+            what = "the swarm %s is another one for %s than here" % (name, others)
+            rows.append(("swarm", WRONG, what, mend))
+    return rows or [("swarm", NONE, "no agent has met another version of its swarm", "")]
+
+
+CHECKS = (disk, state, secrets, databases, tokens, versions)

@@ -15,7 +15,6 @@ from clawlite.linux.local import model_files
 
 NONE = ""  # the tool of sentences that mean none
 _SHIPPED = os.path.join(os.path.dirname(__file__), "none.jsonl")
-MAX_EXAMPLES = 2000
 
 
 def read_none() -> list:

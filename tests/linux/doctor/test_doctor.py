@@ -20,7 +20,6 @@ from clawlite.linux.doctor import (
     doctor_agent,
     doctor_machine,
     doctor_ports,
-    doctor_swarm,
 )
 from clawlite.linux.doctor.doctor_checks import NONE, NOTE, OK, WRONG, Machine
 from clawlite.linux.files.files import state_folder
@@ -579,9 +578,9 @@ def test_it_needs_no_package():
 
 
 def test_agents_with_another_version_of_the_swarm_are_named(here):
-    assert only(doctor_swarm.versions(here), NONE)
+    assert only(doctor_agent.versions(here), NONE)
     put(here, "/home/.local/state/clawlite/swarms/team/differs", "hand, other\n")
-    what, mend = only(doctor_swarm.versions(here), WRONG)
+    what, mend = only(doctor_agent.versions(here), WRONG)
     assert "swarm team" in what and "hand, other" in what
     assert "clawlite swarm status" in mend
 

@@ -3,7 +3,7 @@
 import os
 
 from clawlite.linux.doctor.doctor_checks import NONE, OK, WRONG, Machine
-from clawlite.linux.doctor.doctor_sensors import sensors
+from clawlite.linux.doctor.doctor_machine import sensors
 
 
 def put(here, path: str, text: str = ""):
