@@ -7,6 +7,7 @@
 """
 
 from array import array
+from typing import NoReturn
 
 from clawlite.host.base.problems import ManifestErrors, Problem, enquote
 
@@ -136,7 +137,7 @@ class LinePlace:
         return self.path + path
 
 
-def refuse(file: str, line: int, message: str, path: tuple = (), hint: str = ""):
+def refuse(file: str, line: int, message: str, path: tuple = (), hint: str = "") -> NoReturn:
     """Raise ManifestErrors with one problem: a file that cannot be read at all."""
     raise ManifestErrors([Problem(path, message, file, line, hint=hint)])
 

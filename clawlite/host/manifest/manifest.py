@@ -10,7 +10,7 @@ import dataclasses
 import os
 
 from clawlite.core.base.errors import InvalidParams
-from clawlite.host.base.document import Document, LinePlace, Place
+from clawlite.host.base.document import Document, LinePlace, Place, refuse
 from clawlite.host.base.kinds import KINDS
 from clawlite.host.base.problems import (
     ManifestErrors,
@@ -209,16 +209,8 @@ def _list_earlier(file: str) -> list:
 def locate(path: str) -> str:
     """Return the file of the manifest at *path*, a file or a folder.  Raises ManifestErrors."""
     if path.endswith(".py"):
-        raise ManifestErrors(
-            [
-                Problem(
-                    (),
-                    "expected a manifest, found Python",
-                    path,
-                    hint="name claw.yaml or its folder: tools.py beside it is read by itself",
-                )
-            ]
-        )
+        hint = "name claw.yaml or its folder: tools.py beside it is read by itself"
+        refuse(path, 0, "expected a manifest, found Python", hint=hint)
     if not os.path.isdir(path):
         return path
     for name in NAMES:
@@ -226,16 +218,8 @@ def locate(path: str) -> str:
             return os.path.join(path, name)
     others = sorted(set(os.listdir(path)) - set(NAMES))  # one that is no file has such a name
     near = did_you_mean("claw.yaml", others[:1000])
-    raise ManifestErrors(
-        [
-            Problem(
-                (),
-                "there is no claw.yaml in this folder",
-                path,
-                hint=near or "name the manifest, or make one with: clawlite new NAME",
-            )
-        ]
-    )
+    hint = near or "name the manifest, or make one with: clawlite new NAME"
+    refuse(path, 0, "there is no claw.yaml in this folder", hint=hint)
 
 
 class _Loader:
@@ -299,17 +283,8 @@ class _Loader:
         self.problems.raise_all()
         if not isinstance(document.data, dict):
             found = "an empty file" if document.data is None else value_text(document.data)
-            raise ManifestErrors(
-                [
-                    Problem(
-                        (),
-                        f"expected a Claw document, found {found}",
-                        document.file,
-                        1,
-                        hint="name the file that has kind: Claw",
-                    )
-                ]
-            )
+            message = f"expected a Claw document, found {found}"
+            refuse(document.file, 1, message, hint="name the file that has kind: Claw")
         return document
 
     def _refuse_part(self, root: Place):

@@ -1,7 +1,7 @@
 """A service's skill: markdown with YAML front matter, whose description gives its purpose."""
 
 from clawlite.host.base import yaml_text
-from clawlite.host.base.problems import ManifestErrors, Problem
+from clawlite.host.base.document import refuse
 
 MAX_TEXT = 32768  # bytes
 _MARK = "---"
@@ -18,39 +18,18 @@ def description_and_body(text: str, file: str) -> tuple:
         return "", _body(text, file)
     ends = [number for number, line in enumerate(lines) if number and line.rstrip() == _MARK]
     if not ends:
-        raise ManifestErrors(
-            [
-                Problem(
-                    (),
-                    f"the front matter has no end: {_MARK}",
-                    file,
-                    1,
-                    hint=f"end it with a line {_MARK}",
-                )
-            ]
-        )
+        message = f"the front matter has no end: {_MARK}"
+        refuse(file, 1, message, hint=f"end it with a line {_MARK}")
     data = yaml_text.read("\n".join(["", *lines[1 : ends[0]]]).encode(), file).data
     about = data.get("description", "") if isinstance(data, dict) else None
     if not isinstance(about, str):
         wanted = "expected front matter with a description, a text"
-        raise ManifestErrors(
-            [Problem((), wanted, file, 1, hint="write description: TEXT between the lines ---")]
-        )
+        refuse(file, 1, wanted, hint="write description: TEXT between the lines ---")
     return " ".join(about.split()), _body("\n".join(lines[ends[0] + 1 :]), file)
 
 
 def _body(text: str, file: str) -> str:
     text = text.strip()
     if not text:
-        raise ManifestErrors(
-            [
-                Problem(
-                    (),
-                    "the skill says nothing",
-                    file,
-                    1,
-                    hint="write its text below the front matter",
-                )
-            ]
-        )
+        refuse(file, 1, "the skill says nothing", hint="write its text below the front matter")
     return text + "\n"
