@@ -7,7 +7,7 @@ from rules_world import EPOCH_S, HALF_PAST_TWO, READING, RULE, name_runs
 
 from clawlite.core.rules import table
 from clawlite.core.rules.rehearsal import OF_BOARD
-from clawlite.host.rules import samples
+from clawlite.host.rules.feature import measure_day
 from clawlite.linux.files.files import image_of
 from clawlite.linux.rules.board_samples import read_samples
 from clawlite.linux.rules.rehearsal import Rehearsal
@@ -47,7 +47,7 @@ def test_what_is_kept_of_a_day_takes_what_a_build_counts(make_rule_board, rules)
     found = sum(path.stat().st_size for path in (board.flash / "readings").iterdir())
     image = image_of((board.flash / "claw.cbor").read_bytes(), "test")
     readings, of_rules, _ = image.section(table.SECTION)
-    counted = samples.measure_day(readings, of_rules)
+    counted = measure_day(readings, of_rules)
     assert 0.8 * counted <= found <= 1.03 * counted, (found, counted)
 
 
