@@ -15,7 +15,6 @@
 
 import ctypes
 import struct
-from collections import namedtuple
 
 from clawlite.linux.confinement import syscalls
 from clawlite.linux.confinement.syscalls import ARM, ARM_PRIVATE, AUDIT_ARCH, CEILING, TABLES
@@ -134,7 +133,7 @@ _OF_SELF = [
 _SIGNALS = ["kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal"]
 
 
-class Rules(namedtuple("Rules", "network landlock signals counted")):
+class Rules:
     """The parts of a filter that depend on the call.
 
     network   bool, TCP sockets may be made (in an empty network namespace, to the agent's proxy)
@@ -144,6 +143,10 @@ class Rules(namedtuple("Rules", "network landlock signals counted")):
     counted   bool, memory_accounting.py does not measure the call: its memory has no limit, or a
               control group counts it
     """
+
+    def __init__(self, network: bool, landlock: bool, signals: bool, counted: bool):
+        self.network, self.landlock = network, landlock
+        self.signals, self.counted = signals, counted
 
 
 def common(machine: str) -> bytes:

@@ -4,7 +4,6 @@ The image holds the SHA-256 of each file that it was built with; another file is
 what runs is what was checked."""
 
 import os
-from collections import namedtuple
 
 from clawlite.core.base.dialect import sha256
 from clawlite.core.base.errors import ImageMismatch
@@ -17,12 +16,15 @@ from clawlite.linux.maker import maker_run
 TOOLS = "tools.py"
 
 
-class Code(namedtuple("Code", "path source modules")):
+class Code:
     """The code of a maker.
 
     path, source  of tools.py
     modules       {name: source} of the modules beside it; "drivers/NAME" of a driver
     """
+
+    def __init__(self, path: str, source: bytes, modules: dict):
+        self.path, self.source, self.modules = path, source, modules
 
 
 def find(image, folder: str):

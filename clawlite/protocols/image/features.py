@@ -7,10 +7,8 @@ what else a new one needs.  No board loads this module: the loader of its firmwa
 their own numbers and names, and tests compare those with the rows.
 """
 
-from collections import namedtuple
 
-
-class Package(namedtuple("Package", "module name major extra")):
+class Package:
     """A package that only the agents with one kind of channel need.
 
     module  the module that is imported, which has ``__version__``
@@ -18,6 +16,9 @@ class Package(namedtuple("Package", "module name major extra")):
     major   the lowest major version that will do
     extra   the extra of clawlite that installs it (pyproject.toml)
     """
+
+    def __init__(self, module: str, name: str, major: int, extra: str) -> None:
+        self.module, self.name, self.major, self.extra = module, name, major, extra
 
 
 class Kind:
@@ -60,13 +61,16 @@ MAX_AUDIT_MB = 64  # that an audit may have when clawlite.toml says nothing
 CLI = 0  # the console, which has no source of its own
 
 
-class Api(namedtuple("Api", "protocol codec")):
+class Api:
     """One HTTP API of remote models; its number in images is 2 and its place in ``APIS``.
 
     protocol  the ``protocol`` of such a Provider
     codec     the name of its module in core/providers and in host/providers; a board's slot has the
               former only when it is used
     """
+
+    def __init__(self, protocol: str, codec: str) -> None:
+        self.protocol, self.codec = protocol, codec
 
 
 APIS = (  # images have the numbers: a new one goes to the end
