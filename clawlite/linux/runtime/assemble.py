@@ -26,7 +26,6 @@ from clawlite.linux.hardware.handlers import running
 from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import dumps, loads, request
 from clawlite.linux.io.stdio import now_ms, open_line
-from clawlite.linux.maker.maker_run import place_of
 from clawlite.linux.runtime import optional_parts
 from clawlite.linux.runtime.fast_path import FastPath
 from clawlite.linux.runtime.persistence import MAX_IDS, Persistence
@@ -98,7 +97,7 @@ class Parts:
         self.startup = Startup(self, folder, None if image.agent.isolation else functions)
         self.on_start, self.on_failure = self.startup.start, self.startup.report_failure
         self.decided = workspace.DecidedPaths(self.agent.tasks)
-        self.handlers = running(self, functions, lambda e: place_of(e, folder))
+        self.handlers = running(self, functions, lambda e: optional_parts.find_place(e, folder))
         if image.size_of(_CONFIRMS):
             self.confirm = optional_parts.make_confirms(self)
         self.fast_path = FastPath(self)

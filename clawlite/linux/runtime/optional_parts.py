@@ -35,6 +35,22 @@ def read_profile(image):
     return profile.profile_of(image)
 
 
+def find_maker_code(image, folder: str):
+    """Return the ``Code`` in *folder* that *image* was built with, None when it needs none."""
+    if not image.companions:
+        return None
+    from clawlite.linux.maker import maker_code
+
+    return maker_code.find(image, folder)
+
+
+def find_place(e: BaseException, folder: str) -> str:
+    """Return where in a maker's code in *folder* it failed with *e*."""
+    from clawlite.linux.maker.maker_run import place_of
+
+    return place_of(e, folder)
+
+
 def make_guard(image):
     """Return the guard of *image*, or None."""
     if not image.size_of(GUARD):

@@ -19,8 +19,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.base.printable import escape_ends
 from clawlite.core.image.image import CHANNELS, MEMORY
 from clawlite.linux.io.stdio import now_ms
-from clawlite.linux.maker import maker_code
-from clawlite.linux.maker.maker_run import print_event
+from clawlite.linux.runtime import optional_parts
 
 _TRACED = 4000  # characters of a traceback in the log: its end
 
@@ -38,7 +37,7 @@ class Startup:
     def __init__(self, shell, folder: str, functions: dict):
         image = shell.image
         self._shell = shell
-        self.source = maker_code.find(image, folder)
+        self.source = optional_parts.find_maker_code(image, folder)
         self._functions = functions
         self._demands_log = "log" in image.requires
         self._has_channels = image.size_of(CHANNELS) > 0
@@ -50,6 +49,9 @@ class Startup:
         """
         self._shell.persistence.tell_old_files(self._shell.warn)
         if self.source and self._functions is not None:
+            from clawlite.linux.maker import maker_code
+            from clawlite.linux.maker.maker_run import print_event
+
             log = self._shell.log_event
             space = maker_code.functions(self.source, lambda text: log((LOG, print_event(text))))
             self._functions.update(space)
