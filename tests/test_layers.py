@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+IMPORT = re.compile(r"^ *(?:from|import) (clawlite\.[\w.]+)", re.M)
+MADE_UP = "clawlite.core.room"  # of modules in the texts of tests
 LAYERS = {"core", "protocols", "scan", "linux", "host", "firmware", "top"}
 BOARD_LINES = 60
 
@@ -163,12 +165,21 @@ def _allowed(layer: str, module: str, guarded: bool, nested: bool, own: set) -> 
     )
 
 
+@cache
+def _parse(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
+@cache
+def _imports(source: str) -> list:
+    return list(imports(_parse(source)))
+
+
 def check(layer: str, name: str, source: str, own: set = frozenset()) -> list:
     """Return the problems of one module, each as ``NAME:LINE: sentence``."""
-    tree = ast.parse(source)
     problems, extras = [], set()
-    imported = {module for module, *_ in imports(tree)}
-    for module, line, guarded, nested in imports(tree):
+    imported = {module for module, *_ in _imports(source)}
+    for module, line, guarded, nested in _imports(source):
         if module == "asyncio" and layer == "linux" and imported & ASYNC_ALONE:
             continue
         if not _allowed(layer, module, guarded, nested, own):
@@ -178,10 +189,9 @@ def check(layer: str, name: str, source: str, own: set = frozenset()) -> list:
         problems.append(
             "%s:1: more than one optional package: %s" % (name, ", ".join(sorted(extras)))
         )
-    for node in ast.walk(tree):
+    for node in ast.walk(_parse(source)) if layer in SANS_IO else ():
         if (
-            layer in SANS_IO
-            and isinstance(node, ast.Call)
+            isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
             and node.func.id in FORBIDDEN_CALLS
         ):
@@ -228,6 +238,11 @@ def _modules() -> list:
     return sorted(found + [("firmware", path) for path in (ROOT / "firmware-host").rglob("*.py")])
 
 
+@cache
+def _names_below(folder: Path) -> set:
+    return {path.stem for path in folder.rglob("*.py")}
+
+
 def test_imports_and_calls_of_every_module():
     modules = _modules()
     assert {layer for layer, _ in modules} == LAYERS, (
@@ -236,9 +251,7 @@ def test_imports_and_calls_of_every_module():
     problems = []
     for layer, path in modules:
         folder = ROOT / "firmware-host" if layer == "firmware" else path.parent
-        own = {p.stem for p in folder.rglob("*.py")} | {
-            p.name for p in path.parent.iterdir() if p.is_dir()
-        }
+        own = _names_below(folder) | {p.name for p in path.parent.iterdir() if p.is_dir()}
         problems += check(layer, str(path.relative_to(ROOT)), path.read_text(), own)
     assert not problems, "\n".join(problems)
 
@@ -254,17 +267,11 @@ def test_every_module_of_clawlite_that_is_imported_is_there():
     found = []
     for folder in ("clawlite", "firmware-host", "tests", "benchmarks"):
         for path in sorted((ROOT / folder).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text())):
-                names = []
-                if isinstance(node, ast.Import):
-                    names = [alias.name for alias in node.names]
-                elif isinstance(node, ast.ImportFrom) and not node.level:
-                    names = [node.module]
-                found += [
-                    f"{path.relative_to(ROOT)}:{node.lineno}: {name}"
-                    for name in names
-                    if name.startswith("clawlite.") and not _is_there(name)
-                ]
+            found += [
+                f"{path.relative_to(ROOT)}: {name}"
+                for name in IMPORT.findall(path.read_text())
+                if not _is_there(name) and not name.startswith(MADE_UP)
+            ]
     assert found == []
 
 
@@ -279,7 +286,7 @@ def _graph(layer: str) -> dict:
     }
     graph = {}
     for name, path in paths.items():
-        modules = {module for module, *_ in imports(ast.parse(path.read_text()))}
+        modules = {module for module, *_ in _imports(path.read_text())}
         # "from module import name" names what is in a module
         modules |= {module.rpartition(".")[0] for module in modules}
         graph[name] = {module for module in modules if module in paths and module != name}
@@ -296,7 +303,7 @@ def _firmware_graph() -> dict:
     return {
         name: {
             named[module]
-            for module, *_ in imports(ast.parse(path.read_text()))
+            for module, *_ in _imports(path.read_text())
             if module in named and named[module] != name
         }
         for name, path in paths.items()
@@ -320,7 +327,7 @@ def test_who_is_outside_a_room_comes_by_its_entrance(room):
         f"{path.relative_to(ROOT)}:{line}: {module}"
         for _, path in _modules()
         if path.parent != folder
-        for module, line, *_ in imports(ast.parse(path.read_text()))
+        for module, line, *_ in _imports(path.read_text())
         if _inside(module, room) and module != f"{room}.{ENTRANCES[room]}"
     ]
     assert found == []
@@ -348,7 +355,7 @@ def test_rooms_are_small_and_say_what_they_are(layer):
     """A room's first lines say what it is for, what it may import and who uses it."""
     arrows = _rooms(_graph(layer))
     for room in sorted((ROOT / "clawlite" / layer).rglob("__init__.py")):
-        assert ast.get_docstring(ast.parse(room.read_text())), "%s says nothing" % room.relative_to(
+        assert ast.get_docstring(_parse(room.read_text())), "%s says nothing" % room.relative_to(
             ROOT
         )
         if room.parent.name == layer:
@@ -357,7 +364,7 @@ def test_rooms_are_small_and_say_what_they_are(layer):
             continue
         told = re.search(
             r"Imports: (.*?)\.\nUsed by: (.*?)\.$",
-            ast.get_docstring(ast.parse(room.read_text())),
+            ast.get_docstring(_parse(room.read_text())),
             re.S,
         )
         assert told, '%s does not say "Imports: ...." and "Used by: ...."' % room.relative_to(ROOT)

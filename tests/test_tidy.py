@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ADR_WORDS = 1000
 # Each takes a tenth of a second and more.
 LONG_TO_IMPORT = set("a2a anthropic authlib flask httpx mcp openai pydantic starlette".split())
+IMPORT_AT_ONCE = re.compile(r"^(?:from|import) (\w+)", re.M)  # at the top of a file
 COLUMNS = 100  # ruff holds the Python files to it
 # Written in pieces, so that this file does not find itself.
 FORBIDDEN = {
@@ -216,21 +217,22 @@ def test_classes_that_texts_name_are_there():
         for name in _tracked()
         if name.startswith(("clawlite/", "firmware-host/")) and name.endswith(".py")
     }
-    known = {}
-    for path, text in texts.items():
-        tree = ast.parse(text)
-        known.setdefault(path.stem, set()).update(
-            getattr(node, "name", None) or getattr(node, "id", None)
-            for node in ast.walk(tree)
-            if isinstance(node, (ast.ClassDef, ast.Name, ast.alias))
-        )
-    missing = [
-        f"{path}: ``{module}.{name}``"
+    named = [
+        (path, module, name)
         for path, text in texts.items()
         for module, name in REFERENCE.findall(text)
-        if name not in known.get(module, ())
-        and module not in ELSEWHERE
-        and module not in sys.stdlib_module_names
+        if module not in ELSEWHERE and module not in sys.stdlib_module_names
+    ]
+    known = {module: set() for _, module, _ in named}
+    for path, text in texts.items():
+        if path.stem in known:
+            known[path.stem].update(
+                getattr(node, "name", None) or getattr(node, "id", None)
+                for node in ast.walk(ast.parse(text))
+                if isinstance(node, (ast.ClassDef, ast.Name, ast.alias))
+            )
+    missing = [
+        f"{path}: ``{module}.{name}``" for path, module, name in named if name not in known[module]
     ]
     assert missing == []
 
@@ -272,19 +274,12 @@ def test_ci_runs_everything():
     assert script.splitlines()[-1] == "make bench-gate"
 
 
-def _imported_at_once(path: Path) -> set:
-    """Return the modules that *path* imports at its top."""
-    tree = ast.parse(path.read_text())
-    plain = [alias.name for n in tree.body if isinstance(n, ast.Import) for alias in n.names]
-    return {*plain, *(n.module for n in tree.body if isinstance(n, ast.ImportFrom))}
-
-
 def test_no_test_loads_an_sdk_before_it_is_played():
     """Every process of a run imports all files of tests: tests/helpers/later.py."""
     left, seen, found = sorted((ROOT / "tests").glob("**/test_*.py")), set(), []
     while left:
         path = left.pop()
-        names = {name.partition(".")[0] for name in _imported_at_once(path)}
+        names = set(IMPORT_AT_ONCE.findall(path.read_text()))
         found += ["%s: %s" % (path.name, name) for name in sorted(names & LONG_TO_IMPORT)]
         helpers = {ROOT / "tests" / "helpers" / (name + ".py") for name in names - seen}
         seen |= names
