@@ -17,6 +17,7 @@ from clawlite.linux.io.printing import print_line
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.bus import Bus
+from clawlite.linux.swarm.bus_protocol import CommandBus
 from clawlite.linux.swarm.status import describe, stop_row, task_row
 from clawlite.linux.swarm_commands.results import result_lines
 from clawlite.protocols.swarm.swarm import DEAD, Swarm
@@ -189,7 +190,7 @@ def _agents_in(folder: str) -> list:
 
 
 def open_bus(manifest, changes: bool, waits: bool = False) -> tuple:
-    """Return (``Swarm``, its ``Bus``), as ``_swarm_and_image``.  Raises ``ClawError``.
+    """Return (``Swarm``, its ``CommandBus``), as ``_swarm_and_image``.  Raises ``ClawError``.
 
     changes  the command does not only read;  waits: it follows what comes
     """
@@ -299,7 +300,7 @@ def watch(manifest) -> int:
         return follow(swarm, bus)
 
 
-def _print_stop(verb: str, swarm: Swarm, bus: Bus, as_json: bool):
+def _print_stop(verb: str, swarm: Swarm, bus: CommandBus, as_json: bool):
     """Say that the swarm is stopped, and how many of its processes know it now; or resumed."""
     found: dict = {"swarm": swarm.name, "stopped": verb == "stop"}
     if verb == "stop":
@@ -313,7 +314,7 @@ def _print_stop(verb: str, swarm: Swarm, bus: Bus, as_json: bool):
         print_line(_STOP_REACHED % (found["running"], found["count"]))
 
 
-def _find_task(bus: Bus, wanted_id: str) -> str:
+def _find_task(bus: CommandBus, wanted_id: str) -> str:
     """Return the id that begins with *wanted_id*.  Raises ``ClawError``."""
     ids = [row[0] for row in bus.tasks(-1) if row[0].startswith(wanted_id.lower())]
     if len(ids) != 1:
@@ -324,7 +325,7 @@ def _find_task(bus: Bus, wanted_id: str) -> str:
     return ids[0]
 
 
-def _status(swarm: Swarm, bus: Bus, as_json: bool):
+def _status(swarm: Swarm, bus: CommandBus, as_json: bool):
     from clawlite.linux.swarm.member import REBUILD
 
     found = describe(swarm, bus, SHOWN)
@@ -364,7 +365,7 @@ def _list(rows: list, as_json: bool):
         print_line("%s  %s  %-10s %s" % (task_id[:8], at, state, description[:_TEXT]))
 
 
-def _trace(bus: Bus, task_id: str, as_json: bool):
+def _trace(bus: CommandBus, task_id: str, as_json: bool):
     events, reports, state = bus.history(task_id)
     if as_json:
         print(
