@@ -14,6 +14,7 @@ RESULTS := build/results
 SEED    ?= $(shell date +%Y%m%d)
 # So many processes share the tests, which wait three quarters of their time.
 JOBS    ?= $(shell $(PYTHON) -c 'import os; print(4 + len(os.sched_getaffinity(0)))' 2>/dev/null || echo 4)
+QUICK_JOBS ?= auto
 PYTEST  := PATH="$(CURDIR)/$(BIN):$$PATH" CLAWLITE_SEED=$(SEED) $(BIN)/pytest -p no:cacheprovider
 WORDS32 := build/words32
 STUBS   := build/stubs
@@ -68,7 +69,7 @@ test: $(STAMP)          ## every test: CPython, Cython, MicroPython
 	@rm -rf $(RESULTS); rc=0; $(MAKE) -s lint || rc=1; $(MAKE) -s types || rc=1; $(MAKE) -s test-ext || rc=1; $(MAKE) -s test-main || rc=1; $(MAKE) -s report; exit $$rc
 
 test-quick: $(STAMP)    ## within half a minute: the core on CPython, the direction of imports, tidiness
-	@CLAWLITE_NO_EXT=1 $(PYTEST) -q --numprocesses auto --dist loadfile tests/core tests/protocols tests/test_layers.py tests/test_tidy.py
+	@CLAWLITE_NO_EXT=1 $(PYTEST) -q --numprocesses $(QUICK_JOBS) --dist loadfile tests/core tests/protocols tests/test_layers.py tests/test_tidy.py
 
 lint: $(STAMP)          ## the format, line lengths, import order, unused and undefined names
 	@$(BIN)/ruff format --quiet --check . || { echo "Not formatted. Run: make format" >&2; exit 1; }

@@ -6,7 +6,8 @@
    wrote -->``.  Pages below docs/reference are written as a whole.
 2. ``--check`` writes nothing, names the pages that are not current, and exits with 1.
 3. The pictures of diagrams.py are written, too.
-4. The schemas by which devices check a manifest, linux/runtime/manifest_schemas.py, are, too.
+4. It also writes what devices check a manifest by, linux/runtime/manifest_schemas.py, and the udev
+   rules of all boards, firmware-host/raspberrypi/70-clawlite.rules.
 5. What is written is not counted among the words of the documents.
 """
 
@@ -376,6 +377,28 @@ PAGES = {
 }
 
 
+def write_udev_rules() -> str:
+    """Return rules that give the serial ports of all boards to the person at the seat and to the
+    group dialout.
+    """
+    from clawlite.host.boards import boards
+
+    lines = [
+        "# The serial ports of boards, made from boards/*.toml.  Copy it to "
+        "/etc/udev/rules.d, then: sudo udevadm control --reload && sudo udevadm trigger",
+        "# ModemManager keeps its hands off them: it would talk to a board that has just "
+        "been plugged in.",
+    ]
+    for usb in sorted({usb.lower() for profile in boards.load_all() for usb in profile.usb or ()}):
+        vendor, product = usb.split(":")
+        lines.append(
+            'SUBSYSTEM=="tty", ATTRS{idVendor}=="%s", ATTRS{idProduct}=="%s", '
+            'GROUP="dialout", MODE="0660", TAG+="uaccess", '
+            'ENV{ID_MM_DEVICE_IGNORE}="1"' % (vendor, product)
+        )
+    return "\n".join(lines) + "\n"
+
+
 def make_page(title: str, about: str, rows) -> str:
     return "# %s\n\n<!-- written by make reference -->\n\n%s\n\n%s\n" % (title, about, rows())
 
@@ -388,6 +411,7 @@ def list_changes() -> dict:
         wanted[path] = BLOCK.sub(lambda m: m[1] + BLOCKS[m[2]]() + m[4], text)
     wanted.update({path: draw() for path, draw in diagrams.PICTURES.items()})
     wanted[ROOT / "clawlite/linux/runtime/manifest_schemas.py"] = write_schemas()
+    wanted[ROOT / "firmware-host/raspberrypi/70-clawlite.rules"] = write_udev_rules()
     return {
         path: text
         for path, text in wanted.items()

@@ -174,6 +174,19 @@ def test_an_answer_that_is_none(agent, texts, why):
     it.expect(b"READY")
 
 
+@pytest.mark.parametrize("end", [{}, {"error": "no object"}], ids=["nothing", "no object"])
+def test_an_end_without_a_result_or_an_error_is_none(agent, end):
+    it = Gateway(agent.input)
+    it.hello()
+    it.type("context")
+    _, call = it.taken()
+    it.said(call["id"], '{"ok":true}')
+    it.send({"jsonrpc": "2.0", "id": call["id"], **end})
+    it.expect(b"the gateway's answer is malformed")
+    it.type("/status")
+    it.expect(b"READY")
+
+
 def test_ctrl_c_cancels_the_call(agent):
     it = Gateway(agent.input)
     it.hello()

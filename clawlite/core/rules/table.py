@@ -1,5 +1,5 @@
 """The section of an image with readings and with rules that begin by themselves, by position
-(host/image/image.cddl has it in full; host/providers/triggers.py writes it)."""
+(host/image/image.cddl has it in full; host/rules/triggers.py writes it)."""
 
 SECTION = 27
 READINGS, RULES, CLOCK = range(3)

@@ -81,7 +81,7 @@ def run_work(work, caller: str, into: TurnOutput, begins=None, acts: tuple = ACT
 
     begins  function(effect), or None.  It is called before each effect whose kind is in *acts*,
             until it returns True.  It may return a generator, whose effects come first.  A
-            ``ClawError`` of both becomes the effect's error
+            ``ClawError`` of either becomes the effect's error
     """
     value = error = None
     outer = []  # the generators that wait for *work*, the outermost first

@@ -164,7 +164,7 @@ def _clawlite() -> dict:
     (file, reflex), named = _components(settings.WholeFile, settings.Reflex)
     fields = named[file["$ref"].removeprefix(_ROOT)]["properties"]
     for one in fields.values():
-        if not one.get("default", True):  # an empty list or table says nothing
+        if one.get("default") in ([], {}):  # an empty list or table says nothing
             del one["default"]
     fields["reflex"] = {"oneOf": [{"type": "string", "minLength": 1}, reflex]}
     return {"$schema": _DIALECT, "title": settings.FILE, **file, "$defs": named}

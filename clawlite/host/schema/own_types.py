@@ -2,7 +2,7 @@
 its values, a TypedDict or a dataclass an object.
 
 Read like the rest of tools.py, never imported.  What a function gets at run time is in
-clawlite/linux/tools/typed_values.py: members and instances, not texts and dicts.
+clawlite/linux/maker/typed_values.py: members and instances, not texts and dicts.
 """
 
 import ast

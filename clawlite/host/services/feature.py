@@ -1,5 +1,5 @@
-"""The section SERVICES of an image: how the tools of services are executed.  It has nothing that a
-model sees, and no credential (protocols/services/service_call.py reads it).
+"""The section SERVICES of an image: how the tools of services are executed, without what a model
+sees, and without a credential (protocols/services/service_call.py reads it).
 """
 
 from collections import namedtuple

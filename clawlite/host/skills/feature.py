@@ -85,7 +85,7 @@ def asks(manifest, tool) -> bool:
 
 
 def compile_sections(manifest, work) -> dict:
-    """Compile the rows of ``core.skill.Skill``; None without skills."""
+    """Compile the rows of ``skill.Skill``; None without skills."""
     work.texts.append(_system)
     needed = {one.name for skill in manifest.skills for one in find_tools(manifest, skill)}
     # no model is shown internal tools that no skill needs

@@ -130,7 +130,7 @@ def _list_kinds() -> str:
 
 
 def compile_sections(manifest, work) -> dict:
-    """Compile the rows of ``linux.worldmodel.Model``; None where no skill names a model that could
+    """Compile the rows of ``world_model.Model``; None where no skill names a model that could
     answer.
     """
     rows, asked = [], [provider.name for provider in provider_order.providers(manifest)]

@@ -34,7 +34,7 @@ _BOUNDS = (
     ("minimum", " of at least {}"),
     ("maximum", " and at most {}"),
 )
-_read: dict = {}  # name -> schema of INLINE, parsed
+_parsed: dict = {}  # name -> schema of INLINE, parsed
 
 
 def check(manifest: dict):
@@ -51,14 +51,16 @@ def check(manifest: dict):
 
 def _resolve(schema: dict) -> dict:
     name = schema.get("$ref")
-    if name and name not in _read:
-        _read[name] = loads(INLINE.split(b"\n%s " % name.encode())[1].partition(b"\n")[0])
-    return _read[name] if name else schema
+    if name and name not in _parsed:
+        _parsed[name] = loads(INLINE.split(b"\n%s " % name.encode())[1].partition(b"\n")[0])
+    return _parsed[name] if name else schema
 
 
 def _find_problem(schema: dict, value, path: str):
     """Return (path, what is expected, what was found) of the first problem in *value*, or None."""
     schema = _resolve(schema)
+    if not schema:
+        return None
     if not _is_right(schema, value):
         return path, _describe(schema), _show(value)
     inner: list = []
@@ -99,7 +101,7 @@ def _is_right(schema: dict, value) -> bool:
     if types and not any(type(value) in _TYPES[one] for one in types):
         return False
     if "enum" in schema:
-        return value in schema["enum"]
+        return any(one == value and type(one) is type(value) for one in schema["enum"])
     if isinstance(value, str):
         _, table = PATTERNS.get(schema.get("pattern", ""), ("", b""))
         is_alike = not table or search(a2b_base64(table), value.encode())

@@ -168,7 +168,6 @@ class Bus(TaskRecords):
             elif turn >= 0:
                 os.close(turn)
         self._db, old, self._turn = db, self._turn, turn
-        self._reported = 0
         if old >= 0:
             os.close(old)
 
@@ -727,7 +726,7 @@ class Bus(TaskRecords):
         return later
 
     def deadline(self):
-        """Return the monotonic time at which ``heard`` has something to do of itself, or None."""
+        """Return the monotonic time at which ``receive`` has something to do of itself, or None."""
         return None
 
     # -- below

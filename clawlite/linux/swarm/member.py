@@ -285,7 +285,7 @@ class Member(Part):
             return
         own, there, now = digest(self.swarm), self._bus.list_declared(), self._now_ms()
         is_said = any(process == self._bus.process for process, _, _ in there)
-        # While the others take this process for gone, ``declared`` does not list it.  Each
+        # While the others take this process for gone, ``list_declared`` does not list it.  Each
         # declaration wakes all processes, so there is at most one in LOOK_MS.
         if not is_said and now >= self._declare_ms and self._bus.declare(own):
             self._declare_ms = now + LOOK_MS

@@ -319,7 +319,7 @@ class ReplicatedBus(TaskRecords):
         return self._local_ms() + self._offset_ms
 
     def deadline(self):
-        """Return the monotonic time at which ``heard`` has something to do, or None."""
+        """Return the monotonic time at which ``receive`` has something to do, or None."""
         due = [one.due_ms for one in self._waiting.values() if one.due_ms is not None]
         return min([*due, self._look_ms] if self._joined and self.is_synced else due, default=None)
 

@@ -193,7 +193,7 @@ def meter_task(order: ProviderOrder, said: str, bus, task: str, swarm) -> tuple:
     """Return (what the turn of a task that says *said* asks, its ``TaskMeter``, None where nothing
     is counted).
     """
-    if order._meter is None:
+    if not isinstance(order._meter, Meter):  # nothing that costs is asked
         return TaskProviders(order, said), None
     meter = TaskMeter(order._meter, bus, task, swarm)
     return MeteredProviders(order, said, meter), meter

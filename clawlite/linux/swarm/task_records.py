@@ -33,7 +33,8 @@ class TaskRecords(ABC):
     """
 
     process: str
-    _reported = 0  # row of the last report that ``new_reports`` gave
+    # the tables, and the row of the last report in them that ``new_reports`` gave
+    _reported: tuple = (None, 0)
 
     @abstractmethod
     def read(self, act, *values):
@@ -121,10 +122,8 @@ class TaskRecords(ABC):
 
     def new_reports(self) -> list:
         """Return the ids of the tasks that got a report since the last call."""
-        rows = self._rows("select rowid, task from reports where rowid > ?", self._reported)
-        if rows:
-            self._reported = rows[-1][0]
-        return [task_id for _, task_id in rows]
+        found, self._reported = self.read(_read_new_reports, *self._reported)
+        return found
 
     # -- who does them
 
@@ -264,6 +263,13 @@ def _read_history(db, task_id: str) -> tuple:
         db.execute("rollback")
 
 
+def _read_new_reports(db, seen_db, seen: int) -> tuple:
+    after = seen if seen_db is db else 0  # the file was made anew
+    query = "select rowid, task from reports where rowid > ?"
+    rows = db.execute(query, (after,)).fetchall()
+    return [task_id for _, task_id in rows], (db, rows[-1][0] if rows else after)
+
+
 def read_stop(db):
     """Return (who, ms since 1970) of a stop that holds, or None."""
     what, *of = db.execute(
@@ -274,7 +280,7 @@ def read_stop(db):
 
 
 def find_last_failure(db, identity: str, breaker):
-    """Return the last failure of *identity*, a ``Failure``, if as many tasks in a row failed as
+    """Return the last failure of *identity*, a ``_Failure``, if as many tasks in a row failed as
     *breaker* says; else None.
     """
     failures, _ = breaker
@@ -285,10 +291,10 @@ def find_last_failure(db, identity: str, breaker):
     ).fetchall()
     if len(rows) < failures or any(status != FAILED for status, _, _ in rows):
         return None
-    return Failure(*rows[0][1:])
+    return _Failure(*rows[0][1:])
 
 
-class Failure:
+class _Failure:
     """The last task of an agent, which failed at *at_ms* since 1970."""
 
     def __init__(self, task: str, at_ms: int):

@@ -154,6 +154,8 @@ class Mediated:
                 return False
             del self._calls[task]
             has_run, why = read_end(message)
+            if not why and "result" not in message:
+                raise KeyError("result")
             result = None if why else loads("".join(call.said).encode())
             if not has_run:
                 self._refuse(task, why or "the gateway: " + result["error"]["message"])

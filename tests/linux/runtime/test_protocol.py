@@ -236,6 +236,7 @@ def inline(**more) -> dict:
             FILLED,
             "nothing",
         ),
+        (put("tools", **TOOL, composite=1), "spec.tools[0].inline.composite", "true or false", "1"),
         (
             put("channels", **dict(CHANNEL, type="nope")),
             "spec.channels[0].inline.type",

@@ -13,8 +13,10 @@ from swarm_world import IDS, INSIDE, KINDS, World, read_usage, settings, task, w
 from clawlite.core.base.effect import SLEEP
 from clawlite.core.base.errors import InvalidRequest, QuotaExceeded
 from clawlite.core.policy import meter as meter_module
+from clawlite.core.policy.ledger import Ledger
+from clawlite.core.providers.provider_order import ProviderOrder
 from clawlite.linux.swarm.bus import Bus
-from clawlite.linux.swarm.task_meter import TaskMeter, _reserving
+from clawlite.linux.swarm.task_meter import TaskMeter, TaskProviders, _reserving, meter_task
 from clawlite.protocols.session.group_session import Later
 from clawlite.protocols.swarm.swarm import Swarm, Task
 
@@ -88,6 +90,14 @@ def test_without_limits_nothing_is_counted_on_the_bus(bus):
     one = meter(bus)
     assert one.admit_request(Provider, 10) == 4096 and one.spend(Provider, 3, 4) == ["an entry"]
     assert (one.tokens, read_usage(bus, ROOT), one._meter.spent) == (7, (0, 0), [(3, 4)])
+
+
+def test_nothing_is_counted_for_an_agent_that_asks_no_model(bus):
+    """It has a ledger where its tool calls are limited, and no meter."""
+    order = ProviderOrder.__new__(ProviderOrder)
+    order._meter = Ledger(lambda: (0, None), dict)
+    providers, found = meter_task(order, "Look.", bus, ROOT, None)
+    assert found is None and type(providers) is TaskProviders
 
 
 def test_an_answer_gets_what_is_left(bus):

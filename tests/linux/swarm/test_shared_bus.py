@@ -1,8 +1,11 @@
 """One end of a swarm's bus for all members that one process is: boards behind a gateway."""
 
-import pytest
-from swarm_world import KINDS, World, now_ms, task
+import os
 
+import pytest
+from swarm_world import KINDS, World, now_ms, task, wall_ms
+
+from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm_commands.shared_bus import SharedBus
 
 
@@ -56,6 +59,22 @@ def test_what_one_that_has_gone_was_at_begins_again_with_another(world):
         assert again == [(taken.id, "waiting", "its process ended")]
         again = world.until(lambda: second.take("hand", True, None))
     assert again.id == taken.id and second.holds(taken.id)
+
+
+def test_each_has_the_new_reports_also_of_a_file_that_was_made_anew(tmp_path, capfd):
+    bus = Bus(str(tmp_path / "swarm"), wall_ms, os.urandom)
+    shared = SharedBus(bus, now_ms)
+    ends = [shared.end(number) for number in range(2)]
+    for end in ends:
+        end.join("hand", 1)
+    for _ in range(2):
+        bus.put(task(0))
+        bus.report(task(0).id, "completed", {}, None, 0, "hand")
+        assert [end.new_reports() for end in ends] == [[task(0).id]] * 2
+        assert [end.new_reports() for end in ends] == [[]] * 2
+        (tmp_path / "swarm" / "swarm.db").unlink()
+    bus.leave()
+    assert "swarm.db was removed or replaced" in capfd.readouterr().err
 
 
 def test_those_look_that_have_something_to_do(world):
