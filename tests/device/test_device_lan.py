@@ -8,8 +8,9 @@ from pathlib import Path
 import pico_stack
 import pytest
 from agents import Agent, eventually
+from free_ports import free_port
 from gateways import KEY, project
-from lan_boards import Relay, device, free_port, gateway, token
+from lan_boards import Relay, device, gateway, token
 from llm_server import Server, calls, say
 
 HERE = Path(__file__).parent

@@ -10,7 +10,8 @@ import tty
 import pytest
 import trading_desk
 from agents import Agent, board, clawlite, eventually
-from lan_boards import Relay, device, free_port, gateway, token
+from free_ports import free_port
+from lan_boards import Relay, device, gateway, token
 from line_host import Host
 from trading_desk import TOKEN, Desk
 

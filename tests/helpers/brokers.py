@@ -9,6 +9,7 @@ import time
 
 import pytest
 import unpacked
+from free_ports import free_port
 
 WAIT_S = 120
 
@@ -23,8 +24,7 @@ class Broker:
         self._command, self._environment = unpacked.find("mosquitto", "mosquitto")
         if self._command is None:
             pytest.skip("no mosquitto: make mosquitto fetches it")
-        with socket.create_server(("127.0.0.1", 0)) as found:
-            self.port = found.getsockname()[1]
+        self.port = free_port()
         folder.mkdir()
         self.log = folder / "log"
         self.log.touch()

@@ -10,13 +10,9 @@ import time
 
 import pytest
 import unpacked
+from free_ports import free_port
 
 WAIT_S = 60
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return found.getsockname()[1]
 
 
 class Server:

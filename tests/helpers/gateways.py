@@ -90,8 +90,10 @@ def gateway(tmp_path, *words, key: str = KEY, popen=None, **more) -> Agent:
 
 def says(running: Agent, text: str, count: int = 1) -> bool:
     """Return whether the gateway has noted *text* so often."""
-    eventually(lambda: running.errors().count(text) >= count, 30)
-    return True
+    try:
+        return eventually(lambda: running.errors().count(text) >= count, 30)
+    except AssertionError:
+        raise AssertionError("%r did not come; this did: %s" % (text, running.errors())) from None
 
 
 def script(tmp_path, id: str, *lines: str):

@@ -87,11 +87,6 @@ class Relay:
             other.sendall(data)
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
 def token(tmp_path, name: str = "shed") -> str:
     return clawlite(
         "gateway", "token", name, cwd=tmp_path, CLAWLITE_STATE=tmp_path / "state"

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import shutil
-import socket
 import textwrap
 import time
 from pathlib import Path
@@ -21,6 +20,7 @@ import pytest
 import ssh_server
 import tutorials
 from agents import ROOT, Agent, clawlite, eventually, linux
+from free_ports import free_port
 from llm_server import Server, say
 from mip_index import Index
 from sims import needs_micropython, needs_mpy_cross
@@ -103,8 +103,7 @@ def require(mark) -> None:
 
 
 def free_address() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return "127.0.0.1:%d" % one.getsockname()[1]
+    return "127.0.0.1:%d" % free_port()
 
 
 def run(here: Path, *words, stdin: bytes = b"", code: int = 0, **env) -> str:

@@ -2,12 +2,12 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
 
 import pytest
+from free_ports import free_port
 
 SSHD = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
 needs_sshd = pytest.mark.skipif(
@@ -31,7 +31,7 @@ class Server:
             subprocess.run(
                 ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True
             )
-        self._port, nobody = _free_ports()
+        self._port, nobody = free_port(), free_port()
         (folder / "sshd_config").write_text(
             f"Port {self._port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\n"
             f"AuthorizedKeysFile {folder}/ours.pub\nStrictModes no\n"
@@ -83,12 +83,3 @@ def command(folder, name: str, script: str):
     """Write the command *name*, a shell script, into *folder*."""
     (folder / name).write_text("#!/bin/sh\n" + script + "\n")
     (folder / name).chmod(0o755)
-
-
-def _free_ports() -> tuple:
-    """Return two ports that nobody listens on."""
-    with (
-        socket.create_server(("127.0.0.1", 0)) as one,
-        socket.create_server(("127.0.0.1", 0)) as other,
-    ):
-        return one.getsockname()[1], other.getsockname()[1]

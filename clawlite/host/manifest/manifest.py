@@ -209,8 +209,12 @@ def _list_earlier(file: str) -> list:
 def locate(path: str) -> str:
     """Return the file of the manifest at *path*, a file or a folder.  Raises ManifestErrors."""
     if path.endswith(".py"):
-        hint = "name claw.yaml or its folder: tools.py beside it is read by itself"
-        refuse(path, 0, "expected a manifest, found Python", hint=hint)
+        refuse(
+            path,
+            0,
+            "expected a manifest, found Python",
+            hint="name claw.yaml or its folder: tools.py beside it is read by itself",
+        )
     if not os.path.isdir(path):
         return path
     for name in NAMES:
@@ -218,8 +222,12 @@ def locate(path: str) -> str:
             return os.path.join(path, name)
     others = sorted(set(os.listdir(path)) - set(NAMES))  # one that is no file has such a name
     near = did_you_mean("claw.yaml", others[:1000])
-    hint = near or "name the manifest, or make one with: clawlite new NAME"
-    refuse(path, 0, "there is no claw.yaml in this folder", hint=hint)
+    refuse(
+        path,
+        0,
+        "there is no claw.yaml in this folder",
+        hint=near or "name the manifest, or make one with: clawlite new NAME",
+    )
 
 
 class _Loader:

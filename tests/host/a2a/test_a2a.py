@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import mcp_agents
 import pytest
 from agents import DEADLINE_S, environment, eventually, linux
-from engines import free_port
+from free_ports import free_port
 from later import Later
 
 from clawlite.core.base.errors import ClawError

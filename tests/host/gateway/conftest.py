@@ -1,7 +1,8 @@
 """What tests of the gateway share."""
 
 import pytest
-from lan_boards import Relay, free_port
+from free_ports import free_port
+from lan_boards import Relay
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,9 @@ import mcp_agents
 import pytest
 import trustme
 from agents import Agent, clawlite, eventually, linux, tool_call
+from free_ports import free_port
 from gateways import flashed, gateway, says, script
-from lan_boards import device, free_port, token
+from lan_boards import device, token
 from mcp_http_server import Remote
 from sims import needs_micropython, needs_mpy_cross
 

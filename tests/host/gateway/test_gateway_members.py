@@ -14,6 +14,7 @@ import pytest
 from agents import Agent, clawlite, eventually, linux
 from board_beds import AGENTS, TOOLS, Operator, speaks_for_its_board
 from engines import SERVERS
+from free_ports import free_port
 from gateways import HEAP, flashed, gateway, process_of, says, script
 from sims import needs_micropython, needs_mpy_cross
 from swarm_team import SWARM, UUID, delegate, delegated, ended, look_on, start, statuses, swarm
@@ -246,7 +247,7 @@ def test_a_board_is_a_member_by_each_engine(tmp_path, firmware, kind):
 def test_a_board_over_the_lan_goes_on_when_its_connection_breaks_and_is_gone_when_it_stays_so(
     tmp_path,
 ):
-    port, secret = lan_boards.free_port(), lan_boards.token(tmp_path)
+    port, secret = free_port(), lan_boards.token(tmp_path)
     lead = member(tmp_path, "lead", agents=AGENTS)
     with lan_boards.Relay(port) as wire:
         toml = '[gateway]\nwire = "tcp"\naddress = "127.0.0.1:%d"\n' % wire.port

@@ -11,6 +11,7 @@ import lan_boards
 import pytest
 from agents import Agent, clawlite, eventually, linux
 from engines import SERVERS
+from free_ports import free_port
 from gateways import HEAP, flashed, gateway, process_of, says, script
 from sims import needs_micropython, needs_mpy_cross
 from swarm_team import RULED, SWARM, swarm
@@ -211,7 +212,7 @@ def test_a_stop_comes_to_a_board_by_each_engine_and_holds_when_that_is_away(tmp_
 
 def test_a_stop_comes_to_a_board_over_the_lan(tmp_path):
     port, secret, team = (
-        lan_boards.free_port(),
+        free_port(),
         lan_boards.token(tmp_path),
         member(tmp_path, "lead"),
     )

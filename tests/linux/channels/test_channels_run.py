@@ -5,7 +5,6 @@ they end.
 import http.client
 import json
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -14,6 +13,7 @@ import time
 import pytest
 from agents import DEADLINE_S, Agent, environment, eventually, linux
 from channel_world import KEY, project, signed
+from free_ports import free_port
 
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
@@ -53,7 +53,6 @@ def image(folder, specs: dict, settings: str = ""):
                 "channel",
                 "channels",
                 "overlap",
-                "state",
             ],
             ["cron"],
         ),
@@ -79,11 +78,6 @@ def test_nothing_is_loaded_that_is_not_declared(tmp_path, specs, before, after):
     assert not [name for name in words if name.endswith(others)]
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return found.getsockname()[1]
-
-
 def _post(port: int, message: dict) -> tuple:
     body = json.dumps(message).encode()
     head, _, body = signed(body).partition(b"\r\n\r\n")
@@ -97,7 +91,7 @@ def _post(port: int, message: dict) -> tuple:
 
 
 def test_an_agent_whose_console_has_ended_goes_on_until_it_is_told_to_end(tmp_path):
-    port = _free_port()
+    port = free_port()
     path = image(tmp_path, {"hook": HOOK}, '[webhook]\naddress = "127.0.0.1:%d"\n' % port)
     with Agent(linux("run", path), tmp_path / "home", env={"SECRET": KEY}) as agent:
         agent.line("echo here")
@@ -127,7 +121,7 @@ def quick():
 
 @pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_an_orderly_end_lets_what_is_under_way_end_and_takes_nothing_new(tmp_path, number, code):
-    port, begun, go = _free_port(), tmp_path / "begun", tmp_path / "go"
+    port, begun, go = free_port(), tmp_path / "begun", tmp_path / "go"
     path = image(tmp_path, {"hook": HOOK}, '[webhook]\naddress = "127.0.0.1:%d"\n' % port)
     (path.parent / "tools.py").write_text(SLOW % (str(begun), str(go)))
     path.write_bytes(compiler.build(manifest.load(path.parent)).data)

@@ -1,7 +1,7 @@
 """Telegram on a bad day: more than one answer holds, a network that is away, a full disk."""
 
 import pytest
-from engines import free_port
+from free_ports import free_port
 
 ALLOWED = {"mode": "allowlist", "allowed_ids": ["7", "8"]}
 

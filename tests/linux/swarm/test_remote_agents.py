@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from agents import Agent, environment, eventually, linux
-from engines import free_port
+from free_ports import free_port
 from swarm_team import delegate, ended, look_on, project, start, statuses, swarm
 
 from clawlite.core.base.errors import TransientError
