@@ -354,7 +354,7 @@ def test_samples_are_kept_in_days_and_become_hours(make_rule_board):
     assert len([name for name in names if not name.endswith(".h")]) == 2
     row = json.loads((board.flash / "readings" / f"{first + 1}.h").read_text())
     assert row[:2] == ["soil", first + 1] and len(row[2]) == 24
-    assert [one[1:] for one in row[2][1:-1]] == [[0, 2.5, 5, 6]] * 22
+    assert [one[1:] for one in row[2][1:-1]] == [[0, 2.5, 5, 6]] * 22, board.told[-3000:]
 
 
 @pytest.mark.parametrize("name", ["r", "_"])
