@@ -6,8 +6,8 @@
    wrote -->``.  Pages below docs/reference are written as a whole.
 2. ``--check`` writes nothing, names the pages that are not current, and exits with 1.
 3. The pictures of diagrams.py are written, too.
-4. It also writes what devices check a manifest by, linux/runtime/manifest_schemas.py, and the udev
-   rules of all boards, firmware-host/raspberrypi/70-clawlite.rules.
+4. It also writes what devices check a manifest by, linux/runtime/manifest_schemas.json, and the
+   udev rules of all boards, firmware-host/raspberrypi/70-clawlite.rules.
 5. What is written is not counted among the words of the documents.
 """
 
@@ -293,25 +293,11 @@ def list_sources() -> list:
 
 # -- the manifest check of devices
 
-SCHEMAS = '''"""What types say of a manifest, for manifest_check.py.
-
-``make reference`` writes this file, from the models of the compiler: JSON Schemas, and for each
-pattern what is expected, and its automaton in Base64.
-"""
-
-# ruff: noqa: E501
-# fmt: off
-ROOT = %r
-INLINE = rb"""
-%s
-"""
-PATTERNS = {
-%s}
-'''
-
 
 def write_schemas() -> str:
-    """Return clawlite/linux/runtime/manifest_schemas.py."""
+    """Return clawlite/linux/runtime/manifest_schemas.json: a line for each name, as devices look
+    one up.
+    """
     from clawlite.host.builder import editor_schemas
 
     whole = json.loads(json.dumps(editor_schemas.make("claw")).replace("#/$defs/", ""))
@@ -328,9 +314,9 @@ def write_schemas() -> str:
     wanted = list_references(root)
     for name in wanted:  # it grows
         wanted += [one for one in list_references(named[name]) if one not in wanted]
-    inline = "\n".join("%s %s" % (name, json.dumps(named[name])) for name in wanted)
-    patterns = "".join("%r: %r,\n" % row for row in list_patterns().items())
-    return SCHEMAS % (root, inline, patterns)
+    schemas = {"root": root, "patterns": list_patterns(), **{name: named[name] for name in wanted}}
+    rows = ('"%s": %s' % (name, json.dumps(one)) for name, one in schemas.items())
+    return "{\n%s\n}\n" % ",\n".join(rows)
 
 
 def list_references(schema: dict) -> list:
@@ -338,6 +324,7 @@ def list_references(schema: dict) -> list:
 
 
 def list_patterns() -> dict:
+    """Return {pattern: (what is expected, its automaton in Base64)}."""
     from clawlite.host.models import common
     from clawlite.host.schema.automata import compile_pattern
 
@@ -346,7 +333,7 @@ def list_patterns() -> dict:
         meta = getattr(one, "__metadata__", [None])[0]
         if meta and meta.pattern:
             pattern = meta.pattern.replace("\\Z", "$")
-            table = b2a_base64(compile_pattern(pattern), newline=False)
+            table = b2a_base64(compile_pattern(pattern), newline=False).decode()
             found[pattern] = meta.extra["expected"], table
     return found
 
@@ -410,7 +397,7 @@ def list_changes() -> dict:
         text = path.read_text("utf-8")
         wanted[path] = BLOCK.sub(lambda m: m[1] + BLOCKS[m[2]]() + m[4], text)
     wanted.update({path: draw() for path, draw in diagrams.PICTURES.items()})
-    wanted[ROOT / "clawlite/linux/runtime/manifest_schemas.py"] = write_schemas()
+    wanted[ROOT / "clawlite/linux/runtime/manifest_schemas.json"] = write_schemas()
     wanted[ROOT / "firmware-host/raspberrypi/70-clawlite.rules"] = write_udev_rules()
     return {
         path: text

@@ -23,42 +23,13 @@ from clawlite.protocols.image.features import KINDS
 
 BLOCK_BYTES = 4096  # of littlefs on boards' flash
 SIZES = pathlib.Path(__file__).with_name("board_sizes.json")
+# py/map.c
+# fmt: off
 _DICT_SLOTS = (
-    0,
-    2,
-    4,
-    6,
-    8,
-    10,
-    12,
-    17,
-    23,
-    29,
-    37,
-    47,
-    59,
-    73,
-    97,
-    127,
-    167,
-    223,
-    293,
-    389,
-    521,
-    691,
-    919,
-    1223,
-    1627,
-    2161,
-    3229,
-    4831,
-    7243,
-    10861,
-    16273,
-    24407,
-    36607,
-    54907,
-)  # py/map.c
+    0, 2, 4, 6, 8, 10, 12, 17, 23, 29, 37, 47, 59, 73, 97, 127, 167, 223, 293, 389, 521, 691, 919,
+    1223, 1627, 2161, 3229, 4831, 7243, 10861, 16273, 24407, 36607, 54907,
+)
+# fmt: on
 # Fitted to 32-bit words: a function's objects, a name that is known nowhere else, a text that is
 # kept once and not as a name.
 _FUNCTION_WORDS, _NAME_WORDS, _SHORT = 12, 4, 10
@@ -180,6 +151,11 @@ def code_parts(image, profile=None) -> list[str]:
     return sorted(found)
 
 
+@functools.lru_cache(maxsize=1)
+def _open(data: bytes) -> layout.Image:
+    return layout.Image(lambda offset, length: data[offset : offset + length], len(data))
+
+
 def heap_after_calls(data: bytes, tools_py: str, bits: int, profile=None) -> int:
     """Return the bytes of heap that a board holds after a tool was called and every provider asked.
 
@@ -187,7 +163,7 @@ def heap_after_calls(data: bytes, tools_py: str, bits: int, profile=None) -> int
     tools_py  source of the tools.py that it needs, or ""
     profile   as in ``code_parts``
     """
-    image = layout.Image(lambda offset, length: data[offset : offset + length], len(data))
+    image = _open(data)
     heap = Heap(bits)
     code = sum(sizes()[str(bits)][part] for part in code_parts(image, profile))
     if slot.is_packed(profile):
@@ -197,14 +173,14 @@ def heap_after_calls(data: bytes, tools_py: str, bits: int, profile=None) -> int
 
 def swarm(data: bytes, tools_py: str, bits: int, profile=None) -> int:
     """Return how many of the held bytes are code of the swarm's client; 0 without a swarm."""
-    image = layout.Image(lambda offset, length: data[offset : offset + length], len(data))
+    image = _open(data)
     return sum(sizes()[str(bits)][part] for part in code_parts(image, profile) if part in _OF_SWARM)
 
 
 def count_need(data: bytes, tools_py: str, bits: int, profile=None) -> int:
     """Return the bytes of heap that the agent needs in use: the held bytes, room for what a turn
     allocates and leaves, and the requests that are remembered (core/idempotency/idempotency.py)."""
-    image = layout.Image(lambda offset, length: data[offset : offset + length], len(data))
+    image = _open(data)
     loaded = slot.parts(image)
     room = _ROOM[bits]
     # behind a gateway a turn leaves more free than the console's commands need
@@ -234,6 +210,7 @@ def count_remembered(heap: Heap) -> int:
     return 2 * heap.table(IDS) + heap.table(smaller)
 
 
+@functools.lru_cache(maxsize=1)  # a build asks for each kind of board
 def _may_ask_person(image) -> bool:
     """Return whether a person may be asked before a tool runs."""
     if image.agent.autonomy == SUPERVISED:
@@ -247,7 +224,7 @@ def flash(data: bytes, tools_py: str, profile=None) -> int:
     """Return the bytes of flash for two slots (docs/flash.md), each with what the image needs of
     the firmware (host/firmware/slot.py), the image and its tools.py, for what chooses one, and for
     what it writes as it runs; *profile* as in ``slot.of_board``."""
-    image = layout.Image(lambda offset, length: data[offset : offset + length], len(data))
+    image = _open(data)
     written = _LOG_BYTES if "log" in image.requires else 0
     if "memory" in image.requires:
         count = (

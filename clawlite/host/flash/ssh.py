@@ -34,6 +34,7 @@ from clawlite.host.image import inspection
 
 PYTHON = (3, 11)
 FOLDER = "clawlite"
+_SUFFIXES = (".py", ".json", ".jsonl")  # of the package's files that run or are read there
 _OTHER = {"a": "b", "b": "a", None: "a"}
 _MOST_REPLY = 4 << 20  # bytes: a slot may have 4,096 files
 _PIECE = 16384  # bytes between two steps of the progress bar
@@ -97,15 +98,13 @@ class Failed(ClawError):
 
 
 def runtime() -> dict[str, bytes]:
-    """Return {path: bytes} of what a Linux device needs to run images: the package without its
-    host part.
+    """Return {path: bytes} of what a Linux device needs to run images: the package and its data,
+    without its host part.
     """
     top = Path(clawlite.core.__file__).parents[1]
-    paths = sorted(top.glob("*.py")) + [
-        path
-        for part in ("core", "protocols", "scan", "linux")
-        for path in sorted((top / part).rglob("*.py"))
-    ]
+    paths = list(top.glob("*.py"))
+    for part in ("core", "protocols", "scan", "linux"):
+        paths += [path for path in (top / part).rglob("*.*") if path.suffix in _SUFFIXES]
     return {f"clawlite/{path.relative_to(top).as_posix()}": path.read_bytes() for path in paths}
 
 

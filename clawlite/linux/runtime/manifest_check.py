@@ -3,20 +3,20 @@
 1. The image stays the authority over what this agent is (docs/adr/0006).  Nothing of the manifest
    is taken over.
 2. The compiler takes a second and may not be installed.  What the types of its models say is
-   checked here: ``make reference`` writes them into manifest_schemas.py, as JSON Schemas.  Those of
-   inline primitives are parsed when a manifest has one: most name files, and an agent waits for
-   this until READY.  The rest is left to the compiler.
+   checked here: ``make reference`` writes it into manifest_schemas.json, as JSON Schemas, and for
+   each pattern its words and its automaton.  A line of it is parsed when a manifest needs it: most
+   manifests name files, and an agent waits for this until READY.  The rest is left to the compiler.
 3. ``claw`` may be missing, as in the example of CKP 0.2.0, 9.3.1.  A null is not an absent field:
    the schema refuses it, and so does the compiler.  Source  CKP 0.2.0, 6; claw.schema.json 0.3.0.
 """
 
+import os
 from binascii import a2b_base64
 
 from clawlite.core.base.errors import ImageError
 from clawlite.core.base.printable import escape_line
 from clawlite.core.formats.automaton import search
 from clawlite.linux.io.jsontext import dumps, loads
-from clawlite.linux.runtime.manifest_schemas import INLINE, PATTERNS, ROOT
 
 _SHOWN = 60  # characters of a peer's own words in an error
 _REFERENCE = 'a file, a claw:// URI or {"inline": {...}}'
@@ -34,7 +34,9 @@ _BOUNDS = (
     ("minimum", " of at least {}"),
     ("maximum", " and at most {}"),
 )
-_parsed: dict = {}  # name -> schema of INLINE, parsed
+with open(os.path.join(os.path.dirname(__file__), "manifest_schemas.json"), "rb") as _file:
+    _LINES = _file.read().split(b"\n")
+_parsed: dict = {}  # name -> what its line has
 
 
 def check(manifest: dict):
@@ -44,16 +46,21 @@ def check(manifest: dict):
     Raises ``ImageError`` (-32060) for the first problem; its data has the keys that a problem of
     the compiler has.
     """
-    found = _find_problem(ROOT, manifest, "")
+    found = _find_problem(_load("root"), manifest, "")
     if found:
         raise _make_error(*found)
 
 
+def _load(name: str) -> dict:
+    if name not in _parsed:
+        begin = b'"%s": ' % name.encode()
+        line = next(line for line in _LINES if line.startswith(begin))
+        _parsed[name] = loads(line[len(begin) :].rstrip(b","))
+    return _parsed[name]
+
+
 def _resolve(schema: dict) -> dict:
-    name = schema.get("$ref")
-    if name and name not in _parsed:
-        _parsed[name] = loads(INLINE.split(b"\n%s " % name.encode())[1].partition(b"\n")[0])
-    return _parsed[name] if name else schema
+    return _load(schema["$ref"]) if "$ref" in schema else schema
 
 
 def _find_problem(schema: dict, value, path: str):
@@ -103,7 +110,7 @@ def _is_right(schema: dict, value) -> bool:
     if "enum" in schema:
         return any(one == value and type(one) is type(value) for one in schema["enum"])
     if isinstance(value, str):
-        _, table = PATTERNS.get(schema.get("pattern", ""), ("", b""))
+        _, table = _load("patterns").get(schema.get("pattern", ""), ("", ""))
         is_alike = not table or search(a2b_base64(table), value.encode())
         return is_alike and len(value) >= schema.get("minLength", 0)
     if isinstance(value, list):
@@ -118,7 +125,7 @@ def _describe(schema: dict) -> str:
     if "enum" in schema:
         return "one of " + ", ".join(map(str, schema["enum"]))
     if "pattern" in schema:
-        expected, _ = PATTERNS[schema["pattern"]]
+        expected, _ = _load("patterns")[schema["pattern"]]
         return expected
     if isinstance(schema.get("type"), list):
         return _REFERENCE

@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 from agents import clawlite
@@ -16,6 +18,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.host.builder import drivers
 from clawlite.host.flash import flash, ssh, ssh_remote
 
+ROOT = Path(__file__).resolve().parents[3]
 pytestmark = needs_sshd
 
 
@@ -337,4 +340,18 @@ def test_the_runtime_is_the_package_without_its_host_part():
         "clawlite/core/agent/agent.py",
         "clawlite/linux/runtime/shell.py",
     } <= names
-    assert not [name for name in names if "/host/" in name or not name.endswith(".py")]
+    assert not [name for name in names if "/host/" in name or "__pycache__" in name]
+
+
+def test_the_runtime_has_the_data_that_the_package_installs():
+    data = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    wanted = {
+        path.relative_to(ROOT).as_posix()
+        for package, patterns in data["package-data"].items()
+        for pattern in patterns
+        for path in (ROOT / package.replace(".", "/")).glob(pattern)
+        if "clawlite/host/" not in path.as_posix() and path.suffix != ".pxd"
+    }
+    names = set(ssh.runtime())
+    assert "clawlite/linux/local/none.jsonl" in wanted <= names
+    assert {name for name in names if not name.endswith(".py")} == wanted
