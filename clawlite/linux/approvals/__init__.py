@@ -2,6 +2,6 @@
 approvers.py asks the admins of all channels, buttons.py knows the buttons below a question, and
 notify.py sends a notice elsewhere.
 
-Imports: io, net, secrets.
+Imports: io, net.
 Used by: channels.
 """

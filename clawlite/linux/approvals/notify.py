@@ -14,10 +14,8 @@ from clawlite.core.base.effect import LOG
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.io.worker import Worker
 from clawlite.linux.net.http_post import post
-from clawlite.linux.secrets.secrets import resolve, stores
 
 MOST_WAITING = 100
-TIMEOUT_MS = 10000
 LEAVE_S = 2  # at the end of the agent
 _PAUSES_S = (1, 5, 20)  # before it is tried again
 _MAY_PASS = (408, 429)
@@ -79,9 +77,6 @@ class Notify:
         headers = [("Content-Type", kind)]
         if self._link and not self._is_json:
             headers.append(("Click", self._link))  # what ntfy opens when the notice is touched
-        if self._secret:
-            token = resolve(self._secret, stores(self._name))
-            headers.append(("Authorization", "Bearer " + token))
         return headers
 
     def _work(self):
@@ -101,7 +96,7 @@ class Notify:
         fault = ""
         for pause in (*_PAUSES_S, 0):
             try:
-                status = post(self._url, self._headers(), body, TIMEOUT_MS)
+                status = post(self._url, self._name, self._secret, body, self._headers())
                 if 200 <= status < 300:
                     return ""
                 fault = "HTTP %d" % status

@@ -12,7 +12,6 @@ import _socket
 import errno
 import os
 
-from clawlite.core.base.errors import ClawError
 from clawlite.linux.io.jsontext import dumps, loads
 
 TIMEOUT_MS = 10000
@@ -37,25 +36,15 @@ def webhook(url: str, secret: str, agent: str):
     """Return a function that posts records to *url*."""
 
     def deliver(batch: list):
-        from clawlite.linux.net.http_post import post
+        from clawlite.linux.net import http_post  # its own function is called deliver, too
 
-        headers = [("Content-Type", "application/json")]
-        if secret:
-            from clawlite.linux.secrets.secrets import resolve, stores
-
-            headers.append(("Authorization", "Bearer " + resolve(secret, stores(agent))))
         body = '{"agent":%s,"records":[%s]}' % (
             dumps(agent),
             ",".join(
                 ['{"hash":"%s","record":%s}' % (hash, line.decode()) for _, hash, line in batch]
             ),
         )
-        status = post(url, headers, body.encode(), TIMEOUT_MS)
-        if not 200 <= status < 300:
-            raise ClawError(
-                "%s answered %d" % (url, status),
-                "check the address in the manifest, and the log of the receiver",
-            )
+        http_post.deliver(url, agent, secret, body.encode())
 
     return deliver
 

@@ -1,5 +1,5 @@
 """Secrets by the names that a manifest gives them, and the encrypted store that keeps them.
 
 Imports: files.
-Used by: admin, audit, channels, doctor, memory, runtime, telemetry, tools.
+Used by: admin, channels, doctor, memory, net, runtime, tools.
 """

@@ -2,6 +2,6 @@
 A new exporter goes to exporters.py, or into a file of its own beside otlp.py that exporters.py
 names.
 
-Imports: files, io, net, secrets.
+Imports: files, io, net.
 Used by: runtime.
 """

@@ -106,12 +106,21 @@ def exporter(record: list, about) -> Exporter:
     name = EXPORTERS[kind].name
     if EXPORTERS[kind].is_remote:
         from clawlite.linux.telemetry.otlp import otlp
-        from clawlite.linux.telemetry.webhook import webhook
 
-        sink = {"otlp": otlp, "webhook": webhook}[name](target, secret, about)
+        sink = {"otlp": otlp, "webhook": _webhook}[name](target, secret, about)
     else:
         sink = {"console": _console, "file": _file(target), "sqlite": _sqlite(target)}[name]
     return Exporter(sink, most, flush_ms)
+
+
+def _webhook(endpoint: str, secret: str, about):
+    def sink(events: list):
+        from clawlite.linux.net.http_post import deliver
+
+        body = {"agent": about.name, "events": [strip_ns(event) for event in events]}
+        deliver(endpoint, about.name, secret, dumps(body).encode())
+
+    return sink
 
 
 def _lines(events: list) -> bytes:

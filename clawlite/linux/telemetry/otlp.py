@@ -6,8 +6,8 @@ in /v1/traces, /v1/logs or /v1/metrics, and each kind goes to its own beside it.
 
 import os
 
+from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.telemetry.event import BOUNDS_MS, METRICS
-from clawlite.linux.telemetry.webhook import post
 
 _SIGNALS = ("/v1/traces", "/v1/logs", "/v1/metrics")
 _CUMULATIVE = 2  # AggregationTemporality
@@ -26,6 +26,8 @@ def otlp(endpoint: str, secret: str, about):
     }
 
     def sink(events: list):
+        from clawlite.linux.net.http_post import deliver
+
         spans = [_span(event) for event in events if event["event"] == "tool.call"]
         metrics = [
             metric
@@ -44,19 +46,8 @@ def otlp(endpoint: str, secret: str, about):
             (_SIGNALS[2], "resourceMetrics", "scopeMetrics", {"metrics": metrics}),
         ):
             if any(items.values()):
-                post(
-                    base + signal,
-                    secret,
-                    about,
-                    {
-                        kind: [
-                            {
-                                "resource": resource,
-                                scoped: [dict(items, scope={"name": "clawlite"})],
-                            }
-                        ]
-                    },
-                )
+                found = {"resource": resource, scoped: [dict(items, scope={"name": "clawlite"})]}
+                deliver(base + signal, about.name, secret, dumps({kind: [found]}).encode())
 
     return sink
 
