@@ -3,6 +3,7 @@
 import inspect
 
 import pytest
+import seams
 
 from clawlite.linux.audit import files, sqlite
 from clawlite.linux.channels.cron import Cron
@@ -11,7 +12,6 @@ from clawlite.linux.channels.telegram import Telegram
 from clawlite.linux.channels.webhook import Webhook
 from clawlite.linux.memory.stores import Stores
 from clawlite.linux.net.connections import Connections
-from clawlite.linux.runtime import seams
 
 PARTS = [
     *((seams.Source, source) for source in (Cron, Webhook, Telegram, Mqtt)),
