@@ -56,17 +56,7 @@ def from_http(text: str):
     if not numbers:
         return None
     day, year, hour, minute, second = [int(number) for number in numbers]
-    month = month // 3 + 1
-    year -= month < 3
-    month += -3 if month > 2 else 9
-    days = (
-        365 * year
-        + year // 4
-        - year // 100
-        + year // 400
-        + (153 * month + 2) // 5
-        + day
-        - 1
-        - 719468
-    )
+    from clawlite.core.base.instant import days_of
+
+    days = days_of(year, month // 3 + 1, day)
     return days * 86400 + hour * 3600 + minute * 60 + second

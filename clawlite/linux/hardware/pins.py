@@ -12,23 +12,22 @@ import sys
 import time
 
 from clawlite.core.base.effect import IS_OK, VALUE
-from clawlite.core.base.errors import ClawError, SandboxDenied
+from clawlite.core.base.errors import ClawError
 from clawlite.core.image.pins import (
     ADC,
-    FULL,
+    DRIVEN,
     INPUT,
-    KINDS,
     OPEN_DRAIN,
     OUTPUT,
     PULL_DOWN,
     PULL_UP,
     PWM,
+    Bank,
     SimulatedPins,
 )
 from clawlite.core.turns.handlers import Handlers
 
-_KIND, _NUMBER, _HELD, _SETTLE_MS, _SAFE = range(5)  # positions in a pin of the bank
-_DRIVEN = (OUTPUT, PWM, OPEN_DRAIN)
+_KIND, _, _, _HELD = range(4)  # positions in a pin of the bank
 
 
 def bank_of(rows: list, now_ms):
@@ -38,7 +37,7 @@ def bank_of(rows: list, now_ms):
     return Pins(rows) if rows and is_raspberry_pi() else SimulatedPins(rows, now_ms)
 
 
-class Pins:
+class Pins(Bank):
     """Real pins: the contract of core/image/pins.py.
 
     rows    as for ``SimulatedPins``; how a pin is simulated is of no use here
@@ -67,9 +66,9 @@ class Pins:
                 else:
                     self._chip = self._chip or gpio.Chip(kernel)
                     held = self._chip.line(name, number, flags.get(kind, gpio.INPUT), safe)
-                self._pins[name] = (kind, number, held, settle_ms, safe)
+                self._pins[name] = (kind, number, safe, held, settle_ms)
                 self.names.append(name)
-                if kind in _DRIVEN:
+                if kind in DRIVEN:
                     self._outputs.append((name, held, safe))
         except BaseException as e:
             self.release()
@@ -79,39 +78,11 @@ class Pins:
                 else ClawError("pin %s: %s" % (name, e), "clawlite doctor tells what is wrong here")
             )
 
-    def read(self, name: str) -> int:
-        """Return the value of a pin of any kind.  Raises ``SandboxDenied`` for a name that is
-        not declared, ``OSError``.
-        """
-        return self._pin(name)[_HELD].read()
-
-    def safe_level(self, name: str) -> int:
-        """Return what an output has in its safe state."""
-        return self._pins[name][_SAFE]
-
-    def write(self, name: str, value: int):
-        """Set an output (0 or 1) or a PWM pin (0..65535).  Raises ``SandboxDenied`` for any
-        other pin or value.
-        """
-        kind, _, held, _, _ = self._pin(name)
-        if kind not in _DRIVEN:
-            raise SandboxDenied(
-                "pin %s is %s, expected output or pwm" % (name, KINDS[kind]),
-                "name another pin, or change its kind in clawlite.toml",
-            )
-        limit, value = FULL if kind == PWM else 1, int(value)
-        if not 0 <= value <= limit:
-            raise SandboxDenied(
-                "pin %s: expected 0 to %d, got %d" % (name, limit, value),
-                "give a value between them",
-            )
-        held.write(value)
-
     def settle(self, name: str, level: int) -> tuple:
         """Return (the value of a pin that *level* was written to, whether that may be so).  Only a
         plain output must have its level, after its settle time at the latest.
         """
-        kind, _, held, left_ms, _ = self._pin(name)
+        kind, _, _, held, left_ms = self._pin(name)
         found = held.read()
         while kind == OUTPUT and found != level:
             if left_ms <= 0:
@@ -133,18 +104,6 @@ class Pins:
         """Drive a PWM pin with *hertz* and *duty*, 0..65535 of full.  Raises ``OSError``."""
         self._pin(name)[_HELD].drive(hertz, duty)
 
-    def describe(self) -> list:
-        """Return [{name, pin, kind, value}, ...] in the image's order."""
-        return [
-            {
-                "name": name,
-                "pin": self._pins[name][_NUMBER],
-                "kind": KINDS[self._pins[name][_KIND]],
-                "value": self._pins[name][_HELD].read(),
-            }
-            for name in self.names
-        ]
-
     def off(self):
         """Switch every output off, to its safe state, also when one of them fails.  Raises
         ``ClawError`` that names those that could not be switched off.
@@ -161,7 +120,7 @@ class Pins:
     def release(self):
         """Give the pins back, as the end of the process does."""
         self._outputs = []
-        for _, _, held, _, _ in self._pins.values():
+        for _, _, _, held, _ in self._pins.values():
             try:
                 held.close()
             except OSError:  # the device has been unplugged
@@ -171,14 +130,11 @@ class Pins:
             self._chip.close()
             self._chip = None
 
-    def _pin(self, name: str) -> tuple:
-        pin = self._pins.get(name)
-        if pin is None:
-            raise SandboxDenied(
-                "no pin is called %s; declared: %s" % (name, ", ".join(self.names) or "none"),
-                "declare it in clawlite.toml under [[pins]]",
-            )
-        return pin
+    def _value(self, pin: tuple) -> int:
+        return pin[_HELD].read()
+
+    def _set(self, pin: tuple, value: int):
+        pin[_HELD].write(value)
 
 
 class PinHandlers(Handlers):
@@ -207,11 +163,6 @@ class PinHandlers(Handlers):
         self._report(self._board.off)
         super().close()
         self._report(self._board.off)  # the pins stay requested: the agent may recover from ERROR
-
-    @property
-    def bank(self):
-        """The pins."""
-        return self._board
 
     def read_pin(self, name: str) -> int:
         """Return the value of a pin, for readings and rules.  Raises ``SandboxDenied``,
