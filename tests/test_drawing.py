@@ -34,7 +34,6 @@ TEXTS = {
     "clawlite/core/policy/trace.py:trace_text",
     "clawlite/core/protocol/console.py:error_text",
     "clawlite/host/builder/tool_table.py:text",
-    "clawlite/host/image/inspection.py:text",
     "clawlite/host/manifest/conformance.py:text",
     "clawlite/linux/channels/channel.py:status_lines",
     "clawlite/linux/mcp/question.py:text",
@@ -54,7 +53,7 @@ SAFE = {
     "enquote",
 } | {place.rpartition(":")[2] for place in TEXTS} - {"text"}
 # the functions with the name text that are in TEXTS, as they are called
-SAFE_TEXT = {"conformance.text", "inspection.text", "tool_table.text", "approval.form.text"}
+SAFE_TEXT = {"conformance.text", "tool_table.text", "approval.form.text"}
 SAFE_TEXT |= {"self._pieces.show"}  # protocols/base/pieces.py
 NAMES = {"USAGE", "HELP", "TEXT", "mark", "end"}  # texts of the project's own
 # it may have many lines; who shows it to a person does so by ``printable``
@@ -65,6 +64,7 @@ OWN = {
     "clawlite/core/rules/confirm.py:tell_failure": "escaped above",
     "clawlite/core/providers/provider.py:take": ANSWER,
     "clawlite/core/turns/turn.py:turn": ANSWER,
+    "clawlite/host/cli/project.py:inspect": "lines that join_lines made harmless",
     "clawlite/host/board_console/screens.py:show": "made harmless by text.py",
     "clawlite/host/board_console/serial.py:_show": "made harmless by text.py",
     "firmware-host/micropython/line/uplink.py:call": "our own words, and the prompt as it was",

@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from clawlite.host.compiler.features import FEATURES
+from clawlite.host.base.kinds import KINDS
+from clawlite.host.builder.inspection import PARTS
+from clawlite.host.manifest.features import FEATURES, MODELS
 
 ROOT = Path(__file__).resolve().parents[1]
 HOST = ROOT / "clawlite/host"
@@ -15,18 +17,19 @@ HOST = ROOT / "clawlite/host"
 # that rest on it, and the Structs of clawlite.toml (manifest/settings.py)
 NAMED_BY = {
     "channels": 4,
-    "hardware": 7,
-    "mcp": 7,
-    "memory": 3,
-    "policy": 12,
+    "hardware": 8,
+    "identity": 1,
+    "mcp": 9,
+    "memory": 4,
+    "policy": 13,
     "providers": 19,
     "rules": 3,
-    "sandbox": 9,
-    "services": 4,
-    "skills": 7,
+    "sandbox": 10,
+    "services": 5,
+    "skills": 5,
     "swarm": 4,
     "telemetry": 1,
-    "tools": 4,
+    "tools": 10,
     "world_models": 2,
 }
 
@@ -44,7 +47,7 @@ def rooms_of(path: Path) -> set:
 def test_each_room_of_a_feature_is_listed_and_named_by_few():
     homes = {path.parent.name for path in HOST.glob("*/feature.py")} - {"models"}
     assert homes == set(NAMED_BY)
-    assert len(FEATURES) == len(homes) + 1  # the agent is the compiler's own
+    assert len(FEATURES) == len(homes)
     found = dict.fromkeys(NAMED_BY, 0)
     for path in HOST.rglob("*.py"):
         for room in rooms_of(path) & homes:
@@ -55,8 +58,16 @@ def test_each_room_of_a_feature_is_listed_and_named_by_few():
 def test_what_walks_the_features_names_none_of_them():
     rooms = set(NAMED_BY)
     assert not rooms_of(HOST / "compiler/compiler.py") & rooms
+    assert not any(rooms_of(path) & rooms for path in (HOST / "documents").glob("*.py"))
     assert rooms_of(HOST / "compiler/lint.py") & rooms == {"policy"}  # dead and shadowed rules
     assert rooms_of(HOST / "fit/board_fit.py") & rooms == {"providers"}  # the heap of a handshake
+
+
+def test_the_model_of_each_primitive_and_what_is_shown_of_it_stand_in_its_room():
+    assert set(MODELS) == set(KINDS)
+    assert {model.__module__.split(".")[2] for model in MODELS.values()} < set(NAMED_BY)
+    rooms = {show.__module__ for _, show in PARTS.values()}
+    assert rooms == {f"clawlite.host.{path.parent.name}.show" for path in HOST.glob("*/show.py")}
 
 
 # The files of a type of channel: these three, the grammar of images (host/image/image.cddl) and

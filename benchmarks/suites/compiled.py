@@ -155,8 +155,8 @@ def flat_rules(size: int) -> list:
     """Return *size* rules (``bench_agent.rules``) as ``folding.flatten`` gives them."""
     from msgspec import convert
 
-    from clawlite.host.models.policy import Rule
     from clawlite.host.policy import folding
+    from clawlite.host.policy.model import Rule
 
     rules = [convert(rule, Rule) for rule in bench_agent.rules(size)]
     policy = types.SimpleNamespace(name="bench", spec=types.SimpleNamespace(rules=rules))

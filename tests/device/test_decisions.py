@@ -21,8 +21,8 @@ from run_core_micropython import ROOT
 
 from clawlite.core.policy import policy as core
 from clawlite.host.models import walk
-from clawlite.host.models.policy import PolicySpec
 from clawlite.host.policy import folding
+from clawlite.host.policy.model import PolicySpec
 
 SEED = int(os.environ.get("CLAWLITE_SEED", "1"))
 HEALTH = list(HealthCheck)

@@ -15,7 +15,7 @@ from clawlite.host.gateway import mcp_servers
 from clawlite.host.gateway.gateway import loads
 from clawlite.host.gateway.program import Programs
 from clawlite.host.gateway.service_calls import NOBODY
-from clawlite.host.image import inspection
+from clawlite.host.image import image_reader
 from clawlite.linux.tools.gateway_server import Sandboxes
 
 MS, MOST = 60000, 16384
@@ -26,7 +26,7 @@ def image_of(agent):
     text = settings.read_text()
     text += "" if "[mcp.t]" in text else "[mcp.t]\n"
     settings.write_text(text + 'mode = "mediated"\n[gateway]\n')
-    return inspection.open_image(build_beside(str(agent)))
+    return image_reader.open_image(build_beside(str(agent)))
 
 
 async def nothing(name: str):

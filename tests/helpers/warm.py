@@ -152,8 +152,7 @@ def _load():
     import clawlite.command_help
     import clawlite.host.builder.build
     import clawlite.host.builder.check
-    import clawlite.host.cli.project
-    import clawlite.host.image.inspection  # noqa: F401
+    import clawlite.host.builder.inspection  # noqa: F401
 
     for name in ("swarm", "swarm_commands"):
         for module in pkgutil.iter_modules([str(ROOT / "clawlite/linux" / name)]):

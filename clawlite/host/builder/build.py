@@ -13,7 +13,7 @@ from clawlite.host.base.without_links import replace_named
 from clawlite.host.boards import boards
 from clawlite.host.compiler import compiler, lint
 from clawlite.host.fit import board_fit
-from clawlite.host.image import inspection
+from clawlite.host.image.image_reader import open_image
 from clawlite.host.manifest import manifest
 
 IMAGE = "claw.cbor"
@@ -189,7 +189,7 @@ def _agent_of(path: str):
     if not os.path.isfile(path) or not is_image(path):
         return None
     try:
-        return inspection.open_image(path).agent.name
+        return open_image(path).agent.name
     except ClawError:
         return None
 

@@ -11,11 +11,12 @@ import re
 
 import msgspec
 
+from clawlite.host.base.kinds import KINDS
 from clawlite.host.base.without_links import Below
 from clawlite.host.boards.profile import Profile
 from clawlite.host.documents.references import INLINE_ONLY
 from clawlite.host.manifest import settings
-from clawlite.host.models import KINDS
+from clawlite.host.manifest.features import MODELS
 from clawlite.host.models.claw import ClawSpec
 from clawlite.host.models.common import Metadata, ProtocolVersion, Strict
 from clawlite.host.providers import reflexes
@@ -114,12 +115,12 @@ def _clean(value):
 
 def _claw() -> dict:
     """Every document of CKP: a root, or one primitive."""
-    types = (ClawSpec, Metadata, ProtocolVersion, *(spec for _, _, spec in KINDS.values()))
+    types = (ClawSpec, Metadata, ProtocolVersion, *(MODELS[kind] for kind in KINDS))
     (root, metadata, version, *specs), named = _components(*types)
     kinds = dict(zip(KINDS, specs))
     for kind, schema in kinds.items():
         named["Inline" + kind] = _inline(named[schema["$ref"].removeprefix(_ROOT)], metadata)
-    for kind, (slot, _, _) in KINDS.items():
+    for kind, (slot, _) in KINDS.items():
         entry = {
             "type": ["string", "object"],
             "minLength": 1,

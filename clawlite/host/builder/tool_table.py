@@ -26,18 +26,14 @@ from clawlite.core.policy.policy import ALLOW, APPROVE, DENY
 from clawlite.core.policy.policy_preview import preview
 from clawlite.host.base.kinds import LIMITS
 from clawlite.host.documents import registry
-from clawlite.host.image import inspection
-from clawlite.protocols.mcp.tool_definitions import find_sent
+from clawlite.host.image import image_reader
+from clawlite.host.skills import show as skills
+from clawlite.host.tools import show as tools
+from clawlite.protocols.mcp.tool_definitions import HINTS, find_sent
 from clawlite.protocols.sandbox import profile as P
 from clawlite.protocols.sandbox.defaults import find_defaults, sentence
 
 _DECISIONS = ("deny", "ask", "allow", "allow")  # by action; audit-only lets it run
-_HINTS = (
-    ("readOnlyHint", layout.READ_ONLY),
-    ("destructiveHint", layout.DESTRUCTIVE),
-    ("idempotentHint", layout.IDEMPOTENT),
-    ("openWorldHint", layout.OPEN_WORLD),
-)
 
 
 def default_manifest() -> str:
@@ -56,20 +52,20 @@ def rows(name: str) -> list[dict]:
     always refuses it, or None; what a call may use, and the names of those limits that nobody
     declared), handler, timeout_ms, max_output_bytes, decision (allow, ask, deny or depends), rule
     (of a decision that is always the same, or None), policy (a sentence), skill (None, or what
-    ``inspection.skills`` says of it). Raises ``ManifestErrors``, ``ImageError``."""
-    if inspection.is_image(name):
-        image = inspection.open_image(name)
+    ``skills.show.skills`` says of it). Raises ``ManifestErrors``, ``ImageError``."""
+    if image_reader.is_image(name):
+        image = image_reader.open_image(name)
         schemas = _read_sent(image)
     else:
-        from clawlite.host.skills import feature as skills
+        from clawlite.host.tools import skill_tools
 
         loaded, image = _build(name)
         schemas = {
-            skills.name_of_call(tool): (tool.spec.input_schema, tool.spec.output_schema)
-            for tool in loaded.tools + skills.as_tools(loaded)
+            skill_tools.name_of_call(tool): (tool.spec.input_schema, tool.spec.output_schema)
+            for tool in loaded.tools + skill_tools.as_tools(loaded)
         }
     profile = P.profile_of(image) if image.names else None
-    found = inspection.skills(image)
+    found = skills.skills(image)
     return [
         dict(_row(image, image.tool(tool), profile, schemas), skill=found.get(tool))
         for tool in image.names
@@ -94,8 +90,8 @@ def decision_of(name: str, tool: str) -> dict:
     name  a manifest; or an image, which knows only its own tools
     Raises ``ManifestErrors``, ``ImageError``."""
     loaded = None
-    if inspection.is_image(name):
-        image = inspection.open_image(name)
+    if image_reader.is_image(name):
+        image = image_reader.open_image(name)
     else:
         loaded, image = _build(name)
     found = image.tool(tool)
@@ -134,14 +130,14 @@ def _row(image, tool, profile, schemas: dict) -> dict:
         "category": tool.category,
         "input_schema": given,
         "output_schema": returned,
-        "annotations": {hint: bool(tool.flags & flag) for hint, flag in _HINTS},
+        "annotations": {hint: bool(tool.flags & flag) for hint, flag in HINTS.items()},
         "sandbox": {
             "name": profile.name or None,
             "level": ("none", "process")[profile.level],
             "refuses": _refuses(tool, profile),
             **_limits(image, profile),
         },
-        "handler": inspection.handler(tool),
+        "handler": tools.handler(tool),
         "timeout_ms": tool.timeout_ms or None,
         "max_output_bytes": tool.max_output,
         "decision": decision,
@@ -252,18 +248,7 @@ def text(found: list[dict]) -> str:
             f"{', ends after %d ms' % row['timeout_ms'] if row['timeout_ms'] else ''}",
         ]
         if row["skill"]:
-            lines.append(
-                "  "
-                + "; ".join(
-                    filter(
-                        None,
-                        [
-                            "uses " + ", ".join(row["skill"]["uses"]),
-                            inspection.estimates(row["skill"]),
-                        ],
-                    )
-                )
-            )
+            lines.append("  " + skills.describe(row["skill"]))
         if row["sandbox"]["refuses"]:
             lines.append(f"  always refused: {row['sandbox']['refuses']}")
         lines += [f"    {line}" for line in _arguments(row["input_schema"])]

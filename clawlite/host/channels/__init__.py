@@ -1,5 +1,5 @@
 """Channels of a manifest and the settings that belong to them (CKP 5.3).
 
 Imports: base, models, policy.
-Used by: compiler, manifest, rules.
+Used by: identity, manifest, rules.
 """

@@ -2,6 +2,7 @@
 
 from clawlite.core.image.image import CHANNELS
 from clawlite.host.channels import approvals, channels
+from clawlite.host.channels.model import ChannelSpec
 from clawlite.host.models.feature import Feature
 from clawlite.host.policy.secret_refs import check_secret_ref
 from clawlite.protocols.image.features import APPROVALS
@@ -59,7 +60,8 @@ def find_notes(manifest, board, free_bytes) -> list:
 
 
 FEATURE = Feature(
-    "channel",
+    "Channel",
+    ChannelSpec,
     check=check,
     compile=compile_sections,
     needs=channels.find_needs,

@@ -153,10 +153,10 @@ def discover(manifest, names, dry_run, as_json):
 
 
 def inspect(image, as_json):
-    from clawlite.host.image import inspection
+    from clawlite.host.builder import inspection
 
-    found = inspection.inspect_file(image)
-    ui.document(found) if as_json else ui.print_data(*inspection.text(found).split("\n"))
+    found, text = inspection.inspect_file(image)
+    ui.document(found) if as_json else ui.print_data(*text.split("\n"))
 
 
 def tools(manifest, may, as_json):

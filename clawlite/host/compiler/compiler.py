@@ -12,9 +12,9 @@ import json
 
 from clawlite import __version__
 from clawlite.core.image import image as layout
-from clawlite.host.compiler.features import FEATURES, find_needs
 from clawlite.host.compiler.work import Work
 from clawlite.host.image.image_file import SECTION_NAMES, encode, table, write
+from clawlite.host.manifest.features import FEATURES, find_needs
 from clawlite.protocols.mcp.tool_definitions import SCHEMAS, definitions
 
 _BYTES = 2 << 5  # the mark of a string of bytes in CBOR

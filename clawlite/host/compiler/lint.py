@@ -7,8 +7,8 @@ shadowed    a rule that an earlier one always beats; a rule that denies what is 
 warnings    what each feature warns of, and what has no effect
 """
 
-from clawlite.host.compiler.features import FEATURES
 from clawlite.host.compiler.work import Work
+from clawlite.host.manifest.features import FEATURES
 from clawlite.host.policy import folding, policy_warnings
 
 

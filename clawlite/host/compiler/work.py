@@ -6,7 +6,7 @@ from clawlite.host.policy import folding
 from clawlite.host.sandbox import sandboxes
 from clawlite.host.schema.automata import PatternError, compile_pattern
 from clawlite.host.schema.compile import SchemaError, compile_schema
-from clawlite.host.skills import feature as skills
+from clawlite.host.tools import skill_tools
 
 _SIMPLER = "change the schema here, or remove this keyword from it"
 
@@ -60,8 +60,8 @@ class Work:
     def __init__(self, manifest):
         self.pool, self.prose = Pool(), Prose()
         self.rules = folding.flatten(manifest.policies, sandboxes.workspace(manifest))
-        self.tools = manifest.tools + skills.as_tools(manifest)
-        self.names = [skills.name_of_call(tool) for tool in self.tools]
+        self.tools = manifest.tools + skill_tools.as_tools(manifest)
+        self.names = [skill_tools.name_of_call(tool) for tool in self.tools]
         self.decided = [folding.entries(self.rules, manifest, tool) for tool in self.tools]
         self.entries = [entry for entry, _, _ in self.decided]
         self.timeouts, self.shown, self.texts = {}, list(self.entries), []
@@ -75,7 +75,7 @@ class Work:
     def list_aliased(self) -> list:
         """Return the tools under the names that providers' APIs accept."""
         return [
-            dataclasses.replace(tool, name=skills.alias(name))
+            dataclasses.replace(tool, name=skill_tools.alias(name))
             for tool, name in zip(self.tools, self.names)
         ]
 

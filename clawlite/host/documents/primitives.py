@@ -8,9 +8,9 @@ import dataclasses
 import msgspec
 
 from clawlite.host.base.document import LinePlace, Place
+from clawlite.host.base.kinds import KINDS
 from clawlite.host.base.problems import Problems, enquote
 from clawlite.host.documents.references import INLINE_ONLY, RawPrimitive
-from clawlite.host.models import KINDS
 from clawlite.host.models.claw import Envelope
 from clawlite.host.models.common import Metadata
 from clawlite.host.models.walk import convert
@@ -22,7 +22,7 @@ class Primitive:
     """One checked primitive.
 
     kind      "Tool", ...; name: unique in its kind; version: text, or None when nothing gives one
-    spec      the Struct of its kind in ``clawlite.host.models``
+    spec      the Struct of its kind (``Feature.model``)
     uri       canonical: claw://local/KIND/NAME, or the registry's URI with its version
     file      as the user would open it
     origin    "file", "inline", "registry", "remote" (another registry), "function" (tools.py
@@ -72,10 +72,12 @@ class Primitive:
 class DeclaredNames:
     """Names of what the manifest declares, also of documents with mistakes, so that one mistake
     is not reported twice.
+
+    models  kind -> the Struct of its spec (host/manifest/features.py)
     """
 
-    def __init__(self, problems: Problems):
-        self.problems = problems
+    def __init__(self, models: dict, problems: Problems):
+        self.models, self.problems = models, problems
         self.names = {kind: {} for kind in KINDS}  # kind -> {name: (file, line)}
         self.versions = {}  # (kind, name) -> version
         # kinds with a document whose name is not known
@@ -182,7 +184,7 @@ class DeclaredNames:
         return metadata, self._spec(raw.kind, spec, raw.place)
 
     def _spec(self, kind: str, fields: dict, place: Place):
-        spec = convert(fields, KINDS[kind][2], self._report(place))
+        spec = convert(fields, self.models[kind], self._report(place))
         if kind in ("Tool", "Skill"):
             for key in ("input_schema", "output_schema"):
                 if isinstance(fields.get(key), dict):

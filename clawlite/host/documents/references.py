@@ -11,10 +11,10 @@ import dataclasses
 from clawlite.core.base import uri as claw_uri
 from clawlite.core.base.errors import InvalidParams
 from clawlite.host.base.document import Place
+from clawlite.host.base.kinds import KINDS
 from clawlite.host.base.problems import Problems, did_you_mean, enquote, value_text
 from clawlite.host.documents import registries, registry
 from clawlite.host.documents.sources import Refused, Sources, is_glob
-from clawlite.host.models import KINDS
 
 INLINE_ONLY = ("name", "metadata")  # what an inline primitive has beside the fields of its spec
 REQUIRED = ("identity", "providers")
@@ -58,9 +58,9 @@ class References:
         """Follow every slot of the root's *spec*, a mapping whose slots may still be of a wrong
         type.
         """
-        slots = [slot for slot, _, _ in KINDS.values()]
+        slots = [slot for slot, _ in KINDS.values()]
         is_misspelt = any(key not in slots for key in spec)  # whose place might be another's
-        for kind, (slot, _, _) in KINDS.items():
+        for kind, (slot, _) in KINDS.items():
             if slot not in spec:
                 if is_misspelt or slot in REQUIRED:
                     self.broken.add(kind)

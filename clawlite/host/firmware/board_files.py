@@ -24,7 +24,7 @@ from clawlite.core.image.image import Image
 from clawlite.host.base.data import firmware_dir
 from clawlite.host.base.programs import program
 from clawlite.host.firmware import firmware, foreign_names, slot
-from clawlite.host.image import inspection
+from clawlite.host.image.image_reader import open_image
 
 SLOT = "/claw-a"
 PACK, PACKED = "modules", "packed"
@@ -160,10 +160,10 @@ def companions(image: str) -> list[tuple[str, str]]:
     ``ImageError``, ``ImageMismatch``.
     """
     beside, found = os.path.dirname(os.path.abspath(image)), []
-    for companion in inspection.inspect_file(image)["companions"]:
-        path = os.path.join(beside, companion["file"])
-        _check(path, companion["sha256"])
-        found.append((path, companion["file"]))
+    for name, digest in open_image(image).companions:
+        path = os.path.join(beside, name)
+        _check(path, digest.hex())
+        found.append((path, name))
     return found
 
 

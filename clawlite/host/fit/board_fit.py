@@ -16,9 +16,9 @@ from clawlite.host.base.document import LinePlace
 from clawlite.host.base.problems import ManifestErrors, Problem, Problems
 from clawlite.host.boards import boards
 from clawlite.host.boards.profile import Ability, Profile
-from clawlite.host.compiler.features import FEATURES, find_needs
 from clawlite.host.firmware import slot
 from clawlite.host.fit import heap as board_heap
+from clawlite.host.manifest.features import FEATURES, find_needs
 from clawlite.host.providers import trust
 
 _SHOWN_BOARDS = 6

@@ -30,7 +30,7 @@ from clawlite.host.builder import build
 from clawlite.host.firmware.board_files import companions
 from clawlite.host.flash import ssh_remote
 from clawlite.host.flash.plan import DATA, SOURCE, Plan, digest
-from clawlite.host.image import inspection
+from clawlite.host.image.image_reader import open_image
 
 PYTHON = (3, 11)
 FOLDER = "clawlite"
@@ -293,7 +293,7 @@ class Remote:
         Raises ``ManifestErrors``, ``ClawError``: the agent's folder holds somebody's own files, or
         there is no room."""
         image = build.image_for(name, profile)
-        self._agent = inspection.inspect_file(image)["agent"]
+        self._agent = open_image(image).agent.name
         want = {
             **runtime(),
             **{place: Path(path).read_bytes() for path, place in companions(image)},

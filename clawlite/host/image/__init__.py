@@ -1,5 +1,5 @@
-"""The image as a file: written, and shown to people.
+"""The image as a file: written, and read.
 
 Imports: base.
-Used by: bench, builder, cli, compiler, firmware, flash, policy, providers, tools.
+Used by: bench, builder, compiler, firmware, flash, identity, policy, providers, tools.
 """

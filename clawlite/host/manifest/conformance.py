@@ -12,44 +12,13 @@ import pathlib
 from clawlite import __version__
 from clawlite.core.base.printable import join_lines
 from clawlite.core.protocol.handshake import SUPPORTED
-from clawlite.host.base.kinds import KINDS
+from clawlite.host.base.kinds import KINDS, LEVELS
 
-LEVELS = (  # section 11: what a level requires
-    (
-        "level-3",
-        (
-            "Identity",
-            "Provider",
-            "Channel",
-            "Tool",
-            "Skill",
-            "Memory",
-            "Sandbox",
-            "Policy",
-            "Swarm",
-        ),
-    ),
-    ("level-2", ("Identity", "Provider", "Channel", "Tool", "Sandbox", "Policy")),
-    ("level-1", ("Identity", "Provider")),
-)
 # a test holds it; it waits for something; it binds others, or is a SHOULD that is not done
 STATES = ("held", "pending", "others")
 FILE = pathlib.Path(__file__).with_name("clauses.json")
 # tests/helpers/clause_results.py
 LAST_RUN = pathlib.Path(__file__).resolve().parents[3] / "build" / "results" / "clauses.json"
-
-
-def level(manifest) -> int:
-    """Return the highest level of which *manifest* declares every primitive, and this version
-    builds them.
-    """
-    # here: a device without packages shows the declaration, too
-    from clawlite.host.swarm.feature import is_built
-
-    declared = {primitive.kind for primitive in manifest.primitives()}
-    if not is_built(manifest):
-        declared.discard("Swarm")
-    return [int(name[-1]) for name, needed in LEVELS if set(needed) <= declared][0]
 
 
 def declaration(file: pathlib.Path = FILE, last_run: pathlib.Path = LAST_RUN) -> dict:

@@ -14,9 +14,9 @@ import fnmatch
 
 from clawlite.core.base import uri as claw_uri
 from clawlite.core.base.errors import InvalidParams
+from clawlite.host.base.kinds import KINDS
 from clawlite.host.base.problems import Problems, did_you_mean, enquote, one_of
 from clawlite.host.documents.primitives import DeclaredNames
-from clawlite.host.models import KINDS
 
 EACH = "*"
 # (kind, path in its spec, kind that is named)

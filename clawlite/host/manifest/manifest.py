@@ -27,6 +27,7 @@ from clawlite.host.documents.sources import Refused, Sources
 from clawlite.host.drivers import pinned_drivers
 from clawlite.host.hardware import pin_uses
 from clawlite.host.manifest import cross_references, settings
+from clawlite.host.manifest.features import MODELS
 from clawlite.host.mcp import pinned, whole_servers
 from clawlite.host.models.claw import ClawSpec, Envelope
 from clawlite.host.models.common import Metadata
@@ -235,7 +236,7 @@ class _Loader:
         self.file = file
         self.problems = Problems()
         self.sources = Sources(os.path.dirname(file), allowed)
-        self.raws = DeclaredNames(self.problems)
+        self.raws = DeclaredNames(MODELS, self.problems)
         self.readable = False  # tools.py is Python
         self.services = []
         self.notes = []

@@ -1,5 +1,5 @@
 """MCP servers of a manifest: started when it is built, their tools listed and pinned.
 
-Imports: base, documents, models, policy, providers, schema, systems.
-Used by: builder, compiler, manifest, services, tools.
+Imports: base, documents, models, policy, providers, sandbox, schema, systems.
+Used by: builder, manifest, services, tools.
 """

@@ -8,8 +8,8 @@ from msgspec import Meta
 from clawlite.core.policy.policy import normalise
 from clawlite.host.base.problems import enquote
 from clawlite.host.models.common import URI, VARIABLE, Strict, Text
-from clawlite.host.models.sandbox import Mount
 from clawlite.host.providers.remotes import ENDPOINT, endpoint_problem, is_secure
+from clawlite.host.sandbox.model import Mount
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 _VALUE = re.compile(r"[!-~]([ -~]{0,1022}[!-~])?")

@@ -1,5 +1,5 @@
 """The Memory of a manifest and its settings (CKP 5.6).
 
 Imports: base, models, providers, sandbox.
-Used by: compiler, fit, manifest.
+Used by: builder, fit, manifest.
 """

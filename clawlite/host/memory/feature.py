@@ -3,6 +3,7 @@
 from clawlite.core.image.image import CONTEXT, MEMORY
 from clawlite.core.image.memories import FILES
 from clawlite.host.memory import board_stores, memories
+from clawlite.host.memory.model import MemorySpec
 from clawlite.host.memory.store_type import TYPES
 from clawlite.host.models.feature import Feature, Requirement
 
@@ -40,7 +41,8 @@ def fit(manifest, board, other, problems) -> None:
 
 
 FEATURE = Feature(
-    "memory",
+    "Memory",
+    MemorySpec,
     check=memories.check,
     compile=compile_sections,
     needs=find_needs,

@@ -1,11 +1,15 @@
 """What a feature of a manifest declares to the compiler: a primitive of CKP, or something of
 clawlite's own.  The room of each has a module ``feature.py``, which ends with a ``Feature``.
-host/compiler/features.py lists them all, and what walks that list names none of them.
+host/manifest/features.py lists them all, and what walks that list names none of them.  What
+``clawlite inspect`` shows stands beside it, in ``show.py``: a device without packages shows an
+image, too (host/builder/inspection.py).
 """
 
 import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
+
+from msgspec import Struct
 
 
 class Requirement(NamedTuple):
@@ -32,7 +36,8 @@ def _nothing(*_) -> tuple:
 class Feature:
     """One feature, by what the compiler asks of each.
 
-    name      the field's word for it
+    name      for a primitive of CKP its kind, else the field's word
+    model     the Struct of the primitive's spec, None for what CKP has not
     check     function(manifest, at_use): adds a problem for every part that no device can honour,
               or that cannot be meant; *at_use*: but for those of which an answer at use says it
     compile   function(manifest, work) -> {number of a section: what an image has there}, made also
@@ -47,6 +52,7 @@ class Feature:
     """
 
     name: str
+    model: type[Struct] | None = None
     check: Callable = _nothing
     compile: Callable = _nothing
     needs: Callable = _nothing

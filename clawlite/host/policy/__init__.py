@@ -2,5 +2,5 @@
 5.8).
 
 Imports: base, image, models.
-Used by: builder, channels, compiler, manifest, mcp, providers, tools.
+Used by: builder, channels, compiler, identity, manifest, mcp, providers, tools.
 """

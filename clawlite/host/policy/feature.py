@@ -6,6 +6,7 @@ from clawlite.host.base.problems import enquote
 from clawlite.host.image.image_file import encode, table
 from clawlite.host.models.feature import Feature, Requirement
 from clawlite.host.policy import policy_warnings, scan_config
+from clawlite.host.policy.model import PolicySpec
 
 
 def check(manifest, at_use: bool) -> None:
@@ -101,7 +102,8 @@ def find_notes(manifest, board, free_bytes) -> list:
 
 
 FEATURE = Feature(
-    "policy",
+    "Policy",
+    PolicySpec,
     check=check,
     compile=compile_sections,
     needs=find_needs,

@@ -2,6 +2,6 @@
 turns (CKP 5.2).
 
 Imports: base, documents, image, models, policy, schema.
-Used by: builder, compiler, fit, manifest, mcp, memory, projects, rules, skills, swarm, telemetry,
+Used by: builder, fit, identity, manifest, mcp, memory, projects, rules, skills, swarm, telemetry,
 tools, world_models.
 """

@@ -6,6 +6,7 @@ from clawlite.host.base.problems import LATER
 from clawlite.host.models.feature import Feature, Requirement
 from clawlite.host.policy.secret_refs import check_secret_ref
 from clawlite.host.providers import local_model, provider_order, remotes, trust
+from clawlite.host.providers.model import ProviderSpec
 from clawlite.host.providers.reflexes import compile_reflex
 from clawlite.host.providers.replays import compile_replay
 from clawlite.host.providers.rule_calls import find_callables
@@ -248,5 +249,11 @@ def _tls_missing(manifest, board) -> bool:
 
 
 FEATURE = Feature(
-    "provider", check=check, compile=compile_sections, needs=find_needs, warn=warn, fit=fit
+    "Provider",
+    ProviderSpec,
+    check=check,
+    compile=compile_sections,
+    needs=find_needs,
+    warn=warn,
+    fit=fit,
 )

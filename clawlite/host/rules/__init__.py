@@ -2,5 +2,5 @@
 need.
 
 Imports: base, channels, hardware, models, providers, tools.
-Used by: builder, compiler, manifest.
+Used by: builder, manifest.
 """

@@ -1,5 +1,5 @@
 """The Sandbox of a manifest, and the credentials of its tools (CKP 5.7).
 
 Imports: base, boards, documents, models, schema.
-Used by: builder, compiler, manifest, memory, services, skills, tools.
+Used by: builder, compiler, identity, manifest, mcp, memory, services, skills, tools.
 """

@@ -6,6 +6,7 @@ from clawlite.host.base.problems import LATER, enquote
 from clawlite.host.boards import boards
 from clawlite.host.models.feature import Feature, Requirement
 from clawlite.host.sandbox import sandbox_errors, sandbox_warnings, sandboxes, without_effect
+from clawlite.host.sandbox.model import SandboxSpec
 
 
 def check(manifest, at_use: bool) -> None:
@@ -143,5 +144,11 @@ def fit(manifest, board, other, problems) -> None:
 
 
 FEATURE = Feature(
-    "sandbox", check=check, compile=compile_sections, needs=find_needs, warn=warn, fit=fit
+    "Sandbox",
+    SandboxSpec,
+    check=check,
+    compile=compile_sections,
+    needs=find_needs,
+    warn=warn,
+    fit=fit,
 )

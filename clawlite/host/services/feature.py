@@ -12,7 +12,7 @@ from clawlite.host.models.feature import Feature, Requirement
 from clawlite.host.sandbox import sandboxes
 from clawlite.host.services.descriptor import SERVER_WANTED, is_server
 from clawlite.host.services.grants import NAME
-from clawlite.host.skills import feature as skills
+from clawlite.host.tools import skill_tools
 from clawlite.protocols.net.netaddress import address_of, is_loopback
 from clawlite.protocols.net.netrules import is_listed
 from clawlite.protocols.services.service_call import BEARER, HEADER, MEDIATED, NATIVE, SERVED
@@ -84,8 +84,8 @@ def check(manifest, at_use: bool) -> None:
     be offered to a model.
     """
     others = {
-        skills.name_of_call(tool): tool
-        for tool in manifest.tools + skills.as_tools(manifest)
+        skill_tools.name_of_call(tool): tool
+        for tool in manifest.tools + skill_tools.as_tools(manifest)
         if not tool.service
     }
     for service in manifest.services:
@@ -204,7 +204,7 @@ def _refuse_alike(manifest, tool, others: dict) -> None:
     """Refuse *tool* where a provider's call of it could mean one of *others*, {name: primitive}
     (``Image.tool``).
     """
-    name = skills.alias(tool.name)
+    name = skill_tools.alias(tool.name)
     other = others.get(name) or others.get(name.replace("_", "-"))
     if other:
         file, line = other.where()
@@ -218,12 +218,12 @@ def _refuse_alike(manifest, tool, others: dict) -> None:
 
 
 def _tool(manifest, tool) -> None:
-    if len(skills.alias(tool.name)) > MAX_ALIAS:
+    name = skill_tools.alias(tool.name)
+    if len(name) > MAX_ALIAS:
         manifest.problem(
             tool,
             ("name",),
-            f"providers take names of {MAX_ALIAS} characters, and {skills.alias(tool.name)} has "
-            f"{len(skills.alias(tool.name))}",
+            f"providers take names of {MAX_ALIAS} characters, and {name} has {len(name)}",
             hint="give the service a shorter name in clawlite.toml",
         )
     if gives_orders(canonical(tool.spec.description)) or gives_orders(
@@ -248,7 +248,7 @@ def _describe(manifest, offered: list) -> str:
     names = {tool.name for tool in offered}
     tools, documents = [], []
     for service in manifest.services:
-        found = [tool for tool in service.tools if skills.alias(tool.name) in names]
+        found = [tool for tool in service.tools if skill_tools.alias(tool.name) in names]
         tools += [f"- {tool.name}: {_fold_lines(tool.spec.description)}" for tool in found]
         if service.spec.tools is None:
             documents.append(_documents(service))

@@ -28,10 +28,10 @@ from clawlite.host.documents.primitives import Primitive
 from clawlite.host.documents.sources import Refused
 from clawlite.host.mcp.pinned import Served, Server
 from clawlite.host.models.common import Strict, Text
-from clawlite.host.models.skill import SkillSpec
-from clawlite.host.models.tool import ToolSpec
 from clawlite.host.models.walk import convert
 from clawlite.host.services import descriptor, skill_text
+from clawlite.host.skills.model import SkillSpec
+from clawlite.host.tools.model import ToolSpec
 from clawlite.protocols.net.netrules import parse_url
 from clawlite.protocols.services.service_call import (
     CLAW_ID,

@@ -1,5 +1,5 @@
 """The Skills of a manifest, and its composite tools (CKP 5.5).
 
-Imports: base, documents, models, providers, sandbox.
-Used by: builder, compiler, services, tools, world_models.
+Imports: base, documents, models, providers, sandbox, tools.
+Used by: builder, manifest, services, world_models.
 """

@@ -9,25 +9,21 @@ reads (docs/skills.md).
    its category, its hints, and what its sandbox allows.
 """
 
-import dataclasses
 import json
 
-from clawlite.core.image.image import COMPOSITE, SKILL, SKILLS
+from clawlite.core.image.image import SKILLS
 from clawlite.core.image.skill import PREFIX
 from clawlite.host.base.problems import enquote
 from clawlite.host.documents import registry
 from clawlite.host.models.feature import Feature
-from clawlite.host.models.tool import ToolSpec
 from clawlite.host.providers import provider_order
 from clawlite.host.sandbox import sandboxes
+from clawlite.host.skills.model import SkillSpec
+from clawlite.host.tools import skill_tools
 from clawlite.protocols.sandbox.profile import FULL
 
 MAX_NAME = 64 - len(PREFIX)  # providers take names of 64 characters
 MAX_TEXT = 32768  # bytes of an instruction
-_ANY_INPUT = {
-    "type": "object",
-    "properties": {"input": {"type": "string", "description": "What it is about, in words"}},
-}
 _FRAME = (
     "Follow this instruction for the input below it (skill %s). Call no tools but these: "
     "%s.\n\n%s\n\n"
@@ -36,52 +32,6 @@ _OUTPUT = (
     "End with an answer that is one JSON value, without any other text, and fits this JSON "
     "Schema: %s\n\n"
 )
-
-
-def as_tools(manifest) -> list:
-    """Return the skills of *manifest* as Tool specs, each under its own name: what policy and
-    providers see of them.
-    """
-    hints = {"readOnlyHint": True, "idempotentHint": True}
-    return [
-        dataclasses.replace(
-            skill,
-            spec=ToolSpec(
-                description=skill.spec.description, input_schema=_schema(skill), annotations=hints
-            ),
-        )
-        for skill in manifest.skills
-    ]
-
-
-def name_of_call(tool) -> str:
-    """Return the name by which *tool*, or a skill, is called."""
-    return PREFIX + tool.name if tool.kind == "Skill" else tool.name
-
-
-def alias(name: str) -> str:
-    """Return the name of a tool in the form that providers' APIs accept: they refuse dots."""
-    return name.replace(".", "__", 1)
-
-
-def handler(manifest, tool) -> list | None:
-    """Return the handler of a skill or a composite tool, as its record has it; None for other
-    tools.
-    """
-    if tool.kind == "Skill":
-        return [SKILL, tool.name]
-    return (
-        [COMPOSITE, manifest.resolve("Skill", tool.spec.skill_ref).name]
-        if tool.spec.composite
-        else None
-    )
-
-
-def asks(manifest, tool) -> bool:
-    """Return whether the skill behind *tool* asks a person before it begins."""
-    found = handler(manifest, tool)
-    permissions = manifest.resolve("Skill", found[1]).spec.permissions if found else None
-    return permissions is not None and permissions.approval_required is True
 
 
 def compile_sections(manifest, work) -> dict:
@@ -102,8 +52,8 @@ def compile_sections(manifest, work) -> dict:
                 skill.name,
                 work.prose.add(text + "Input: "),
                 names,
-                field(_schema(skill)),
-                _defaults(_schema(skill)),
+                field(skill_tools.input_schema_of(skill)),
+                _defaults(skill_tools.input_schema_of(skill)),
                 None
                 if spec.output_schema is None
                 else work.compile_schema(manifest, skill, "output_schema", spec.output_schema),
@@ -128,7 +78,7 @@ def _fence(manifest, skill) -> list[str]:
     """Return the names that may be called while *skill* is under way."""
     names = [tool.name for tool in find_tools(manifest, skill)]
     return names + [
-        name_of_call(other)
+        skill_tools.name_of_call(other)
         for other in manifest.skills
         if other.name != skill.name
         and {tool.name for tool in find_tools(manifest, other)} <= set(names)
@@ -150,10 +100,6 @@ def types(schema: dict, default: str = "string") -> list:
     """Return the types that *schema* allows, or *default* when it names none."""
     kinds = schema.get("type", default)
     return kinds if isinstance(kinds, list) else [kinds]
-
-
-def _schema(skill) -> dict:
-    return _ANY_INPUT if skill.spec.input_schema is None else skill.spec.input_schema
 
 
 def _defaults(schema: dict) -> list:
@@ -324,4 +270,4 @@ def warn(manifest, work) -> list:
     return found
 
 
-FEATURE = Feature("skill", check=check, compile=compile_sections, warn=warn)
+FEATURE = Feature("Skill", SkillSpec, check=check, compile=compile_sections, warn=warn)

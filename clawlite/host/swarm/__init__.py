@@ -1,5 +1,5 @@
 """The Swarm of a manifest (CKP 5.9).
 
 Imports: base, models, providers.
-Used by: compiler, manifest, telemetry.
+Used by: identity, manifest, telemetry.
 """

@@ -9,6 +9,7 @@ from clawlite.host.base.problems import LATER, enquote
 from clawlite.host.models.feature import Feature, Requirement
 from clawlite.host.providers import provider_order, remotes
 from clawlite.host.swarm import swarm_settings
+from clawlite.host.swarm.model import SwarmSpec
 from clawlite.protocols.swarm.swarm import LEADER, ROOT, SOURCE
 
 # in the order of the numbers in protocols/swarm/swarm.py
@@ -343,4 +344,6 @@ def fit(manifest, board, other, problems) -> None:
         problems.add(manifest.swarm.place, path, message, '"sqlite-wal"', '"in-process"')
 
 
-FEATURE = Feature("swarm", check=check, compile=compile_sections, needs=find_needs, fit=fit)
+FEATURE = Feature(
+    "Swarm", SwarmSpec, check=check, compile=compile_sections, needs=find_needs, fit=fit
+)

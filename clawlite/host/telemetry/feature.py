@@ -4,9 +4,9 @@ linux/telemetry/telemetry.py reads.
 
 from clawlite.core.image.image import TELEMETRY
 from clawlite.host.models.feature import Feature, Requirement
-from clawlite.host.models.telemetry import TYPES
 from clawlite.host.providers import remotes
 from clawlite.host.swarm.feature import is_built
+from clawlite.host.telemetry.model import TYPES, TelemetrySpec
 from clawlite.host.world_models.feature import find_named
 from clawlite.protocols.image.features import EXPORTERS
 
@@ -105,4 +105,6 @@ def _on(block, names: tuple, default: tuple) -> list:
     return list(default) if block is None else [name for name in names if getattr(block, name)]
 
 
-FEATURE = Feature("telemetry", check=check, compile=compile_sections, needs=find_needs)
+FEATURE = Feature(
+    "Telemetry", TelemetrySpec, check=check, compile=compile_sections, needs=find_needs
+)

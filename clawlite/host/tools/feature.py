@@ -5,6 +5,7 @@ from clawlite.host.firmware import firmware
 from clawlite.host.models.feature import Feature, Requirement
 from clawlite.host.sandbox import sandboxes
 from clawlite.host.tools import handlers, imports, tool_providers, tool_records
+from clawlite.host.tools.model import ToolSpec
 from clawlite.protocols.mcp.tool_provider import is_provided
 from clawlite.protocols.sandbox.profile import NONE
 
@@ -105,7 +106,8 @@ def find_notes(manifest, board, free_bytes) -> list:
 
 
 FEATURE = Feature(
-    "tool",
+    "Tool",
+    ToolSpec,
     check=check,
     compile=tool_records.compile_sections,
     needs=find_needs,

@@ -9,7 +9,7 @@
 from clawlite.host.base.document import LinePlace
 from clawlite.host.base.problems import Problems, did_you_mean, enquote
 from clawlite.host.documents.primitives import Primitive
-from clawlite.host.models.tool import ToolSpec
+from clawlite.host.tools.model import ToolSpec
 from clawlite.host.tools.signature import FILE, Function
 
 

@@ -28,11 +28,12 @@ from clawlite.host.documents.primitives import Primitive
 from clawlite.host.documents.registries import change_error
 from clawlite.host.documents.sources import Refused, Sources
 from clawlite.host.mcp.injection_check import gives_orders
-from clawlite.host.models.tool import ToolSpec
 from clawlite.host.schema import validity
 from clawlite.host.systems.processes import KILL, base_variables, signal_all
+from clawlite.host.tools.model import ToolSpec
 from clawlite.host.tools.signature import FILE, Function
 from clawlite.protocols.mcp.mcp_pin import pin_of
+from clawlite.protocols.mcp.tool_definitions import HINTS
 from clawlite.protocols.mcp.tool_provider import LIST
 
 URI = f"{FILE}#{LIST}"  # of the entry in the lock
@@ -42,7 +43,6 @@ _PACKAGE = str(Path(__file__).resolve().parents[3])  # the folder of ``clawlite`
 _SAID = 2000  # characters of stderr that are shown
 _NAME = re.compile(r"[A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*")
 _WANTED = "letters, digits, hyphens and single underscores between them"
-_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
 def find_list(source: bytes) -> int:
@@ -88,7 +88,7 @@ def _tool(namespace: str, definition: dict, version, place) -> Primitive:
         description=about,
         input_schema=schema,
         output_schema=definition.get("outputSchema"),
-        annotations={key: value for key, value in hints.items() if key in _HINTS} or None,
+        annotations={key: value for key, value in hints.items() if key in HINTS} or None,
     )
     function = Function(
         name, f"{namespace}/{theirs}/{pin}", place.line, about, schema, False, False

@@ -10,14 +10,17 @@ from clawlite.host.documents import registry
 from clawlite.host.image.image_file import encode
 from clawlite.host.policy import folding
 from clawlite.host.providers.remotes import BACKOFF, MAX_ATTEMPTS
-from clawlite.host.skills import feature as skills
+from clawlite.host.tools import skill_tools
+from clawlite.protocols.mcp.tool_definitions import HINTS
 from clawlite.protocols.services.service_call import MAX_RESULT, TIMEOUT_MS
 
 MAX_OUTPUT = 65536  # bytes of a tool's result (clawft: results are truncated to 64 KB)
 
 
 def compile_sections(manifest, work) -> dict:
-    work.timeouts = {skills.name_of_call(tool): timeout_ms(manifest, tool) for tool in work.tools}
+    work.timeouts = {
+        skill_tools.name_of_call(tool): timeout_ms(manifest, tool) for tool in work.tools
+    }
     records, index = b"", []
     for name, tool, decided in zip(work.names, work.tools, work.decided):
         record = _compile_one(manifest, tool, decided, work)
@@ -38,20 +41,20 @@ def _compile_one(manifest, tool, decided, work) -> bytes:
     _, alone, bound = decided
     limits = manifest.sandbox.spec.resource_limits if manifest.sandbox else None
     budget = manifest.settings.budget
-    handler = skills.handler(manifest, tool)
+    handler = skill_tools.handler(manifest, tool)
     is_mediated = tool.service or tool.served and tool.served.server.is_mediated
     record = [
-        skills.name_of_call(tool),
+        skill_tools.name_of_call(tool),
         _flags(tool, handler)
         | (
             layout.ASKS
-            if skills.asks(manifest, tool) or tool.service and tool.service.confirms
+            if skill_tools.asks(manifest, tool) or tool.service and tool.service.confirms
             else 0
         ),
         (tool.labels or {}).get("category"),
         program,
         output,
-        work.timeouts[skills.name_of_call(tool)],
+        work.timeouts[skill_tools.name_of_call(tool)],
         min(
             limits and limits.max_output_bytes or MAX_OUTPUT,
             budget.max_tool_result_bytes or (MAX_RESULT if is_mediated else MAX_OUTPUT),
@@ -103,12 +106,7 @@ def _flags(tool, handler) -> int:
     read_only = hints.get("readOnlyHint") is True
     # no annotation means side effects (MCP's default)
     flags = 0 if read_only else layout.HAS_SIDE_EFFECTS
-    for name, flag in (
-        ("readOnlyHint", layout.READ_ONLY),
-        ("destructiveHint", layout.DESTRUCTIVE),
-        ("idempotentHint", layout.IDEMPOTENT),
-        ("openWorldHint", layout.OPEN_WORLD),
-    ):
+    for name, flag in HINTS.items():
         flags |= flag if hints.get(name) is True else 0
     if tool.served is not None:
         # a stranger's hint may make it stricter, never looser

@@ -1,5 +1,5 @@
 """The WorldModels of a manifest (CKP 0.3.0).
 
 Imports: base, models, providers, skills.
-Used by: compiler, telemetry.
+Used by: manifest, telemetry.
 """

@@ -12,6 +12,7 @@ from clawlite.host.base.problems import LATER, enquote
 from clawlite.host.models.feature import Feature
 from clawlite.host.providers import provider_order
 from clawlite.host.skills import feature as skills
+from clawlite.host.world_models.model import WorldModelSpec
 
 GIVEN = {
     "tool": "string",
@@ -230,4 +231,6 @@ def find_notes(manifest, board, free_bytes) -> list:
     ]
 
 
-FEATURE = Feature("world model", check=check, compile=compile_sections, warn=warn, note=find_notes)
+FEATURE = Feature(
+    "WorldModel", WorldModelSpec, check=check, compile=compile_sections, warn=warn, note=find_notes
+)

@@ -21,12 +21,12 @@ from clawlite.core.image.image import (
 SCHEMAS = 26
 _PREFIX = -3  # of a provider's row: [offset, length, end] in WIRE, with tools
 _ROWS = [(str, str, str)]  # name, input schema, output schema as JSON; "": what was made will do
-HINTS = (
-    ("readOnlyHint", READ_ONLY),
-    ("destructiveHint", DESTRUCTIVE),
-    ("idempotentHint", IDEMPOTENT),
-    ("openWorldHint", OPEN_WORLD),
-)
+HINTS = {
+    "readOnlyHint": READ_ONLY,
+    "destructiveHint": DESTRUCTIVE,
+    "idempotentHint": IDEMPOTENT,
+    "openWorldHint": OPEN_WORLD,
+}
 _KINDS = (
     ("string", 1),
     ("boolean", 2),
@@ -82,7 +82,7 @@ def _definition(image, tool, written: dict, outputs: dict) -> dict:
         "description": image.prose(tool.about),
         "inputSchema": schema,
         # a hint that the manifest does not give is left out: then a client may assume the worst
-        "annotations": {hint: True for hint, flag in HINTS if tool.flags & flag},
+        "annotations": {hint: True for hint, flag in HINTS.items() if tool.flags & flag},
     }
     if tool.output is not None:
         output = outputs.get(tool.name) or schema_of(tool.output)

@@ -18,7 +18,7 @@ from ssh_server import Server, needs_sshd
 from clawlite.core.base.errors import ClawError
 from clawlite.host.bench import device
 from clawlite.host.bench import run as bench_run
-from clawlite.host.image import inspection
+from clawlite.host.builder import inspection
 from clawlite.host.sim.sim import Sim
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -48,8 +48,8 @@ def test_here_needs_no_package():
 
 @pytest.mark.parametrize("name, own", [("agent", True), ("agent-of-the-registry", False)])
 def test_the_images_that_travel_are_of_the_agent_that_is_measured_elsewhere(tmp_path, name, own):
-    travels = inspection.inspect_file(str(ROOT / f"benchmarks/images/{name}.cbor"))
-    built = inspection.inspect_file(bench_run.Bench(str(tmp_path), 2).agent(own))
+    travels = inspection.inspect_file(str(ROOT / f"benchmarks/images/{name}.cbor"))[0]
+    built = inspection.inspect_file(bench_run.Bench(str(tmp_path), 2).agent(own))[0]
     for key in ("agent", "format", "tools", "rules", "skills", "companions", "requires"):
         assert travels[key] == built[key], "make them again: python benchmarks/images.py"
 

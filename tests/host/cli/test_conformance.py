@@ -11,7 +11,9 @@ from agents import clawlite
 from record_clauses import CKP, table, text
 
 from clawlite.core.image.image import Image
+from clawlite.host.base.kinds import LEVELS
 from clawlite.host.compiler import compiler
+from clawlite.host.identity import feature as identity
 from clawlite.host.manifest import conformance, manifest
 from clawlite.host.swarm import feature as swarms
 
@@ -72,9 +74,7 @@ def test_11_the_declaration_has_the_fields_of_the_text(tmp_path):
         "level-3",
     )
     assert {"Identity", "Provider"} <= set(kernel["primitives_supported"])
-    assert set(dict(conformance.LEVELS)[kernel["conformance"]]) <= set(
-        kernel["primitives_supported"]
-    )
+    assert set(dict(LEVELS)[kernel["conformance"]]) <= set(kernel["primitives_supported"])
 
 
 def test_as_text(tmp_path):
@@ -160,14 +160,14 @@ def test_an_agent_has_the_level_whose_primitives_it_declares_and_this_version_bu
     manifest = Manifest()
     for kinds, level in (
         (("Identity", "Provider"), 1),
-        (conformance.LEVELS[1][1], 2),
-        (conformance.LEVELS[1][1][:-1], 1),
-        (conformance.LEVELS[1][1] + ("Memory",), 2),
+        (LEVELS[1][1], 2),
+        (LEVELS[1][1][:-1], 1),
+        (LEVELS[1][1] + ("Memory",), 2),
     ):
         manifest.kinds = kinds
-        assert conformance.level(manifest) == level
-    manifest.kinds = conformance.LEVELS[0][1]
+        assert identity.find_level(manifest) == level
+    manifest.kinds = LEVELS[0][1]
     monkeypatch.setattr(swarms, "is_built", lambda _: False)
-    assert conformance.level(manifest) == 2
+    assert identity.find_level(manifest) == 2
     monkeypatch.setattr(swarms, "is_built", lambda _: True)
-    assert conformance.level(manifest) == 3
+    assert identity.find_level(manifest) == 3

@@ -16,7 +16,7 @@ from lan_boards import linux_shed, mediated, token
 
 from clawlite.host.gateway.device import KEPT, Device
 from clawlite.host.gateway.service_calls import ToolJob
-from clawlite.host.image import inspection
+from clawlite.host.image import image_reader
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.net.gateway_client import _AT_ONCE, GatewayCalls
 
@@ -146,7 +146,7 @@ class Seam:
 def calls_of(tmp_path, image, wake):
     secret = token(tmp_path)
     clock, question = lambda: 0, lambda *about: about
-    opened = inspection.open_image(image)
+    opened = image_reader.open_image(image)
     return GatewayCalls(opened, wake, clock, lambda: secret, (loads, dumps), Seam, question)
 
 

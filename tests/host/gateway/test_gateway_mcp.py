@@ -19,7 +19,7 @@ from sims import needs_micropython, needs_mpy_cross
 from clawlite.core.image.image import SERVICE
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.builder import build
-from clawlite.host.image import inspection
+from clawlite.host.image import image_reader
 from clawlite.host.sim.sim import Sim
 
 pytestmark = [needs_micropython, needs_mpy_cross]
@@ -229,7 +229,7 @@ def test_a_board_on_the_lan(tmp_path):
 
 def test_what_an_image_has_of_it(tmp_path):
     agent = mcp_agents.write(tmp_path, level="board", tools=[mcp_agents.tool("echo", "echo")])
-    image = inspection.open_image(build.build_beside(mediated(agent)))
+    image = image_reader.open_image(build.build_beside(mediated(agent)))
     assert image.tool("echo").handler == [SERVICE, "t.echo"]
     assert "mcp" not in image.requires and "mediated-line" in image.requires
 

@@ -16,7 +16,7 @@ from clawlite.host.builder.build import build_beside
 from clawlite.host.gateway import mcp_servers
 from clawlite.host.gateway.gateway import loads
 from clawlite.host.gateway.program import Programs
-from clawlite.host.image import inspection
+from clawlite.host.image import image_reader
 from clawlite.protocols.mcp.mcp_client import LISTEN
 
 SETTINGS = '[mcp.t]\nmode = "mediated"\n[mcp.t.oauth2]\nclient_id = "my agent"\n%s[gateway]\n'
@@ -32,7 +32,7 @@ def published(servers, monkeypatch):
 def calls(tmp_path, published, find, between=lambda number: None, devices=("shed",) * 3) -> list:
     """Return the results of calls of *devices*, one after the other."""
     agent = agent_of(tmp_path, published, SETTINGS % MORE % published.authority)
-    image = inspection.open_image(build_beside(str(agent)))
+    image = image_reader.open_image(build_beside(str(agent)))
 
     async def run():
         servers = mcp_servers.Servers((loads, json.dumps), Programs())
@@ -133,13 +133,13 @@ def signed_in(tmp_path, published, monkeypatch):
     path = mediated(tmp_path, published)
     monkeypatch.setenv("CLAWLITE_STATE", environment(tmp_path)["CLAWLITE_STATE"])
     assert login(tmp_path, path).returncode == 0
-    return inspection.open_image(path)
+    return image_reader.open_image(path)
 
 
 def test_a_device_that_runs_another_agent_has_none_of_the_tokens(tmp_path, published, signed_in):
     (tmp_path / "b").mkdir()
     other = mediated(tmp_path / "b", published, "another")
-    other = inspection.open_image(other)
+    other = image_reader.open_image(other)
     assert other.agent.name == "another" != signed_in.agent.name
 
     async def work():
@@ -242,7 +242,7 @@ def test_a_person_signs_in_for_the_devices_of_a_gateway(tmp_path, published, mon
     """RFC 8628: the refresh token lies where the gateway's secrets do, and is renewed there."""
     path = mediated(tmp_path, published)
     monkeypatch.setenv("CLAWLITE_STATE", environment(tmp_path)["CLAWLITE_STATE"])
-    image = inspection.open_image(path)
+    image = image_reader.open_image(path)
 
     def kept(name: str) -> str:
         (file,) = tmp_path.rglob("secrets/" + name)

@@ -20,7 +20,7 @@ from clawlite.core.base.effect import ASKS_PERSON
 from clawlite.core.base.errors import ParseError
 from clawlite.host.gateway import mcp_servers
 from clawlite.host.gateway.service_calls import MAX_DEPTH, MAX_INTEGER, Caller, ToolJob
-from clawlite.host.image import inspection
+from clawlite.host.image import image_reader
 from clawlite.linux.io.jsontext import loads
 from clawlite.linux.net.gateway_client import _MAX_ANSWER, GatewayCalls
 
@@ -360,7 +360,7 @@ def asked(tmp_path, port, wire, now):
         assert says(running, "listens on")
         secret, codecs = token(tmp_path), (loads, json.dumps)
         clock, secret_of, put = lambda: now[0], lambda: secret, lambda *about: about
-        opened = inspection.open_image(image)
+        opened = image_reader.open_image(image)
         calls = GatewayCalls(opened, wake[1], clock, secret_of, codecs, Seam, put)
         calls.start(1, "echo", {"text": "a"}, 1000)
         eventually(lambda: done.extend(calls.poll()) or done, 30)

@@ -13,7 +13,7 @@ from sims import needs_micropython, needs_mpy_cross
 from trading_desk import TOKEN, Desk
 
 from clawlite.host.firmware import slot
-from clawlite.host.image import inspection
+from clawlite.host.image import image_reader
 from clawlite.host.sim.sim import Sim
 
 pytestmark = [needs_micropython, needs_mpy_cross]
@@ -152,7 +152,7 @@ def test_a_slot_carries_the_calls_of_services_for_images_that_have_them(tmp_path
     with_lan = trading_desk.build(tmp_path / "lan", desk.url, service=mediated, more=lan)
     without = project(tmp_path / "without", desk.url)
     images = (with_services, with_lan, without)
-    parts = [slot.parts(inspection.open_image(image)) for image in images]
+    parts = [slot.parts(image_reader.open_image(image)) for image in images]
     carried = [slot.choose(["mediated.mpy"], part) for part in parts]
     assert carried == [["mediated.mpy"], ["mediated.mpy"], []]
 

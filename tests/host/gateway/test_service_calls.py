@@ -11,7 +11,7 @@ from trading_desk import TOKEN, Desk
 
 from clawlite.host.gateway.gateway import loads
 from clawlite.host.gateway.service_calls import MAX_ARGUMENTS, call_tool
-from clawlite.host.image import inspection
+from clawlite.host.image import image_reader
 
 CONTEXT, TRADE = "trading-api.get_market_context", "trading-api.execute_trade"
 ORDER = {"symbol": "ACME", "side": "buy", "quantity": 2}
@@ -36,7 +36,7 @@ def ask(tmp_path, desk):
         mode = project.pop("mode", "mediated")
         service = f'mode = "{mode}"\n' + project.pop("more_of_it", "")
         more = "[gateway]\n" if mode == "mediated" else ""  # nothing else here is for a gateway
-        image = inspection.open_image(
+        image = image_reader.open_image(
             trading_desk.build(tmp_path / "desk", desk.url, service=service, more=more, **project)
         )
         text = arguments if isinstance(arguments, str) else json.dumps(arguments)

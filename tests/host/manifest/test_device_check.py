@@ -7,7 +7,9 @@ import pytest
 from msgspec import inspect
 
 from clawlite.core.base.errors import ImageError
-from clawlite.host.models import KINDS, walk
+from clawlite.host.base.kinds import KINDS
+from clawlite.host.manifest.features import MODELS
+from clawlite.host.models import walk
 from clawlite.linux.runtime.manifest_check import check
 
 EXAMPLES = ("a", "1.0.0", "0.3.0", "30d", "https://a.example/v1")
@@ -71,7 +73,7 @@ def is_refused(slot: str, value: dict) -> bool:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_device_refuses_what_the_types_of_a_primitive_refuse(kind):
-    slot, _, spec = KINDS[kind]
+    (slot, _), spec = KINDS[kind], MODELS[kind]
     whole = make_example(inspect.type_info(spec))
     known, answers = list_problems(whole, spec), {is_refused(slot, whole)}
     assert answers == {False}

@@ -12,8 +12,8 @@ import pytest
 from clawlite.host.base.problems import MAX_SHOWN, ManifestErrors
 from clawlite.host.documents import registry, sources
 from clawlite.host.manifest import manifest
-from clawlite.host.models.tool import HINTS
 from clawlite.host.tools import handlers
+from clawlite.protocols.mcp.tool_definitions import HINTS
 
 A_CLAW = " - name the file that has kind: Claw"
 MINIMAL = """\

@@ -18,8 +18,8 @@ from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.compiler import compiler, lint
 from clawlite.host.manifest import manifest
 from clawlite.host.models import walk
-from clawlite.host.models.policy import Rule
 from clawlite.host.policy import folding
+from clawlite.host.policy.model import Rule
 
 HANDLERS = "".join(
     f'def {name}(path: str = \'\') -> str:\n    """Do it."""\n    return \'ran\'\n\n\n'

@@ -12,10 +12,11 @@ from trading_desk import ALLOW, DESCRIPTOR, TOKEN
 
 from clawlite.core.image.image import AGENT, SERVICES, WIRE
 from clawlite.host.base.problems import ManifestErrors
-from clawlite.host.builder import tool_table
+from clawlite.host.builder import inspection, tool_table
 from clawlite.host.compiler import lint
-from clawlite.host.image import inspection
+from clawlite.host.image import image_reader
 from clawlite.host.manifest import manifest
+from clawlite.host.skills import show as skills
 
 REMOTE = (
     "{ name: remote, protocol: %s, endpoint: 'https://api.example.com/v1', model: m, "
@@ -44,7 +45,7 @@ def problem(tmp_path, **named) -> str:
 
 
 def image_of(tmp_path, **named):
-    return inspection.open_image(trading_desk.build(tmp_path / "p", **named))
+    return image_reader.open_image(trading_desk.build(tmp_path / "p", **named))
 
 
 def names(image) -> list:
@@ -437,7 +438,7 @@ def test_a_tool_that_wants_a_person_is_asked_first(tmp_path):
 def test_inspect_shows_who_calls_what(tmp_path):
     """Nothing else tells of an image which request a tool makes, and who makes it."""
     path = trading_desk.build(tmp_path / "native", allow='"all"')
-    shown = inspection.text(inspection.inspect_file(path))
+    shown = inspection.inspect_file(path)[1]
     assert "services\n  trading-api          native, http://127.0.0.1:4000\n" in shown
     for line in (
         "trading-api.execute_trade: POST /api/v1/trades, arguments: json",
@@ -451,13 +452,12 @@ def test_inspect_shows_who_calls_what(tmp_path):
     path = trading_desk.build(
         tmp_path / "mediated", grants=settings, service=mediated, more="[gateway]\n", reflex=NO_CALL
     )
-    found = inspection.inspect_file(path)
+    found, shown = inspection.inspect_file(path)
     (service,) = found["services"]
     assert service["mode"] == "mediated" and service["credential"] == "TRADING_API_TOKEN"
     assert service["feeds"] == [
         {"name": "market-context", "path": "/api/v1/market_context/{claw_id}", "ttl_s": 30}
     ]
-    shown = inspection.text(found)
     who = "mediated for shed, http://127.0.0.1:4000, shows TRADING_API_TOKEN"
     assert "  trading-api          " + who in shown
     assert "feed market-context: GET /api/v1/market_context/{claw_id}, good for 30 s" in shown
@@ -470,11 +470,10 @@ def test_inspect_shows_who_calls_an_mcp_server(tmp_path, mode):
     settings = agent / "clawlite.toml"
     more = 'mode = "mediated"\n[gateway]\n' if mode == "mediated" else 'trust = "start"\n'
     settings.write_text(settings.read_text() + more)
-    found = inspection.inspect_file(trading_desk.build_beside(str(agent)))
+    found, shown = inspection.inspect_file(trading_desk.build_beside(str(agent)))
     (server,) = found["mcp_servers"]
     assert server["mode"] == mode and server["tools"] == ["echo"] and found["services"] == []
     assert server["is_pinned"] is (mode == "mediated")
-    shown = inspection.text(found)
     assert f"MCP servers\n  t                    {mode}, {sys.executable} " in shown
     pinned = "pinned" if mode == "mediated" else 'trust = "start"'
     assert f"handshake, {pinned}: echo" in shown
@@ -483,7 +482,7 @@ def test_inspect_shows_who_calls_an_mcp_server(tmp_path, mode):
 def test_a_skill_is_markdown_with_front_matter(tmp_path):
     """Its description says when, its text how; it uses the granted tools alone."""
     image = image_of(tmp_path)
-    skill = inspection.skills(image)["skill__trading-api"]
+    skill = skills.skills(image)["skill__trading-api"]
     assert skill["uses"] == ["trading-api.get_market_context"]
     assert "skill__trading-api" in image.names
     for text, said in (

@@ -7,9 +7,8 @@ from host.policy.test_policies import built, refused, rule, tool, write
 
 from clawlite.core.image import image as layout
 from clawlite.core.image.skill import find
-from clawlite.host.builder import tool_table
+from clawlite.host.builder import inspection, tool_table
 from clawlite.host.compiler import lint
-from clawlite.host.image import inspection
 from clawlite.host.manifest import manifest
 from clawlite.host.skills import feature as skills
 
@@ -276,7 +275,8 @@ def test_skills_are_listed_with_their_estimates(tmp_path):
     assert "uses one; about 5 tokens, 2 tool calls" in tool_table.text(tool_table.rows(str(folder)))
     from clawlite.host.compiler import compiler
 
-    found = inspection.inspect(compiler.build(manifest.load(folder)).data)
-    assert found["skills"] == [
-        dict({"name": "skill__s"}, **row["skill"])
-    ] and "uses one; about 5 tokens" in inspection.text(found)
+    found, shown = inspection.inspect(compiler.build(manifest.load(folder)).data)
+    assert (
+        found["skills"] == [dict({"name": "skill__s"}, **row["skill"])]
+        and "uses one; about 5 tokens" in shown
+    )

@@ -8,7 +8,7 @@ import trading_desk
 from agents import Agent, clawlite, linux, tool_call
 
 from clawlite.host.builder.build import build_beside
-from clawlite.host.image import inspection
+from clawlite.host.image import image_reader
 from clawlite.linux.audit.tool_source import ToolSources
 
 
@@ -73,13 +73,13 @@ def test_a_record_tells_what_a_service_did(tmp_path):
 def test_a_record_tells_that_a_gateway_called(tmp_path):
     mediated = 'mode = "mediated"\n'
     where = trading_desk.build(tmp_path / "desk", service=mediated, more="[gateway]\n")
-    served = ToolSources(inspection.open_image(where))
+    served = ToolSources(image_reader.open_image(where))
     event = {"event": "tool.call", "tool": "trading-api.get_market_context"}
     assert served.of(event)["mode"] == "mediated" and served.of(event)["protocol"] == "http"
     agent = mcp_agents.write(tmp_path, tools=[mcp_agents.tool("echo", "echo")])
     with (agent / "clawlite.toml").open("a") as file:
         file.write(mediated + "[gateway]\n")
-    served = ToolSources(inspection.open_image(build_beside(str(agent))))
+    served = ToolSources(image_reader.open_image(build_beside(str(agent))))
     assert served.of({"event": "tool.call", "tool": "echo"}) == {
         "server": "t",
         "server_tool": "echo",

@@ -11,7 +11,7 @@ import pytest
 from agents import Agent, linux, tool_call
 
 from clawlite.host.builder.build import build_beside
-from clawlite.host.image import inspection
+from clawlite.host.image import image_reader
 
 MODULES = mcp_clients.PLACE / "npm/node_modules"
 # program -> (arguments, least number of tools, (tool, its arguments, what the result of a call
@@ -86,7 +86,7 @@ def test_a_server_lists_its_tools_and_is_called(tmp_path, name):
     folder = mcp_agents.write(tmp_path, level="process", tools=[tool], args=args)
     (folder / "reflex.toml").write_text('[[rule]]\nwhen = "hi"\nsay = "ho"\n')
     image = build_beside(str(folder))
-    names = inspection.open_image(image).names
+    names = image_reader.open_image(image).names
     assert len(names) >= least
     theirs, arguments, expected = call
     arguments = json.loads(json.dumps(arguments).replace("MARKS", marks))

@@ -11,7 +11,7 @@ from agents import Agent, eventually, linux
 
 from clawlite.core.image.image import Image
 from clawlite.host.builder.build import build_beside
-from clawlite.host.image import inspection
+from clawlite.host.image import image_reader
 from clawlite.protocols.mcp.tool_definitions import SCHEMAS, definitions
 
 
@@ -90,7 +90,7 @@ def offered(tmp_path, what: dict) -> tuple:
     (tmp_path / "tools.py").write_text(CODE)
     (tmp_path / "reflex.toml").write_text('[[rule]]\nwhen = "hi"\nsay = "ho"\n')
     (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n')
-    image = inspection.open_image(build_beside(str(tmp_path)))
+    image = image_reader.open_image(build_beside(str(tmp_path)))
     return image, {one["name"]: one for one in definitions(image, json.JSONDecoder().raw_decode)}
 
 
@@ -133,7 +133,7 @@ def test_a_board_holds_nothing_of_them(tmp_path):
 
 
 def test_what_the_check_program_says_is_not_written_twice(image):
-    assert SCHEMAS not in inspection.open_image(image).sections()
+    assert SCHEMAS not in image_reader.open_image(image).sections()
 
 
 def test_calls(client, image, tmp_path):

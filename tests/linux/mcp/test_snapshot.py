@@ -13,7 +13,7 @@ from mcp_http_server import Remote
 from clawlite.core.image.image import HAS_SIDE_EFFECTS, SERVED
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.builder.build import build_beside
-from clawlite.host.image import inspection
+from clawlite.host.image import image_reader
 
 RULES = '[[rule]]\nwhen = "*"\nsay = "By rule."\n'
 FILE = "services/desk/.claw-tools.json"
@@ -87,7 +87,7 @@ def test_what_a_server_lists_makes_nothing_more_permissive(tmp_path):
     schema = {"type": "object", "properties": {"claw_id": {"type": "string"}}}
     tool = {"name": "echo", "inputSchema": schema, "annotations": {"readOnlyHint": True}}
     folder = write(tmp_path, "https://127.0.0.1/v1", tools=[tool])
-    made = inspection.open_image(build_beside(str(folder))).tool("desk.echo")
+    made = image_reader.open_image(build_beside(str(folder))).tool("desk.echo")
     assert made.flags & HAS_SIDE_EFFECTS
     assert list(made.handler) == [SERVED, "desk/echo"] and "claw_id" in str(made.schema)
 

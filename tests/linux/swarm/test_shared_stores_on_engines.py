@@ -15,7 +15,7 @@ from swarm_world import ENGINES, World, server_of, settings
 
 from clawlite.core.base.errors import ClawError, StoreError
 from clawlite.core.image.image import SWARM as SECTION
-from clawlite.host.image.inspection import open_image
+from clawlite.host.image.image_reader import open_image
 from clawlite.linux.swarm.bus import TooLong
 from clawlite.linux.swarm.shared_stores import ANSWER_MS, NoSharedStores, SharedStores
 from clawlite.protocols.swarm.swarm import Swarm

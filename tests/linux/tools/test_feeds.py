@@ -13,7 +13,7 @@ from llm_server import MODEL, Server, say
 from trading_desk import DESCRIPTOR, TOKEN, Desk
 
 from clawlite.core.base.errors import PolicyDenied
-from clawlite.host.image import inspection
+from clawlite.host.image import image_reader
 from clawlite.linux.io.jsontext import loads
 from clawlite.protocols.services.feed import AGAIN_S, Feed, feeds_of, render
 from clawlite.protocols.services.service_call import MEDIATED, NATIVE, Service, failure, result_of
@@ -220,5 +220,5 @@ def test_adr_020_a_gateway_fetches_mediated_feeds_and_has_the_credential(tmp_pat
 
 def test_the_image_has_the_feeds_that_were_granted(tmp_path, desk):
     image = trading_desk.build(tmp_path / "a", desk.url, grants=GRANTS, reflex=RULES)
-    (row,) = inspection.open_image(image).section(24)
+    (row,) = image_reader.open_image(image).section(24)
     assert json.dumps(row[-1]) == json.dumps([["market-context", PATH + "{claw_id}", 30]])

@@ -1,14 +1,16 @@
-"""The agent itself, as the compiler sees it: its identity, and numbers of all its parts."""
+"""The identity of an agent, as the compiler sees it, and the numbers of all its parts."""
 
 from clawlite.core.image import image as layout
 from clawlite.host.base.document import LinePlace
+from clawlite.host.base.kinds import LEVELS
 from clawlite.host.channels import channels
+from clawlite.host.identity.model import IdentitySpec
 from clawlite.host.image.image_file import AUTONOMY
-from clawlite.host.manifest import conformance
 from clawlite.host.models.feature import Feature, Requirement
 from clawlite.host.policy import folding
 from clawlite.host.providers import provider_order
 from clawlite.host.sandbox import sandboxes
+from clawlite.host.swarm import feature as swarms
 
 MAX_ROUNDS = 20  # rounds of a turn (clawft: max_tool_iterations)
 # of a turn, what waits for a person not counted: a model on a small board takes minutes
@@ -25,7 +27,7 @@ def compile_sections(manifest, work) -> dict:
         manifest.version or "",
         identity.name,
         AUTONOMY.index(identity.spec.autonomy or "supervised"),
-        conformance.level(manifest),
+        find_level(manifest),
         manifest.heartbeat_interval_ms,
         provider_order.numbers(manifest),
         budget.max_rounds or (SERVICE_ROUNDS if manifest.services else MAX_ROUNDS),
@@ -40,6 +42,16 @@ def compile_sections(manifest, work) -> dict:
         folding.rates(manifest.policies),
     ]
     return {layout.AGENT: section}
+
+
+def find_level(manifest) -> int:
+    """Return the highest level of conformance of which *manifest* declares every primitive, and
+    this version builds them.
+    """
+    declared = {primitive.kind for primitive in manifest.primitives()}
+    if not swarms.is_built(manifest):
+        declared.discard("Swarm")
+    return [int(name[-1]) for name, needed in LEVELS if set(needed) <= declared][0]
 
 
 def find_needs(manifest) -> list[Requirement]:
@@ -59,4 +71,4 @@ def fit(manifest, board, other, problems) -> None:
     )
 
 
-FEATURE = Feature("agent", compile=compile_sections, needs=find_needs, fit=fit)
+FEATURE = Feature("Identity", IdentitySpec, compile=compile_sections, needs=find_needs, fit=fit)

@@ -3,8 +3,8 @@
 """
 
 from clawlite.host.channels import feature as channels
-from clawlite.host.compiler import agent
 from clawlite.host.hardware import feature as hardware
+from clawlite.host.identity import feature as identity
 from clawlite.host.mcp import feature as mcp
 from clawlite.host.memory import feature as memory
 from clawlite.host.models.feature import Requirement
@@ -23,7 +23,7 @@ FEATURES = tuple(
     room.FEATURE
     for room in (
         tools,
-        agent,
+        identity,
         sandbox,
         policy,
         skills,
@@ -39,6 +39,7 @@ FEATURES = tuple(
         providers,  # what a model is shown is compiled last
     )
 )
+MODELS = {feature.name: feature.model for feature in FEATURES if feature.model}
 
 
 def find_needs(manifest) -> dict[str, list[Requirement]]:

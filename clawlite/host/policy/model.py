@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from clawlite.host.base.problems import value_text
 from clawlite.host.models.common import Amount, Count, Duration, Money, Strict, Text
-from clawlite.host.models.tool import HINTS
+from clawlite.protocols.mcp.tool_definitions import HINTS
 
 
 class Match(Strict):

@@ -7,8 +7,8 @@ from msgspec import UNSET
 
 from clawlite.host.base.problems import did_you_mean, enquote, value_text
 from clawlite.host.models.common import Amount, Count, Need, Strict, Text
+from clawlite.protocols.mcp.tool_definitions import HINTS
 
-HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 MCP_MEND = (
     "name a server's program on this machine, stdio:///PATH, or its address, https://HOST/PATH "
     "(docs/mcp.md), or remove mcp_source and write the tool in tools.py"
