@@ -8,7 +8,6 @@ manifest, to the record that linux/channels/mqtt.py reads.
 3. A password is sent only over TLS, to this machine, or where the settings allow a plain line.
 """
 
-import urllib.parse
 from typing import Annotated
 
 from msgspec import Meta
@@ -16,6 +15,7 @@ from msgspec import Meta
 from clawlite.host.base.problems import did_you_mean, enquote
 from clawlite.host.channels.channel_type import ChannelType, Interrupted, Via
 from clawlite.host.models.common import Strict, Text, text_like
+from clawlite.host.models.server_address import split_address
 from clawlite.protocols.net.netaddress import address_of, is_loopback
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
@@ -182,19 +182,9 @@ def check(manifest) -> None:
 
 def broker(address: str) -> tuple:
     """Return (secure, host, port) of ``mqtt[s]://HOST[:PORT]``.  Raises ``ValueError``."""
-    url = urllib.parse.urlsplit(address)
-    port = url.port  # which may raise as well
-    if (
-        url.scheme not in PORTS
-        or not url.hostname
-        or url.username is not None
-        or url.path not in ("", "/")
-        or url.query
-        or url.fragment
-        or port == 0
-    ):
-        raise ValueError("expected mqtt://HOST or mqtts://HOST, and perhaps :PORT")
-    return url.scheme == "mqtts", url.hostname, port or PORTS[url.scheme]
+    expected = "expected mqtt://HOST or mqtts://HOST, and perhaps :PORT"
+    scheme, host, port = split_address(address, PORTS, expected)
+    return scheme == "mqtts", host, port or PORTS[scheme]
 
 
 def topic_problem(topic: str) -> str:

@@ -24,7 +24,7 @@ import re
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.document import MAX_BYTES
-from clawlite.host.base.problems import enquote
+from clawlite.host.base.problems import enquote, write_error
 from clawlite.host.base.regular_file import open_regular
 from clawlite.host.base.toml_text import read_toml
 from clawlite.host.base.without_links import replace_named
@@ -163,7 +163,7 @@ def _driver(each: dict) -> Driver:
 
 def write(sources: Sources, entries: list[Entry]) -> None:
     """Write the documents of the lock, whole or not at all; its drivers stay.  Raises
-    ``OSError``, and ``ClawError`` for one that ``read`` would refuse.
+    ``ClawError``, also for one that ``read`` would refuse.
     """
     try:
         drivers = read_drivers(sources)
@@ -202,4 +202,7 @@ def _save(sources: Sources, entries: list, drivers: list) -> None:
             f"{path} would have {len(data):,} bytes; it may have at most {MAX_LOCK:,}",
             "name fewer documents of registries, fewer servers, or remove drivers",
         )
-    replace_named(path, data)
+    try:
+        replace_named(path, data)
+    except OSError as e:
+        raise write_error(path, e, "make its folder writable") from None

@@ -109,12 +109,7 @@ def pin(sources: Sources, root: str, refresh: bool = False) -> list[str]:
             fetched.append(text)
         entries.append(entry)
     if {entry.uri: entry for entry in entries} != old:
-        try:
-            lock.write(sources, entries)
-        except OSError as e:
-            raise ClawError(
-                f"{sources.find_path(lock.FILE)}: {e.strerror}", "make its folder writable"
-            ) from None
+        lock.write(sources, entries)
     return fetched
 
 

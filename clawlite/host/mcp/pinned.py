@@ -198,12 +198,7 @@ def pin(manifest, allowed=(), refresh: bool = False, accepted=()) -> tuple[list,
             entry = new
         entries[uri] = entry
     if entries != old:
-        try:
-            lock.write(sources, list(entries.values()))
-        except OSError as e:
-            raise ClawError(
-                f"{sources.find_path(lock.FILE)}: {e.strerror}", "make its folder writable"
-            ) from None
+        lock.write(sources, list(entries.values()))
     return asked, taken
 
 

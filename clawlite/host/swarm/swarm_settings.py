@@ -1,11 +1,11 @@
 """Settings of a swarm in clawlite.toml: the section [swarm], its engine and its remote agents."""
 
-import urllib.parse
 from typing import Any
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import enquote
 from clawlite.host.models.common import Strict, Text
+from clawlite.host.models.server_address import split_address
 from clawlite.protocols.net.netaddress import address_of, is_loopback
 from clawlite.protocols.net.netrules import parse_url
 
@@ -108,23 +108,9 @@ def _is_own(host: str) -> bool:
 def parse_address(address: str) -> tuple:
     """Return (backend, secure, host, port).  Raises ``ValueError``."""
     known = " or ".join(scheme + "://" for scheme in SCHEMES)
-    try:
-        url = urllib.parse.urlsplit(address)
-        port = url.port
-    except ValueError:
-        raise ValueError("%s HOST, and perhaps :PORT" % known) from None
-    if (
-        url.scheme not in SCHEMES
-        or not url.hostname
-        or url.username is not None
-        or url.path not in ("", "/")
-        or url.query
-        or url.fragment
-        or port == 0
-    ):
-        raise ValueError("%s HOST, and perhaps :PORT" % known)
-    backend, secure, usual = SCHEMES[url.scheme]
-    return backend, secure, url.hostname, port or usual
+    scheme, host, port = split_address(address, SCHEMES, known + " HOST, and perhaps :PORT")
+    backend, secure, usual = SCHEMES[scheme]
+    return backend, secure, host, port or usual
 
 
 def problems(said, backend: str) -> list:

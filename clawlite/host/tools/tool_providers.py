@@ -130,7 +130,7 @@ def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
             manifest.facts.extend((*key, found) for key, found in sources.facts.items())
         else:
             del entries[URI]
-            _write(sources, entries)
+            lock.write(sources, list(entries.values()))
         return []
     if old is not None and old.url == _digest(source) and not refresh:
         return []
@@ -147,21 +147,12 @@ def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
         )
     if new != old:
         entries[URI] = new
-        _write(sources, entries)
+        lock.write(sources, list(entries.values()))
     return [URI]
 
 
 def _digest(source: bytes) -> str:
     return "sha256:" + lock.digest(source.decode("utf-8", "replace"))
-
-
-def _write(sources: Sources, entries: dict) -> None:
-    try:
-        lock.write(sources, list(entries.values()))
-    except OSError as e:
-        raise ClawError(
-            f"{sources.find_path(lock.FILE)}: {e.strerror}", "make its folder writable"
-        ) from None
 
 
 # -- what they say
