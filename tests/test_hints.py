@@ -182,7 +182,7 @@ EXCEPTIONS = {
     BENCH: {
         "clawlite/host/bench/board.py": "promises words32",
         "clawlite/host/bench/run.py": "spawn",
-        "clawlite/host/bench/serve.py": "Peer.read Peer.stream batches call manifest ready",
+        "clawlite/host/bench/serve.py": "Peer.read Peer.stream _start batches call",
         "clawlite/host/bench/stack.py": "_audit",
     },
     MAINTAINER: {

@@ -19,7 +19,6 @@ import select
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
@@ -251,7 +250,6 @@ def measure(bench, firmware: str, case: str):
     project = folder / "agent"
     if case == board_work.GATEWAY:
         server = heap.Server(*heap.APIS[0][2](board_work.TEXT))
-        threading.Thread(target=server.serve_forever, daemon=True).start()
         endpoint = "http://127.0.0.1:%d/v1" % server.server_address[1]
         image = board_work.gateways.project(project, endpoint)
     else:

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import subprocess
-import threading
 
 import pytest
 from agents import INITIALIZE, tool_call
@@ -46,7 +45,6 @@ def agent(tmp_path):
     def make(events, tools=""):
         server = bench_heap.Server(events, [])
         servers.append(server)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
         bench_heap.project(str(tmp_path), "openai-compatible", server.server_address[1])
         if tools:
             (tmp_path / "tools.py").write_text(tools)
@@ -54,7 +52,6 @@ def agent(tmp_path):
 
     yield make
     for server in servers:
-        server.shutdown()
         server.server_close()
 
 

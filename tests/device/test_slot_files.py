@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import threading
 from pathlib import Path
 
 import pico_stack
@@ -170,12 +169,10 @@ def test_the_agent_of_the_benchmarks(played, tmp_path):
 @pytest.mark.parametrize("api", heap.APIS, ids=lambda api: api[1])
 def test_a_turn_with_a_provider(played, api, tmp_path):
     with heap.Server(*api[2]()) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
         (tmp_path / "project").mkdir()
         heap.project(str(tmp_path / "project"), api[1], server.server_address[1])
         build_beside(str(tmp_path / "project"))
         whole, own = played(tmp_path / "project", "how is it?\n/status\n/trace\n", BOARD_KEY="key")
-        server.shutdown()
     assert own == whole and any(heap.TEXT.strip()[:40] in line for line in own)
 
 

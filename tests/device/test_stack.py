@@ -6,7 +6,6 @@ import pathlib
 import runpy
 import shutil
 import subprocess
-import threading
 
 import pico_stack
 import pytest
@@ -371,7 +370,6 @@ def test_a_streamed_answer_over_http_fits_into_a_picos_stack(
     micropython, tree, tmp_path, protocol, made
 ):
     with heap.Server(*made("The garden is green. " * 10)) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
         heap.project(str(tmp_path), protocol, server.server_address[1])
         done = subprocess.run(
             [
@@ -384,7 +382,6 @@ def test_a_streamed_answer_over_http_fits_into_a_picos_stack(
             timeout=120,
             env={"MICROPYPATH": f"{tree}:.frozen", "BOARD_KEY": "key"},
         )
-        server.shutdown()
     assert (
         done.returncode == 0
         and done.stderr == b""

@@ -83,45 +83,28 @@ def rules(count: int) -> list[dict]:
     """
     found = []
     for block in range(count // 10):
+        hint = {"category": f"hint-{block}", "annotations": {"destructiveHint": True}}
         found += [
-            {
-                "id": f"glob-{block}",
-                "action": "allow",
-                "scope": "tool",
-                "match": {"name": f"glob-{block}-*"},
-            },
-            {
-                "id": f"category-{block}",
-                "action": "allow",
-                "scope": "category",
-                "match": {"category": f"plain-{block}"},
-            },
-            {
-                "id": f"path-{block}",
-                "action": "allow",
-                "scope": "category",
-                "match": {"category": f"files-{block}"},
-                "conditions": {"path_within": "/workspace/notes"},
-            },
-            {
-                "id": f"hint-{block}",
-                "action": "deny",
-                "scope": "category",
-                "match": {"category": f"hint-{block}", "annotations": {"destructiveHint": True}},
-                "reason": "not undone",
-            },
+            _rule(f"glob-{block}", "allow", "tool", {"name": f"glob-{block}-*"}),
+            _rule(f"category-{block}", "allow", "category", {"category": f"plain-{block}"}),
+            _rule(
+                f"path-{block}",
+                "allow",
+                "category",
+                {"category": f"files-{block}"},
+                conditions={"path_within": "/workspace/notes"},
+            ),
+            _rule(f"hint-{block}", "deny", "category", hint, reason="not undone"),
         ]
-        found += [
-            {
-                "id": f"exact-{block}-{i}",
-                "action": "allow",
-                "scope": "tool",
-                "match": {"name": "echo" if block + i == 0 else f"exact-{block}-{i}"},
-            }
-            for i in range(6)
-        ]
+        for i in range(6):
+            name = f"exact-{block}-{i}"
+            found.append(_rule(name, "allow", "tool", {"name": "echo" if block + i == 0 else name}))
     found[-1] = {"id": "default-deny", "action": "deny", "scope": "all"}
     return found
+
+
+def _rule(id: str, action: str, scope: str, match: dict, **more) -> dict:
+    return {"id": id, "action": action, "scope": scope, "match": match, **more}
 
 
 def tools(count: int) -> list[tuple]:
@@ -153,57 +136,52 @@ def write(folder: str, own_tools: bool = True, count: int = RULES, tool_count: i
     tool_count  of its own tools
     """
 
-    def put(name: str, text: str) -> None:
-        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-            file.write(text)
-
-    put("clawlite.toml", 'replay = "replay.jsonl"\n')
-    put("policy.yaml", _POLICY + "".join("    - %s\n" % json.dumps(rule) for rule in rules(count)))
+    files = {
+        "clawlite.toml": 'replay = "replay.jsonl"\n',
+        "policy.yaml": _POLICY + "".join(f"    - {json.dumps(rule)}\n" for rule in rules(count)),
+    }
     if not own_tools:
         listed = "".join('    - "claw://registry/clawlite/%s@1.0.0"\n' % name for name in _REGISTRY)
-        put(
-            "claw.yaml",
-            _CLAW.replace('    - "./tools/*.yaml"\n', listed).replace(
-                '  skills:\n    - "./skills/*.yaml"\n', ""
-            ),
-        )
-        put("replay.jsonl", '{"user": null}\n{"say": "Done."}\n')
-        return folder
-    put("claw.yaml", _CLAW)
-    call = {
-        "say": "",
-        "call": [{"tool": "echo", "arguments": {"text": TEXT, "count": 1, "loud": False}}],
-    }
-    put("replay.jsonl", '{"user": null}\n%s\n{"say": "Done."}\n' % json.dumps(call))
-    os.mkdir(os.path.join(folder, "tools"))
+        claw = _CLAW.replace('    - "./tools/*.yaml"\n', listed)
+        files["claw.yaml"] = claw.replace('  skills:\n    - "./skills/*.yaml"\n', "")
+        files["replay.jsonl"] = '{"user": null}\n{"say": "Done."}\n'
+        return write_files(folder, files)
+    files["claw.yaml"] = _CLAW
+    call = {"say": "", "call": [{"tool": "echo", "arguments": _make_arguments(TEXT)}]}
+    files["replay.jsonl"] = '{"user": null}\n%s\n{"say": "Done."}\n' % json.dumps(call)
     functions = '"""The handlers of the benchmarks."""\n'
     for name, category, destructive in tools(tool_count):
         what = "path" if category.startswith("files-") else "text"
-        put(
-            f"tools/{name}.yaml",
-            _TOOL % (name, category, name, what, what, "true" if destructive else "false"),
-        )
+        hint = "true" if destructive else "false"
+        files[f"tools/{name}.yaml"] = _TOOL % (name, category, name, what, what, hint)
         functions += _FUNCTION % (name.replace("-", "_"), what, what)
-    put("tools.py", functions)
-    os.mkdir(os.path.join(folder, "skills"))
+    files["tools.py"] = functions
     for number in range(1, SKILLS + 1):
-        put(f"skills/routine-{number}.yaml", _SKILL % (number, number))
+        files[f"skills/routine-{number}.yaml"] = _SKILL % (number, number)
+    return write_files(folder, files)
+
+
+def write_files(folder: str, files: dict) -> str:
+    """Write *files*, {path: text}, into *folder*; return it."""
+    for name, text in files.items():
+        path = os.path.join(folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
     return folder
 
 
-def call_line(id: int = 7, number: int = 0) -> bytes:
-    """Return one ``claw.tool.call`` of ``echo`` as a line for ``serve --stdio``; *number* makes
+def _make_arguments(text: str) -> dict:
+    return {"text": text, "count": 1, "loud": False}
+
+
+def call_line(id: int = 7, number: int = 0, tool: str = "echo", text: str = TEXT) -> bytes:
+    """Return one ``claw.tool.call`` of *tool* as a line for ``serve --stdio``; *number* makes
     its request_id: one that came before runs nothing.
     """
-    return line(
-        "claw.tool.call",
-        {
-            "name": "echo",
-            "arguments": {"text": TEXT, "count": 1, "loud": False},
-            "context": {"request_id": UUID % number, "identity": "bench", "sandbox": "in-process"},
-        },
-        id,
-    )
+    context = {"request_id": UUID % number, "identity": "bench", "sandbox": "in-process"}
+    params = {"name": tool, "arguments": _make_arguments(text), "context": context}
+    return line("claw.tool.call", params, id)
 
 
 def opening() -> bytes:
@@ -222,8 +200,6 @@ def opening() -> bytes:
     return line("claw.initialize", hello, 1) + line("claw.status", {}, 2)
 
 
-def line(method: str, params: dict, id: int) -> bytes:
-    return (
-        json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode()
-        + b"\n"
-    )
+def line(method: str, params: dict, id: int | str) -> bytes:
+    request = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+    return json.dumps(request).encode() + b"\n"

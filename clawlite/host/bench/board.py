@@ -8,13 +8,13 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.programs import program
 from clawlite.host.bench import agent
 from clawlite.host.bench import heap as bench_heap
 from clawlite.host.bench.micropython import STEPS, Board
+from clawlite.host.bench.run import build
 from clawlite.host.firmware import firmware
 
 TURNS = 10000  # in one run
@@ -70,17 +70,13 @@ def grows_asked(bench):
     """Yield a row for each API: the same as ``grows``, with a remote provider on a socket.  In each
     turn it streams a call of one tool, then an answer.
     """
-    from clawlite.host.builder.build import build_beside
-
     board, count = Board(bench), TURNS if bench.is_long else ASKED
     for name, protocol, events in bench_heap.APIS:
         call, text = events(_SHORT)
         with bench_heap.Server(call, text) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
             folder = bench.make("asked-" + protocol)
             bench_heap.project(folder, protocol, server.server_address[1])
-            found = board.ask(build_beside(folder), count, EARLY)
-            server.shutdown()
+            found = board.ask(build(folder), count, EARLY)
         yield board.row(
             f"heap after {count:,} turns, {name}, above {EARLY}",
             "KiB",
@@ -110,25 +106,14 @@ def refuses(bench):
 
 
 def _long_answer(bench, board, start) -> dict:
-    from clawlite.host.builder.build import build_beside
-
     piece = "green " * 600
-    events = [
-        {
-            "id": "c1",
-            "object": "chat.completion.chunk",
-            "model": "m",
-            "choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}],
-        }
-    ]
+    events = [bench_heap.chunk({"content": piece})]
     with bench_heap.Server(events * (_ANSWER // len(piece) + 1), []) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
         folder = bench.make("long-answer")
         bench_heap.project(folder, "openai-compatible", server.server_address[1])
         heap = board.smallest(
-            [start, build_beside(folder)], b"READY", b"how is it?\n/status\n", BOARD_KEY="key"
+            [start, build(folder)], b"READY", b"how is it?\n/status\n", BOARD_KEY="key"
         )
-        server.shutdown()
     return board.row(
         "smallest heap: an answer of 1 MiB refused, served on",
         "KiB",

@@ -5,11 +5,12 @@ The server is this process' own: what is measured is no time.
 """
 
 import json
-import os
 import socketserver
 import threading
 
+from clawlite.host.bench.agent import write_files
 from clawlite.host.bench.micropython import STEPS, Board
+from clawlite.host.bench.run import build
 
 TEXT = "The garden is green. " * 600
 _ARGUMENTS = '{"where":"bed 2"}'
@@ -30,16 +31,14 @@ _TOOLS = '''def look(where: str) -> dict:
 '''
 
 
+def chunk(delta: dict, reason: str | None = None) -> dict:
+    """Return one event of an OpenAI-compatible server."""
+    choice = {"index": 0, "delta": delta, "finish_reason": reason}
+    return {"id": "c1", "object": "chat.completion.chunk", "model": "m", "choices": [choice]}
+
+
 def _openai(text: str = TEXT) -> tuple:
     """Return (events of the call, events of *text*) as an OpenAI-compatible server streams them."""
-
-    def chunk(delta, reason=None):
-        return {
-            "id": "c1",
-            "object": "chat.completion.chunk",
-            "model": "m",
-            "choices": [{"index": 0, "delta": delta, "finish_reason": reason}],
-        }
 
     call = {
         "tool_calls": [
@@ -106,8 +105,8 @@ APIS = (
 
 
 class Server(socketserver.ThreadingTCPServer):
-    """Answers with the call, and with the text when a request's last message is the call's
-    result.
+    """Answers, in a thread of its own until it is closed, with the call, and with the text when a
+    request's last message is the call's result.
 
     context  ssl.SSLContext of a server that speaks TLS; None: plain http
     """
@@ -125,6 +124,11 @@ class Server(socketserver.ThreadingTCPServer):
             )
             for events in (call, text)
         ]
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def server_close(self):
+        self.shutdown()
+        super().server_close()
 
 
 class _Connection(socketserver.StreamRequestHandler):
@@ -158,32 +162,22 @@ def project(folder: str, protocol: str, port: int, ca_file: str = "") -> None:
     if ca_file:
         claw = claw.replace("http://127.0.0.1", "https://localhost")
         settings = f"[tls]\nca = {json.dumps([ca_file])}\n"
-    files = {"claw.yaml": claw, "tools.py": _TOOLS, "clawlite.toml": settings}
-    for name, content in files.items():
-        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-            file.write(content)
+    write_files(folder, {"claw.yaml": claw, "tools.py": _TOOLS, "clawlite.toml": settings})
 
 
 def turns(bench):
     """Yield a row for each API."""
-    from clawlite.host.builder.build import build_beside
-
     board = Board(bench)
-    start = os.path.join(bench.make("turns"), "start.py")
-    with open(start, "w", encoding="utf-8") as file:
-        file.write("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
     for name, protocol, events in APIS:
         with Server(*events()) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
             folder = bench.make(protocol)
             project(folder, protocol, server.server_address[1])
             heap = board.smallest(
-                [start, build_beside(folder)],
+                [board.start(), build(folder)],
                 TEXT.strip().encode(),
                 b"how is it?\n",
                 BOARD_KEY="key",
             )
-            server.shutdown()
         yield board.row(
             f"smallest heap for a turn, {name}",
             "KiB",

@@ -12,14 +12,12 @@ import tempfile
 
 from clawlite.host.base.programs import program
 from clawlite.host.bench import agent
-from clawlite.host.bench.run import spawn
+from clawlite.host.bench.run import TRIES, build, find_smallest, spawn
 from clawlite.host.firmware import firmware, slot
 from clawlite.host.firmware.board_files import SLOT, pack_slot
 
 STEP_KIB = 4
 MOST_KIB = 512
-# the collector is conservative: where the heap lies decides what it keeps
-TRIES = 3
 ROOM_KIB = 192  # for measurements of time: what a board has, not the smallest heap that works
 # parts of host/firmware/slot.py
 SLOTS = (
@@ -159,27 +157,24 @@ def turn(bench):
 
 def greenhouse(folder: str) -> str:
     """Make the greenhouse with rules alone in *folder*, which is there; return its image."""
-    from clawlite.host.builder.build import build_beside
     from clawlite.host.projects import new
 
     path = os.path.join(folder, "agent")
     new.new(path, "greenhouse", offline=True)
-    return build_beside(path)
+    return build(path)
 
 
 def write_mixed(folder: str) -> str:
     """Write the benchmarks' agent, with a tool that may not run twice, into *folder*; return its
     image.
     """
-    from clawlite.host.builder.build import build_beside
-
     agent.write(folder)
     path = os.path.join(folder, "tools", f"{SIDE_EFFECTS}.yaml")
     with open(path, encoding="utf-8") as file:
         text = file.read()
     with open(path, "w", encoding="utf-8") as file:
         file.write(text.replace("readOnlyHint: true", "readOnlyHint: false"))
-    return build_beside(folder)
+    return build(folder)
 
 
 def alternate_calls(count: int) -> list:
@@ -190,19 +185,7 @@ def alternate_calls(count: int) -> list:
 
 
 def _call(tool: str, number: int) -> bytes:
-    return agent.line(
-        "claw.tool.call",
-        {
-            "name": tool,
-            "arguments": {"text": "short", "count": 1, "loud": False},
-            "context": {
-                "request_id": agent.UUID % number,
-                "identity": "bench",
-                "sandbox": "in-process",
-            },
-        },
-        number,
-    )
+    return agent.call_line(number, number, tool, "short")
 
 
 class Board:
@@ -300,14 +283,7 @@ class Board:
                 and (without is None or without not in done.stdout)
             )
 
-        bad, good = 0, MOST_KIB // STEP_KIB
-        while good - bad > 1:
-            middle = (good + bad) // 2
-            if all(works(middle * STEP_KIB) for _ in range(TRIES)):
-                good = middle
-            else:
-                bad = middle
-        return good * STEP_KIB
+        return find_smallest(works, STEP_KIB, MOST_KIB)
 
     def size(self, modules: list = None) -> int:
         """Return the bytes of all .mpy files of a board, or of those of *modules*."""

@@ -2,6 +2,7 @@
 measured where.
 """
 
+import bisect
 import os
 import platform
 import shutil
@@ -10,6 +11,8 @@ import sys
 
 from clawlite.core.base.errors import ClawError
 
+# the collector of MicroPython is conservative: where the heap lies decides what it keeps
+TRIES = 3
 KEYS = (
     "suite",
     "case",
@@ -154,9 +157,7 @@ class Bench:
             if self.is_here:
                 shutil.copy(data.benchmarks_dir() / "images" / (name + ".cbor"), path)
             else:
-                from clawlite.host.builder.build import build_beside
-
-                build_beside(folder)
+                build(folder)
         return path
 
     def script(self, name: str) -> str:
@@ -172,6 +173,22 @@ class Bench:
                 "run it there, or without one: clawlite bench --here",
             )
         return str(path)
+
+
+def build(folder: str) -> str:
+    """Build the agent in *folder*; return its image, which lies there."""
+    from clawlite.host.builder.build import build_beside  # a device has no compiler
+
+    return build_beside(folder)
+
+
+def find_smallest(works, step: int, most: int, least: int = 0) -> int:
+    """Return the smallest multiple of *step* above *least* for which ``works(size)`` holds in
+    ``TRIES`` of as many runs, by bisection; *most*, a multiple of *step*, when none below it does.
+    """
+    sizes = range(least // step * step + step, most, step)
+    at = bisect.bisect_left(sizes, True, key=lambda size: all(works(size) for _ in range(TRIES)))
+    return sizes[at] if at < len(sizes) else most
 
 
 def _round(number: float) -> float:

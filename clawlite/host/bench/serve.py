@@ -96,19 +96,15 @@ def ready(bench):
     turns.
     """
     images = [("with tools.py", bench.agent()), ("without tools.py", bench.agent(False))]
-    asked, environment = agent.opening(), bench.environment()
+    environment = bench.environment()
     bare, times, memory, idle = [], [[], []], [[], []], []
     for round in range(bench.rounds + 1):
         bare.append(_bare(environment, bench.folder))
         for at, (_, image) in enumerate(images):
-            begin = time.perf_counter_ns()
-            peer = Peer(command_of(bench, image), environment, bench.folder)
-            said = peer.ask(asked, 2)
-            times[at].append((time.perf_counter_ns() - begin) / 1e6)
+            peer, took_ms = _start(command_of(bench, image), environment, bench.folder)
+            times[at].append(took_ms)
             memory[at].append(memory_of(peer.process.pid))
             peer.end()
-            if b'"READY"' not in said:
-                raise ClawError("serve is not READY: %r" % said[:300])
         idle.append(_idle(environment, bench.folder))
     bare, idle = bare[1:], idle[1:]
     yield bench.row("ready", "bare: python -I -S -c pass", "ms", bare, note="from spawn to exit")
@@ -164,13 +160,13 @@ def cost(bench):
             peer = Peer(command, environment, bench.folder)
             peer.ask(agent.opening(), 2)
             busy[at].append(_cpu(peer.process.pid))
-            read[at].append(_read(peer.process.pid))
+            read[at].append(_count_io(peer.process.pid, "rchar"))
             peer.end()
     if None in busy[0] or None in read[0]:
         return  # a kernel that does not tell
     peer = Peer([sys.executable, *IDLE], environment, bench.folder)
     _settle(peer.process.pid)
-    idle = _read(peer.process.pid)
+    (idle,) = _count_io(peer.process.pid, "rchar")
     peer.end()
     bare, busy = bare[1:], [found[1:] for found in busy]
     note = "value: difference of the medians; that of python -I -S -c pass with its end"
@@ -178,7 +174,7 @@ def cost(bench):
         above = statistics.median(busy[at]) - statistics.median(bare)
         samples = [one - other for one, other in zip(busy[at], bare, strict=True)]
         yield bench.row("ready", f"{case}, processor time above bare", "ms", samples, above, note)
-        kib = [(one - idle) / 1024 for one in read[at]]
+        kib = [(one - idle) / 1024 for (one,) in read[at]]
         said = "what read() gave; that of python -I -S which reads stdin is left out"
         yield bench.row("ready", f"{case}, read beyond bare", "KiB", kib, note=said)
         opens = _opens(bench, command)
@@ -203,18 +199,14 @@ def manifest(bench):
     cache = os.path.join(bench.folder, "cache")
     environment = bench.environment(CLAWLITE_CACHE=cache)
     main = os.path.join(bench.package, "clawlite", "__main__.py")
-    command, asked = [sys.executable, main, "serve", folder, "--stdio"], agent.opening()
+    command = [sys.executable, main, "serve", folder, "--stdio"]
     compiled, current = [], []
     for _ in range(min(bench.rounds, COMPILED)):
         shutil.rmtree(cache, ignore_errors=True)
         for times in (compiled, current):
-            begin = time.perf_counter_ns()
-            peer = Peer(command, environment, folder)
-            said = peer.ask(asked, 2)
-            times.append((time.perf_counter_ns() - begin) / 1e6)
+            peer, took_ms = _start(command, environment, folder)
+            times.append(took_ms)
             peer.end()
-            if b'"READY"' not in said:
-                raise ClawError("serve is not READY: %r" % said[:300])
     note = "from spawn to the answer of claw.status"
     yield bench.row("ready", "over a manifest, compiled", "ms", compiled, note=note)
     yield bench.row("ready", "over a manifest, nothing changed", "ms", current, note=note)
@@ -297,13 +289,13 @@ def batches(bench):
         peer.ask(agent.opening(), 2)
         for round in range(bench.rounds + 1):
             lines = [agent.call_line(7, round * BATCH + number) for number in range(1, BATCH + 1)]
-            before = _count_calls(peer.process.pid)
+            before = _count_io(peer.process.pid, "syscr", "syscw")
             if before is None:
                 return
             said = peer.ask(b"".join(lines), BATCH)  # fits a pipe: one write
             if said.count(b'"isError":false') != BATCH:
                 raise ClawError("a batch of calls failed: %r" % said[:300])
-            for at, count in enumerate(_count_calls(peer.process.pid)):
+            for at, count in enumerate(_count_io(peer.process.pid, "syscr", "syscw")):
                 found[at].append(count - before[at])
     finally:
         peer.end()
@@ -325,6 +317,18 @@ def command_of(bench, image: str) -> list:
         image,
         "--stdio",
     ]
+
+
+def _start(command: list, environment: dict, folder: str) -> tuple:
+    """Return (the peer that *command* starts, the milliseconds until it said that it is READY)."""
+    begin = time.perf_counter_ns()
+    peer = Peer(command, environment, folder)
+    said = peer.ask(agent.opening(), 2)
+    took_ms = (time.perf_counter_ns() - begin) / 1e6
+    if b'"READY"' not in said:
+        peer.end()
+        raise ClawError("serve is not READY: %r" % said[:300])
+    return peer, took_ms
 
 
 def _bare(environment: dict, folder: str) -> float:
@@ -362,23 +366,16 @@ def _cpu(pid: int):
         return None
 
 
-def _read(pid: int):
-    """Return the bytes that a process got from read(2), or None: the kernel does not tell."""
-    try:
-        with open(f"/proc/{pid}/io", encoding="ascii") as file:
-            return int(file.readline().split()[1])
-    except OSError:
-        return None
-
-
-def _count_calls(pid: int):
-    """Return (reads, writes) that a process has asked the kernel for, or None: it does not tell."""
+def _count_io(pid: int, *names: str):
+    """Return the counts *names* of what a process has read and written (proc(5)), or None: the
+    kernel does not tell.
+    """
     try:
         with open(f"/proc/{pid}/io", encoding="ascii") as file:
             fields = dict(line.split(": ") for line in file)
     except OSError:
         return None
-    return int(fields["syscr"]), int(fields["syscw"])
+    return [int(fields[name]) for name in names]
 
 
 def _opens(bench, command: list):

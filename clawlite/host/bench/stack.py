@@ -12,12 +12,11 @@ import shutil
 import ssl
 import subprocess
 import sys
-import threading
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.bench import agent, heap
-from clawlite.host.bench.micropython import TRIES, Board
-from clawlite.host.bench.run import spawn
+from clawlite.host.bench.micropython import Board
+from clawlite.host.bench.run import TRIES, build, find_smallest, spawn
 from clawlite.host.fit import stack as board_stack
 
 STEP, MOST = 100, 24000  # bytes
@@ -81,12 +80,11 @@ call = "look"
 
 def stack(bench):
     """Yield a row for each kind of work: a linked agent, started from ``main``."""
-    from clawlite.host.builder import build
     from clawlite.host.projects import new
 
     folder = os.path.join(bench.make("stack"), "greenhouse")
     new.new(folder, offline=True)
-    board, image = Board(bench), build.build(folder)["file"]
+    board, image = Board(bench), build(folder)
     for case, typed, said in CONSOLE:
         yield _row(board, case, [image], typed + b"/quit\n", said)
     image = _recording(bench)
@@ -99,18 +97,14 @@ def stack(bench):
 
 
 def _row(board, case: str, arguments: list, typed: bytes, said: bytes) -> dict:
-    bad, good = board_stack.LEAST // STEP, MOST // STEP
-    while good - bad > 1:
-        middle = (good + bad) // 2
-        if all(_works(board, arguments, middle * STEP, typed, said) for _ in range(TRIES)):
-            good = middle
-        else:
-            bad = middle
+    found = find_smallest(
+        lambda free: _works(board, arguments, free, typed, said), STEP, MOST, board_stack.LEAST
+    )
     target = board_stack.scale(board_stack.PICO)
     return board.row(
         f"smallest stack, {case}",
         "B",
-        [good * STEP],
+        [found],
         f"in steps of {STEP}, {TRIES} of {TRIES} runs; {target} stand for a Pico's, a quarter free",
     )
 
@@ -144,15 +138,9 @@ def _audit(board, image: str) -> dict:
 
 def _recording(bench) -> str:
     """Return the image of an agent with rules, a store and an audit."""
-    from clawlite.host.builder.build import build_beside
-
-    folder = bench.make("record")
     files = {"claw.yaml": _CLAW, "tools.py": _TOOLS, "reflex.toml": _REFLEX}
     files["clawlite.toml"] = 'reflex = "reflex.toml"\n'
-    for name, content in files.items():
-        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-            file.write(content)
-    return build_beside(folder)
+    return build(agent.write_files(bench.make("record"), files))
 
 
 def _call(id: int, name: str, arguments: dict) -> bytes:
@@ -190,20 +178,13 @@ def _operator() -> list:
 
 def _stream(bench, board, over_tls: bool) -> dict:
     """Return the row of an answer that an OpenAI-compatible server streams."""
-    from clawlite.host.builder.build import build_beside
-
     name, protocol, events = heap.APIS[0]
     folder = bench.make("over-tls" if over_tls else "streamed")
     context, ca_file = _tls(bench, folder) if over_tls else (None, "")
     with heap.Server(*events("The garden is green. " * 10), context) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
         heap.project(folder, protocol, server.server_address[1], ca_file)
-        image = build_beside(folder)
         case = f"a streamed answer, {name}{' over TLS' if over_tls else ''}"
-        try:
-            return _row(board, case, [image], b"how is it?\n", b"is green. The")
-        finally:
-            server.shutdown()
+        return _row(board, case, [build(folder)], b"how is it?\n", b"is green. The")
 
 
 def _tls(bench, folder: str) -> tuple:

@@ -7,7 +7,7 @@ import os
 
 from clawlite.host.bench import agent
 from clawlite.host.bench.micropython import ROOM_KIB, STEPS, Board
-from clawlite.host.bench.run import spawn
+from clawlite.host.bench.run import build, spawn
 
 ENTRIES, FEW = 500, 100
 _BYTES = 290  # of a content
@@ -27,12 +27,10 @@ def stores(bench):
     entry and of a question.
     """
     board = Board(bench)
-    entry = _line(
-        "store",
-        entries=[{"content": "note of the pump, ".ljust(_BYTES, "x")}],
-        context={"request_id": _ID % 0},
-    )
-    question = _line("query", query={"type": "semantic", "text": f"pump {_ID % 0}"})
+    notes = [{"content": "note of the pump, ".ljust(_BYTES, "x")}]
+    params = {"store": "notes", "entries": notes, "context": {"request_id": _ID % 0}}
+    entry = agent.line("claw.memory.store", params, 1)
+    params = {"store": "notes", "query": {"type": "semantic", "text": f"pump {_ID % 0}"}}
     few = _run(board, _project(bench, "stores-few", entry), FEW)
     image = _project(bench, "stores-many", entry)
     many = _run(board, image, ENTRIES)
@@ -55,62 +53,36 @@ def stores(bench):
         [(many["after"] - few["after"]) * FEW / (ENTRIES - FEW)],
         f"from {FEW} to {ENTRIES}; 600 are the index",
     )
-    _say(image, question)
+    _say(image, agent.line("claw.memory.query", params, 1))
     yield board.row(
         "a question by words, 500 entries",
         "ms",
         [ns / 1e6 for ns in _run(board, image, 31)["ns"]],
         "all of them have one of the words",
     )
-    start = os.path.join(os.path.dirname(image), "start.py")
-    with open(start, "w", encoding="utf-8") as file:
-        file.write("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
-    said = agent.opening() + (entry + question.replace('"id": 1,', '"id": "asked",')).encode()
+    said = agent.opening() + entry + agent.line("claw.memory.query", params, "asked")
     yield board.row(
         "smallest heap for a store and that question",
         "KiB",
-        [board.smallest([start, image, "--stdio"], b"note of the pump", said)],
+        [board.smallest([board.start(), image, "--stdio"], b"note of the pump", said)],
         STEPS,
     )
 
 
-def _project(bench, name: str, line: str) -> str:
+def _project(bench, name: str, line: bytes) -> str:
     """Return the image of an agent with a store, the operator's lines beside it, of which the
     last is *line*.
     """
-    from clawlite.host.builder.build import build_beside
-
-    folder = bench.make(name)
-    for file, text in (
-        ("claw.yaml", _CLAW),
-        ("clawlite.toml", 'reflex = "reflex.toml"\n'),
-        ("reflex.toml", '[[rule]]\nwhen = "hello"\nsay = "Hello!"\n'),
-    ):
-        with open(os.path.join(folder, file), "w", encoding="utf-8") as opened:
-            opened.write(text)
-    build_beside(folder)
-    image = os.path.join(folder, "claw.cbor")
+    files = {"claw.yaml": _CLAW, "clawlite.toml": 'reflex = "reflex.toml"\n'}
+    files["reflex.toml"] = '[[rule]]\nwhen = "hello"\nsay = "Hello!"\n'
+    image = build(agent.write_files(bench.make(name), files))
     _say(image, line)
     return image
 
 
-def _say(image: str, line: str) -> None:
+def _say(image: str, line: bytes) -> None:
     with open(os.path.join(os.path.dirname(image), "lines"), "wb") as opened:
-        opened.write(agent.opening() + line.encode())
-
-
-def _line(method: str, **params) -> str:
-    return (
-        json.dumps(
-            {
-                "jsonrpc": "2.0",
-                "id": 1,
-                "method": "claw.memory." + method,
-                "params": {"store": "notes", **params},
-            }
-        )
-        + "\n"
-    )
+        opened.write(agent.opening() + line)
 
 
 def _run(board, image: str, count: int) -> dict:

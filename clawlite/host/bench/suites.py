@@ -7,7 +7,7 @@ import os
 import sys
 
 from clawlite.host.bench import agent as bench_agent
-from clawlite.host.bench.run import spawn
+from clawlite.host.bench.run import build, spawn
 
 AUDIT = "  audit: { destination: file, log_inputs: true, log_outputs: true }\n"
 MANY_TOOLS = 200
@@ -24,9 +24,7 @@ def load(bench):
     """
     images = [bench.agent()]
     if not bench.is_here:  # a device has ready images alone
-        from clawlite.host.builder.build import build_beside
-
-        images.append(build_beside(bench_agent.write(bench.make("many"), tool_count=MANY_TOOLS)))
+        images.append(build(bench_agent.write(bench.make("many"), tool_count=MANY_TOOLS)))
     for core, cases in run_inside(bench, "load", *images):
         for case, ns in cases.items():
             unit, each, note = _SCHEMA.get(case, ("ms", 1e6, "20 tools, 30 rules"))
@@ -37,47 +35,31 @@ def call(bench):
     """Yield rows: one claw.tool.call in process."""
     images = [bench.agent()]
     if not bench.is_here:  # a device has ready images alone
-        from clawlite.host.builder.build import build_beside
-
         folder = bench_agent.write(bench.make("audited"))
         with open(os.path.join(folder, "policy.yaml"), "a", encoding="utf-8") as file:
             file.write(AUDIT)
-        images.append(build_beside(folder))
-    for core, cases in run_inside(bench, "call", *images):
-        for case, ns in cases.items():
-            yield bench.row(
-                "call",
-                "in process: " + case,
-                "us",
-                [n / 1e3 for n in ns],
-                None,
-                "echo, a line of 342 bytes",
-                core,
-            )
+        images.append(build(folder))
+    yield from _make_rows(bench, "call", images, "in process: ", "echo, a line of 342 bytes")
 
 
 def turn(bench):
     """Yield rows: one turn in process."""
-    for core, cases in run_inside(bench, "turn", bench.agent()):
-        for case, ns in cases.items():
-            yield bench.row("turn", case, "us", [n / 1e3 for n in ns], core=core)
+    yield from _make_rows(bench, "turn", [bench.agent()])
 
 
 def netrules(bench):
     """Yield rows: whether a tool may fetch a URL, and which addresses of its name it may connect
     to.
     """
-    for core, cases in run_inside(bench, "netrules", bench.agent()):
+    note = "a list of 100 hosts, 8 addresses"
+    yield from _make_rows(bench, "netrules", [bench.agent()], note=note)
+
+
+def _make_rows(bench, suite: str, images: list, where: str = "", note: str = ""):
+    for core, cases in run_inside(bench, suite, *images):
         for case, ns in cases.items():
-            yield bench.row(
-                "netrules",
-                case,
-                "us",
-                [n / 1e3 for n in ns],
-                None,
-                "a list of 100 hosts, 8 addresses",
-                core,
-            )
+            times = [n / 1e3 for n in ns]
+            yield bench.row(suite, where + case, "us", times, note=note, core=core)
 
 
 def run_inside(bench, suite: str, *images: str):
