@@ -1,5 +1,7 @@
 """Times as people and programs write them (RFC 3339), to milliseconds since 1970."""
 
+from clawlite.core.base.clock import days_of
+
 
 def from_iso8601(text: str):
     """Return the milliseconds since 1970 of ``2026-02-20``, ``2026-02-20T14:30:00Z`` or
@@ -80,21 +82,3 @@ def _fraction(text: str) -> tuple:
         return None, 0
     offset = int(hours) * 60 + int(minutes)
     return ms, -offset if text[0] == "-" else offset
-
-
-def days_of(year: int, month: int, day: int) -> int:
-    """Return the days from 1970-01-01 to a date (the days-from-civil algorithm of H. Hinnant,
-    years counted from March).
-    """
-    year -= month < 3
-    month += -3 if month > 2 else 9
-    return (
-        365 * year
-        + year // 4
-        - year // 100
-        + year // 400
-        + (153 * month + 2) // 5
-        + day
-        - 1
-        - 719468
-    )

@@ -8,7 +8,7 @@ are made up for.  Cron channels and rules share it.
 """
 
 from clawlite.core.base.dialect import const
-from clawlite.core.base.instant import days_of
+from clawlite.core.base.clock import date_of, days_of
 
 SKIP, ONCE, ALL = range(3)  # what becomes of runs that were missed
 LATE_S = 60  # a run that is late by this much was missed
@@ -200,20 +200,3 @@ class Sun:
             return None
         begin, end = first[self._is_set], then[self._is_set]
         return begin + (end - begin) * rest // 7
-
-
-def date_of(day: int) -> tuple:
-    """Return (year, month, day of the month) of *day*, counted from 1970-01-01.
-
-    Source  the civil-from-days algorithm of H. Hinnant, years counted from March.
-    """
-    day += 719468
-    era, day_of_era = day // 146097, day % 146097
-    year_of_era = (
-        day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096
-    ) // 365
-    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    month = (5 * day_of_year + 2) // 153
-    date = day_of_year - (153 * month + 2) // 5 + 1
-    month += 3 if month < 10 else -9
-    return year_of_era + era * 400 + (month <= 2), month, date

@@ -627,7 +627,7 @@ class _Sentence:
         if now is None:
             self.parsed.question = "The clock is not set, so I know no date. In how many minutes?"
             return
-        from clawlite.core.rules.schedule import date_of
+        from clawlite.core.base.clock import date_of
 
         (day, minute), at = now, self.times[0]
         if len(self.times) > 1:

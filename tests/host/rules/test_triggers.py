@@ -14,7 +14,7 @@ import tomli_w
 from host.manifest.test_single_mistakes import mistakes
 from rules_world import ALLOW, READING, RULE, project
 
-from clawlite.core.base.instant import days_of
+from clawlite.core.base.clock import days_of
 from clawlite.core.rules import table
 from clawlite.core.rules.schedule import Sun, Zone
 from clawlite.host.base.problems import ManifestErrors
