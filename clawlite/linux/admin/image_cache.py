@@ -20,6 +20,7 @@ from clawlite.core.base.dialect import sha256
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.header import MAX_IMAGE
 from clawlite.linux.files.files import base_folder
+from clawlite.linux.files.packages import PACKAGE
 from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import dumps, loads
 
@@ -29,7 +30,6 @@ MAX_ENTRY = 4 << 20  # bytes of one
 _ALLOW = "CLAWLITE_ALLOW_FOLDERS"
 _KEY_FILE = "CLAWLITE_DEVICE_KEY_FILE"
 _HEX = 64  # digits of a SHA-256
-_package = os.path.abspath(__file__).removesuffix("/linux/admin/image_cache.py")
 
 
 def find(manifest: str, at_use: bool):
@@ -94,13 +94,13 @@ def _path(manifest: str, at_use: bool) -> str:
 
 def _version() -> str:
     """Return what holds the version of this package, which rooms may not import."""
-    with open(os.path.join(_package, "__init__.py"), encoding="utf-8") as file:
+    with open(os.path.join(PACKAGE, "__init__.py"), encoding="utf-8") as file:
         return file.read()
 
 
 def _code() -> list:
     """Return (path, bytes, time of the last change) of each file of this package, sorted."""
-    found, folders = [], [_package]
+    found, folders = [], [PACKAGE]
     while folders:
         with os.scandir(folders.pop()) as entries:
             for entry in entries:

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+from clawlite.linux.files.packages import PACKAGE
 from clawlite.linux.io.stdio import Part, now_ms
 
 _LOOK_MS = 500  # between looks whether it is still there
@@ -19,8 +20,7 @@ class PageProcess(Part):
     lasts = True
 
     def __init__(self, agent: str, words: list, end):
-        package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        main_file = os.path.join(package, "__main__.py")
+        main_file = os.path.join(PACKAGE, "__main__.py")
         self._end, self._look_ms = end, now_ms() + _LOOK_MS
         self._process = subprocess.Popen(
             [sys.executable, main_file, "page", "--child", "--agent", agent, *words],

@@ -15,12 +15,14 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.base.printable import escape_name
 from clawlite.linux.admin import units
 from clawlite.linux.files import files
+from clawlite.linux.files.packages import PACKAGE
 from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.io.jsontext import document
 from clawlite.protocols.image.features import CLI, KINDS
 
 BOOTED = "/run/systemd/system"  # sd_booted(3)
 SYSTEM = "/etc/systemd/system"
+_START = os.path.join(PACKAGE, "__main__.py")
 
 
 def install_unit(image, as_json: bool, **options):
@@ -92,32 +94,20 @@ def install(
         _check_ours(file["path"])
     systemctl = ["systemctl"] if root else ["systemctl", "--user"]
     old = _other_units(folder, service.name, [os.path.basename(file["path"]) for file in written])
-    commands = (
-        [
-            systemctl
-            + ["disable", "--now"]
-            + [unit for unit in old if not unit.endswith("@.service")]
-        ]
-        if old
-        else []
-    )
+    mains = [unit for unit in old if not unit.endswith("@.service")]
+    commands = [systemctl + ["disable", "--now"] + mains] if old else []
     commands += [
         systemctl + ["daemon-reload"],
         systemctl + ["enable", service.main],
         systemctl + ["restart", service.main],
     ]
+    log = "journalctl %s-u %s" % ("" if root else "--user ", service.main)
     if page:
-        following = "log in at the address that it tells: journalctl %s-u %s" % (
-            "" if root else "--user ",
-            service.main,
-        )
+        following = "log in at the address that it tells: " + log
     elif service.tty:
         following = "it serves %s" % service.tty
     elif service.is_kept_up:
-        following = "it serves its channels; read its log with: journalctl %s-u %s -f" % (
-            "" if root else "--user ",
-            service.main,
-        )
+        following = "it serves its channels; read its log with: %s -f" % log
     else:
         following = "clawlite service talk %s" % service.name
     if not root:
@@ -182,15 +172,12 @@ def plan(name: str, tty, runs_as, writable, root: bool) -> units.Service:
     # not the real path: a flash over ssh replaces the link in it
     where = os.path.abspath(name)
     starter = os.path.join(os.path.dirname(where), "agent")
-    main_file = os.path.join(
-        os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "__main__.py"
-    )
     words = (
         [starter, "run"]
         if os.access(starter, os.X_OK)
-        else [sys.executable, "-I", "-S", main_file, "run", where]
+        else [sys.executable, "-I", "-S", _START, "run", where]
     )
-    base = state or os.path.join(home or files.home_folder(), ".local", "state", "clawlite")
+    base = _base_of(state, home)
     if tty is not None and not (tty.startswith("/dev/") and os.path.normpath(tty) == tty):
         raise ClawError(
             "--tty: expected a device, got %s" % tty, "such as /dev/ttyGS0 or /dev/serial0"
@@ -210,17 +197,19 @@ def plan_page(name, tty, runs_as, writable, root: bool, place: dict) -> units.Se
         )
     user, home = _runs_as(runs_as, root)
     state = os.environ.get("CLAWLITE_STATE")
-    main_file = os.path.join(
-        os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "__main__.py"
-    )
-    words = [sys.executable, main_file, "page"]
+    words = [sys.executable, _START, "page"]
     for option, key in _OF_PAGE.items():
         given = place.get(key) or ()
         for one in given if isinstance(given, tuple) else [given]:
             words.append("%s=%s" % (option, os.path.abspath(one) if "tls" in option else one))
-    base = state or os.path.join(home or files.home_folder(), ".local", "state", "clawlite")
+    base = _base_of(state, home)
     _check_words([*words, base])
     return units.PageService(words, user, [base], state)
+
+
+def _base_of(state, home) -> str:
+    """Return the folder of the state of agents: *state*, or the default below *home*."""
+    return state or os.path.join(home or files.home_folder(), ".local", "state", "clawlite")
 
 
 _OF_PAGE = {

@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.doctor.doctor_checks import NONE, NOTE, OK, WRONG
+from clawlite.linux.files.packages import PACKAGE
 from clawlite.linux.local import model_files
 
 _IIO, _HWMON, _W1 = "/sys/bus/iio/devices", "/sys/class/hwmon", "/sys/bus/w1/devices"
@@ -67,10 +68,7 @@ def parts(here, package: str = None, find=None) -> list:
     package  the folder of this package
     find     function(module name) -> None when it is not installed
     """
-    package = package or os.path.dirname(
-        os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    )
-    if not os.path.isdir(os.path.join(package, "host")):
+    if not os.path.isdir(os.path.join(package or PACKAGE, "host")):
         return [("parts", NONE, "this is a device: it needs no package", "")]
     if find is None:
         from importlib.util import find_spec as find

@@ -1,8 +1,12 @@
-"""The command that installs a Python package on this machine, for the hint where one is missing."""
+"""Where this package lies, and the command that installs another one on this machine, for the hint
+where that is missing.
+"""
 
 import os
 import sys
 
+# the folder clawlite
+PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # {extra of clawlite: what pip installs for it}; a test holds it to pyproject.toml
 PACKAGES = {
     "crypto": "cryptography>=50",

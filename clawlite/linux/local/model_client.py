@@ -13,6 +13,7 @@ from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ParseError, ProviderError
 from clawlite.core.image.image import WIRE
 from clawlite.core.providers.provider_order import LOCAL
+from clawlite.linux.files.packages import PACKAGE
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.io.stdio import Part, now_ms
 from clawlite.linux.local.provider import LocalProvider
@@ -157,9 +158,7 @@ def spawn() -> tuple:
     socket to it.  It ends with the thread that calls this.
     """
     ours, theirs = _socket.socketpair()
-    package = os.path.dirname(
-        os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    )
+    package = os.path.dirname(PACKAGE)
     path = [package] + [one for one in sys.path if one and one != package]
     code = (
         "import sys; sys.path[:0] = %r; from clawlite.linux.local.model_process import main; main()"

@@ -18,7 +18,7 @@ from stat import S_ISREG
 
 from clawlite.core.base.errors import InvalidParams, StoreError
 from clawlite.linux.files import quota
-from clawlite.linux.files.files import expand_home, sync_data
+from clawlite.linux.files.files import expand_home, sync_data, write_whole
 from clawlite.linux.files.marks import agent_folder
 from clawlite.linux.files.real_path import open_real, resolve
 from clawlite.linux.files.record_log import lasting_folder
@@ -219,8 +219,7 @@ def _put(root: int, steps: list, data: bytes):
         )
         try:
             _give_to_owner(fd, folder)
-            while data:
-                data = data[os.write(fd, data) :]
+            write_whole(fd, data)
             sync_data(fd)
             os.replace(beside, steps[-1], src_dir_fd=folder, dst_dir_fd=folder)
         except OSError:

@@ -21,6 +21,7 @@ from clawlite.core.image.header import MAGIC, MAX_IMAGE
 from clawlite.core.line.frame import TOO_LONG
 from clawlite.core.protocol.session import Session
 from clawlite.linux.files.files import image_of
+from clawlite.linux.files.packages import PACKAGE
 from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.io.stdio import MAX_LINE, now_ms, open_line
@@ -160,15 +161,11 @@ def _compile(manifest: dict, wake: int) -> bytes:
     from subprocess import DEVNULL, PIPE, Popen
     from tempfile import TemporaryFile
 
-    package = os.path.dirname(
-        os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    )
     with TemporaryFile() as given:
         given.write(dumps(manifest).encode())
         given.seek(0)
-        child = Popen(
-            [sys.executable, "-c", _CHILD, package], stdin=given, stdout=PIPE, stderr=DEVNULL
-        )
+        start = [sys.executable, "-c", _CHILD, os.path.dirname(PACKAGE)]
+        child = Popen(start, stdin=given, stdout=PIPE, stderr=DEVNULL)
     try:
         said = _read(child.stdout.fileno(), wake)
     finally:

@@ -16,6 +16,7 @@ import sys
 
 from clawlite.core.base.errors import ParseError
 from clawlite.linux.confinement import namespaces, seccomp, syscalls
+from clawlite.linux.files.packages import PACKAGE
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.sandbox import probe, spawn, supervisor
 from clawlite.linux.sandbox.plan import PATH
@@ -116,9 +117,6 @@ def start(program: str, hello: dict, control: int, taken: int, life: int) -> int
 
 
 def _spawn(program: str, what: str, actions: list) -> int:
-    package = os.path.dirname(
-        os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    )
     command = [
         program,
         *_ARGUMENTS,
@@ -127,7 +125,7 @@ def _spawn(program: str, what: str, actions: list) -> int:
         "-S",
         "-B",
         "-c",
-        _CODE % (package, what),
+        _CODE % (os.path.dirname(PACKAGE), what),
     ]
     return os.posix_spawn(program, command, {"LANG": "C.UTF-8", "PATH": PATH}, file_actions=actions)
 

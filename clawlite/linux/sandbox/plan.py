@@ -14,6 +14,7 @@ import os
 import sys
 
 from clawlite.core.base.errors import SandboxDenied
+from clawlite.linux.files.packages import PACKAGE
 from clawlite.linux.files.real_path import covers, follow, resolve
 from clawlite.protocols.sandbox.profile import DENY, FILE, FULL, READ_ONLY, SCOPED
 
@@ -247,9 +248,8 @@ def python_folders() -> list:
 
     They are looked up once, before a tool has run: they may lie where tools may write.
     """
-    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     packages = [p for p in sys.path if p.endswith("-packages")]
-    paths = {resolve(p) for p in [sys.prefix, sys.base_prefix, package] + packages}
+    paths = {resolve(p) for p in [sys.prefix, sys.base_prefix, PACKAGE] + packages}
     paths = {p for p in paths if not covers(SYSTEM, p)}
     return [p for p in sorted(paths) if not covers(list(paths - {p}), p)]
 

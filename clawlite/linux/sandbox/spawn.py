@@ -7,6 +7,7 @@ import select
 import sys
 
 from clawlite.core.base.errors import SandboxDenied
+from clawlite.linux.files.packages import PACKAGE
 from clawlite.linux.files.real_path import resolve
 from clawlite.linux.sandbox.plan import PATH, python_folders
 
@@ -33,9 +34,7 @@ def start(workspace: str, hidden: list, uid, modules: list, bubblewrap: bool = F
     if any(resolve(workspace).startswith(folder + "/") for folder in hidden):
         _own_folder(workspace, uid)
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-    package = os.path.dirname(
-        os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    )
+    package = os.path.dirname(PACKAGE)
     code = (
         "import sys; sys.path.insert(0, %r); from clawlite.linux.sandbox.server import main; main()"
         % package

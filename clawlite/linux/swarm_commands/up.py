@@ -25,15 +25,14 @@ from clawlite.linux.admin.commands import MANIFESTS
 from clawlite.linux.admin.trace import image_of
 from clawlite.linux.confinement import syscalls
 from clawlite.linux.files import files
+from clawlite.linux.files.packages import PACKAGE
 from clawlite.linux.io.printing import print_line
 from clawlite.linux.swarm_commands.in_process import images_of
 from clawlite.protocols.swarm.swarm import Swarm
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1, 60
 GRACE_S = 5  # from SIGTERM to SIGKILL
-_START = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "__main__.py"
-)
+_START = os.path.join(PACKAGE, "__main__.py")
 
 
 class _Process:

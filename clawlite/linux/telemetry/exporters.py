@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 
-from clawlite.linux.files.files import own_file
+from clawlite.linux.files.files import own_file, write_whole
 from clawlite.linux.files.regular_file import open_end
 from clawlite.linux.io.jsontext import document, dumps
 from clawlite.linux.io.worker import Worker
@@ -127,21 +127,16 @@ def _lines(events: list) -> bytes:
     return "".join([dumps(strip_ns(event)) + "\n" for event in events]).encode()
 
 
-def _all(fd: int, data: bytes):
-    while data:
-        data = data[os.write(fd, data) :]
-
-
 def _console(events: list):
     for event in events:  # stdout is the agent's own line
-        _all(2, document(strip_ns(event)).encode() + b"\n")
+        write_whole(2, document(strip_ns(event)).encode() + b"\n")
 
 
 def _file(path: str):
     def sink(events: list):
         fd = open_end(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW)
         try:
-            _all(fd, _lines(events))
+            write_whole(fd, _lines(events))
         finally:
             os.close(fd)
 
