@@ -164,6 +164,11 @@ class PinHandlers(Handlers):
         super().close()
         self._report(self._board.off)  # the pins stay requested: the agent may recover from ERROR
 
+    @property
+    def bank(self):
+        """The pins."""
+        return self._board
+
     def read_pin(self, name: str) -> int:
         """Return the value of a pin, for readings and rules.  Raises ``SandboxDenied``,
         ``OSError``.

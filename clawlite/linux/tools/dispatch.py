@@ -148,6 +148,11 @@ class Dispatcher:
         if profile.level != NONE and IS_LINUX:
             self._sandbox().prepare()
 
+    @property
+    def bank(self):
+        """The pins of this process, None for an agent without."""
+        return getattr(self._handlers, "bank", None)
+
     def read_pin(self, name: str) -> int:
         """Return the value of a pin, for readings and rules of an agent that has pins."""
         return self._handlers.read_pin(name)
