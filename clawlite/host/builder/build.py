@@ -13,7 +13,7 @@ from clawlite.host.base.without_links import replace_named
 from clawlite.host.boards import boards
 from clawlite.host.compiler import compiler, lint
 from clawlite.host.fit import board_fit
-from clawlite.host.image.image_reader import open_image
+from clawlite.host.image.image_reader import begins_as_image, open_image
 from clawlite.host.manifest import manifest
 
 IMAGE = "claw.cbor"
@@ -56,22 +56,11 @@ def image_for(name: str, board: str = None, key_file: str = None) -> str:
     """
     return (
         name
-        if is_image(name)
+        if begins_as_image(name)  # of anything else the manifest's errors say more
         else build(name, None, key_file or os.environ.get("CLAWLITE_DEVICE_KEY_FILE"), board)[
             "file"
         ]
     )
-
-
-def is_image(name: str) -> bool:
-    """Return whether *name* is a file that begins as an image does; of anything else the
-    manifest's errors say more.
-    """
-    try:
-        with open(name, "rb", opener=open_regular) as file:
-            return file.read(3) == MAGIC
-    except OSError:
-        return False
 
 
 def device_key():
@@ -186,7 +175,7 @@ def build(
 
 def _agent_of(path: str):
     """Return the name of the agent whose image is at *path*, or None."""
-    if not os.path.isfile(path) or not is_image(path):
+    if not os.path.isfile(path) or not begins_as_image(path):
         return None
     try:
         return open_image(path).agent.name

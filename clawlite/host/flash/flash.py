@@ -15,6 +15,7 @@ from clawlite.host.boards import boards
 from clawlite.host.builder import build
 from clawlite.host.firmware.board_files import SLOT, board_files
 from clawlite.host.flash.plan import PATHS, Contents, Plan, plan
+from clawlite.host.image.image_reader import begins_as_image
 from clawlite.host.manifest import manifest
 
 OURS = b'# clawlite\'s own, written by "clawlite flash"'
@@ -95,7 +96,7 @@ def boot_settings(name: str) -> dict:
     """Return {"/boot.json": bytes} of the section [boot] beside the manifest *name*; {} without
     one, and for an image.
     """
-    boot = None if build.is_image(name) else manifest.load(name).settings.boot
+    boot = None if begins_as_image(name) else manifest.load(name).settings.boot
     if boot is None:
         return {}
     found = {

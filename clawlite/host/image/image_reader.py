@@ -8,11 +8,15 @@ from clawlite.host.base.regular_file import open_regular
 
 def is_image(path: str) -> bool:
     """Return whether *path* is an image, or calls itself one: its errors are an image's then."""
+    return path.endswith(".cbor") or begins_as_image(path)
+
+
+def begins_as_image(path: str) -> bool:
     try:
         with open(path, "rb", opener=open_regular) as file:
-            return path.endswith(".cbor") or file.read(3) == header.MAGIC
+            return file.read(3) == header.MAGIC
     except OSError:
-        return path.endswith(".cbor")
+        return False
 
 
 def open_image(path: str) -> layout.Image:
