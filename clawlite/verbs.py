@@ -264,7 +264,7 @@ TABLE = (
     Verb("audit", LOOK,
         "Show what is on record of an agent. Each call, what decided and what came of it. A board "
         "is reset for it.",
-        MANIFEST, "linux.admin.audit:show",
+        MANIFEST, "linux.admin.audit:show_records",
         Option("--last", "N", "how many records, 0 for all", 20, (0, None)),
         PORT, _DIR, _JSON, gives=("board",), code=1),
     Verb("audit verify", "",

@@ -103,13 +103,13 @@ EXCEPTIONS = {
         "clawlite/core/turns/tools.py": "_refuse_outside",
         "clawlite/host/cli/ui.py": "agree",
         "clawlite/linux/channels/channel.py": "Channel._make_turn",
-        "clawlite/core/turns/channel_turn.py": "refusal_for.run",
+        "clawlite/core/turns/turn_output.py": "refuse_for.run",
         "clawlite/linux/channels/channels.py": "Channels.permit*2",
         "clawlite/scan/guard.py": "Guard._without",
         "firmware-host/micropython/line/relayed.py": "Relayed._work",
     },
     PROVIDER: {
-        "clawlite/core/agent/agent.py": "Agent._end_overdue",
+        "clawlite/core/agent/agent.py": "Agent._end_timed_out",
         "clawlite/core/net/exchange.py": "_event _receive*3 exchange error_of*2",
         "clawlite/core/net/http1.py": (
             "Response._begin*3 Response._field Response._line*2 Response._take*3 "

@@ -84,7 +84,7 @@ FILES = {
     ): "its own codec: a method for one flag costs boards heap",
     ("protocol/calls.py", "self.idempotency"): RECORDS["idempotency"],
     ("runtime/fast_schema.py", "tool"): "a tool is prepared once, while its image decodes it",
-    ("turns/channel_turn.py", "effect[APPROVAL]"): RECORDS["approval"],
+    ("turns/turn_output.py", "effect[APPROVAL]"): RECORDS["approval"],
     ("channels/mqtt.py", "client"): "the client of paho takes its callbacks so",
     ("channels/mqtt.py", "properties"): "paho",
     ("mcp/servers.py", "outcome[VALUE]"): _OF_AN_ERROR,

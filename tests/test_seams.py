@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SETUP = ROOT / "clawlite/core/agent/agent_setup.py"
 # (file, class): a class that takes the place of ``Setup``
 OTHERS = (
-    ("clawlite/linux/runtime/assemble.py", "Parts"),
+    ("clawlite/linux/runtime/agent_parts.py", "AgentParts"),
     ("firmware-host/micropython/runtime/device.py", "Device"),
 )
 # what a board's assemble.py gives each of them

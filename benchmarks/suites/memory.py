@@ -27,7 +27,7 @@ RECORDS = (200, 2000)  # calls in a short audit and in a long one
 _LAST = """
 import sys
 from clawlite.linux.admin import audit
-assert not audit.show(sys.argv[1], 10, False, None)
+assert not audit.show_records(sys.argv[1], 10, False, None)
 print(open("/proc/self/io").readline().split()[1])
 """
 _JOURNAL = """

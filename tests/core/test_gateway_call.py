@@ -2,13 +2,13 @@
 
 from clawlite.core.image.image_signature import prove
 from clawlite.core.line.gateway_call import GatewayCall, read_end
-from clawlite.core.line.gateway_records import pieces
+from clawlite.core.line.gateway_records import split_text
 
 
 def test_a_text_goes_up_in_pieces():
     for size, count in ((0, 1), (511, 1), (512, 1), (513, 2), (1024, 2), (1025, 3)):
         text = "x" * size
-        found = [record["params"] for record in pieces({"id": "a", "role": "user"}, text)]
+        found = [record["params"] for record in split_text({"id": "a", "role": "user"}, text)]
         assert len(found) == count and "".join([part["text"] for part in found]) == text
         assert [part.get("role") for part in found] == ["user"] + [None] * (count - 1)
         assert [part["id"] for part in found] == ["a"] * count

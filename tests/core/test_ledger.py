@@ -3,7 +3,7 @@ clocks that jump.
 """
 
 from clawlite.core.policy import ledger
-from clawlite.core.policy.ledger import CALLS, DAY, Ledger, add
+from clawlite.core.policy.ledger import CALLS, DAY, Ledger, count_use
 
 EPOCH = 1800000000
 
@@ -23,7 +23,7 @@ class Process:
             if self.epoch is not None:
                 self.epoch += at_ms // 1000 - self.ms // 1000
             self.ms = at_ms
-        return add(self.stored, self.ledger.call(most))
+        return count_use(self.stored, self.ledger.make_call_entries(most))
 
 
 def test_no_minute_has_more_calls_than_the_limit():
@@ -101,11 +101,11 @@ def test_many_calls_a_minute_stand_together_by_the_second():
 def test_days_are_those_of_the_calendar():
     stored = {}
     one = Process(stored)
-    add(stored, [[ledger.DAY_TOKENS, EPOCH // DAY, 70], [ledger.DAY_COST, EPOCH // DAY, 5]])
-    assert one.ledger.today() == (70, 5)
+    count_use(stored, [[ledger.DAY_TOKENS, EPOCH // DAY, 70], [ledger.DAY_COST, EPOCH // DAY, 5]])
+    assert one.ledger.read_use_of_day() == (70, 5)
     one.epoch -= DAY
-    assert one.ledger.today() == (70, 5), "a clock that has gone back resets nothing"
+    assert one.ledger.read_use_of_day() == (70, 5), "a clock that has gone back resets nothing"
     one.epoch = None
-    assert one.ledger.today() == (70, 5)
+    assert one.ledger.read_use_of_day() == (70, 5)
     one.epoch = EPOCH + DAY
-    assert one.ledger.today() == (0, 0)
+    assert one.ledger.read_use_of_day() == (0, 0)

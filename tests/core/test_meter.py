@@ -3,7 +3,7 @@ that jump.
 """
 
 from clawlite.core.base.errors import QuotaExceeded
-from clawlite.core.policy.ledger import add
+from clawlite.core.policy.ledger import count_use
 from clawlite.core.policy.meter import MAX_TOKENS, Meter
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
@@ -34,8 +34,8 @@ def meter(spent=None, epoch=100 * DAY, **limits):
 
 def spend(meter, provider, read, written):
     """As a shell does it: what was spent is stored before anything else is asked."""
-    entries = meter.spend(provider, read, written)
-    add(meter._stored(), entries)
+    entries = meter.count_answer(provider, read, written)
+    count_use(meter._stored(), entries)
     return entries
 
 
@@ -50,7 +50,7 @@ def refused(meter, provider, asked):
 
 def test_without_limits_an_answer_has_its_default():
     assert meter().admit_request(Provider(), 10**6) == MAX_TOKENS
-    assert meter().spend(Provider(), 5, 5) == []
+    assert meter().count_answer(Provider(), 5, 5) == []
 
 
 def test_a_day_refuses_the_request_that_would_exceed_it():
@@ -164,7 +164,7 @@ def test_what_is_added_belongs_to_its_period():
         (4, 2, [5, 13]),
         (6, 3, [6, 3]),
     ):
-        add(stored, [["p", period, amount]])
+        count_use(stored, [["p", period, amount]])
         assert stored == {"p": wanted}
 
 
@@ -276,6 +276,6 @@ def test_what_rules_ask_about_a_day_is_counted_for_all_providers():
         m = meter(spent, rates=rates)
         spend(m, one, 10, 20)
         spend(m, two, 30, 0)
-        assert m.today() == expected and len(spent) == rates % 2 + rates // 2
+        assert m.read_use_of_day() == expected and len(spent) == rates % 2 + rates // 2
     NOW[1] += DAY
-    assert m.today() == (0, 0)
+    assert m.read_use_of_day() == (0, 0)

@@ -7,7 +7,7 @@ from clawlite.core.base.printable import (
     join_lines,
     printable,
 )
-from clawlite.core.policy.approval import Approval, make_denial, make_expiry, question
+from clawlite.core.policy.approval import Approval, make_denial, make_timeout_error, question
 from clawlite.core.protocol.console import error_text
 
 
@@ -87,5 +87,5 @@ def test_no_name_forges_a_question():
     assert lines[1].endswith('[y/N] y\\nApprove blink()?\\n ada" asked for it') or (
         '"ada asked for it\\n' in lines[1]
     )
-    for kind in (make_denial(approval, "because\nof"), make_expiry(approval)):
+    for kind in (make_denial(approval, "because\nof"), make_timeout_error(approval)):
         assert "\n" not in error_text(kind)

@@ -194,7 +194,7 @@ class World:
 
     def say(self, name: str, actor: str, text: str) -> str:
         """A message by channel *name*; return why it is refused."""
-        why = self.source(name).channel.message(actor, text, actor)
+        why = self.source(name).channel.take_message(actor, text, actor)
         self.settle()
         return why
 

@@ -226,7 +226,7 @@ class Agent:
         while self.later:
             self.drive(*self.later.pop(0), now_ms)
 
-    def afterwards(self, ended, now_ms: int):
+    def call_after_catch_up(self, ended, now_ms: int):
         """Call ``ended(None, None, now_ms)`` when what was left to the shell's loop until now
         has been carried on: there, and not from here.
         """
@@ -375,9 +375,9 @@ class Agent:
         """Do what is due at *now_ms*."""
         due_ms = self.deadline()
         if due_ms is not None and now_ms >= due_ms:
-            self._end_overdue(now_ms)
+            self._end_timed_out(now_ms)
 
-    def _end_overdue(self, now_ms: int):
+    def _end_timed_out(self, now_ms: int):
         for task in list(self.waiting):
             if task.approval is not None and now_ms >= task.approval.due_ms:
                 self._end_approval(task, "expired", "", now_ms)

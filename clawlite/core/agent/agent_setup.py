@@ -7,7 +7,7 @@ class Setup:
     """The setup of one agent, and of a pipeline that runs without an agent.
 
     It alone sets its fields; everybody else reads them.  A shell's own class may extend this one
-    (linux/runtime/assemble.py); a board's has fields of the same names
+    (linux/runtime/agent_parts.py); a board's has fields of the same names
     (firmware-host/micropython/runtime/device.py).  None, or the value in brackets, says that there
     is no such thing here.  For the pipeline:
 

@@ -4,7 +4,7 @@ When a session broke, the call is sent again, with its id and the number of reco
 received.  A gateway that was restarted since then refuses it, so nothing is called twice.
 """
 
-from clawlite.core.line.gateway_records import make_note, pieces
+from clawlite.core.line.gateway_records import make_note, split_text
 
 _LATE_MS = 2000  # the gateway ends a call that takes too long, and needs time to report that
 
@@ -31,7 +31,7 @@ class GatewayCall:
         answer  params of ``claw.gateway.answer`` to a question that the gateway has put, or None
         """
         again = self.sent
-        for record in pieces({"id": self.id, "role": "tool"}, self.text):
+        for record in split_text({"id": self.id, "role": "tool"}, self.text):
             yield record
         if answer is not None:
             yield make_note("answer", answer)

@@ -16,7 +16,7 @@ def make_note(name: str, params: dict) -> dict:
     return {"jsonrpc": "2.0", "method": "claw.gateway." + name, "params": params}
 
 
-def pieces(params: dict, text: str):
+def split_text(params: dict, text: str):
     """Generate the records of *text*.
 
     params  of the first record, without the text: the others have its id alone

@@ -54,12 +54,12 @@ class Approval:
         if seen:
             self.seen = seen
         self.timeout_s = rule[RULE_TIMEOUT_S] or APPROVAL_S if rule else APPROVAL_S
-        self.allow = bool(rule and rule[RULE_ALLOWS])
+        self.allows_on_timeout = bool(rule and rule[RULE_ALLOWS])
         self.since_ms = self.due_ms = 0
 
     def keep_for(self, timeout_s: int):
         """Whoever asks keeps it on record, and nobody's silence allows it."""
-        self.is_kept, self.allow, self.timeout_s = True, False, timeout_s
+        self.is_kept, self.allows_on_timeout, self.timeout_s = True, False, timeout_s
 
     def tell(self, lines: tuple):
         """Say what is asked by *lines*, and not by the call."""
@@ -153,8 +153,8 @@ def end(approval, how: str, reason: str) -> tuple:
         return approval.form.event(event(approval, how)), None
     if how == "denied":
         error = make_denial(approval, reason)
-    elif how == "expired" and not approval.allow:
-        error = make_expiry(approval)
+    elif how == "expired" and not approval.allows_on_timeout:
+        error = make_timeout_error(approval)
     return event(approval, how), error
 
 
@@ -185,7 +185,7 @@ def make_denial(approval, reason: str):
     )
 
 
-def make_expiry(approval):
+def make_timeout_error(approval):
     """Return the error of a call that nobody approved in time."""
     return ApprovalTimeout(
         "%s: nobody approved it within %d s" % (approval.tool.name, approval.timeout_s),
@@ -221,7 +221,7 @@ def question(approval, now_ms: int, by="/show") -> str:
         + [
             "  " + escape_line(why),
             "  (%d s, then %s)"
-            % (rest_s(approval, now_ms), "allowed" if approval.allow else "denied"),
+            % (rest_s(approval, now_ms), "allowed" if approval.allows_on_timeout else "denied"),
         ]
     )
 

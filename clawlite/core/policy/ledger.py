@@ -2,7 +2,7 @@
 (CKP 0.2.0, 5.8).
 
 A shell keeps one dict {key: [when, amount, ...]} over restarts and shares it with other processes
-of the same agent: it calls ``add`` when it performs a STORE effect.
+of the same agent: it calls ``count_use`` when it performs a STORE effect.
 
 1. Days and hours are in UTC, with one pair for each key.  While the clock is unset or has gone
    back, the last period goes on.
@@ -57,7 +57,7 @@ class Ledger:
         """Return the seconds since 1970, or None."""
         return self._clock()[_SECONDS]
 
-    def usage(self, key: str, seconds: int) -> int:
+    def read_use(self, key: str, seconds: int) -> int:
         """Return how much *key* has used in this period of *seconds*."""
         period, amount = self._stored().get(key, (0, 0))
         return amount if period == self.period(period, seconds) else 0
@@ -70,15 +70,15 @@ class Ledger:
         period = last if epoch is None else epoch // seconds
         return period if period > last else last
 
-    def today(self) -> tuple:
+    def read_use_of_day(self) -> tuple:
         """Return (tokens, nano-dollars) that all providers have used today, for rules with a
         ``rate_limit``.
         """
-        return self.usage(DAY_TOKENS, DAY), self.usage(DAY_COST, DAY)
+        return self.read_use(DAY_TOKENS, DAY), self.read_use(DAY_COST, DAY)
 
-    def call(self, most: int) -> list:
+    def make_call_entries(self, most: int) -> list:
         """Return the entries that count one tool call, with a limit of *most* in any minute.
-        ``add`` says whether the call is admitted.
+        ``count_use`` says whether the call is admitted.
         """
         ms, epoch = self._clock()
         last = (self._calls().get(CALLS) or (0, 0))[_LAST_MS]
@@ -114,7 +114,7 @@ def admit(most: int, tool, event: dict):
         )
 
 
-def add(stored: dict, entries: list) -> bool:
+def count_use(stored: dict, entries: list) -> bool:
     """Add *entries* to *stored*, in place.  Return False, and count nothing, when a limit does not
     admit the call.
 

@@ -3,7 +3,7 @@
 
 Tokens are counted as the provider reports them, or else as a quarter of the bytes.  Money is
 counted in nano-dollars, by the price table.  The totals survive a restart (core/policy/ledger.py):
-the shell stores the entries that ``spend`` returns."""
+the shell stores the entries that ``count_answer`` returns."""
 
 from clawlite.core.base.dialect import const
 from clawlite.core.base.errors import QuotaExceeded
@@ -84,10 +84,10 @@ class Meter(Ledger):
             least = 1 if most is None else most
         allowed = MAX_TOKENS if most is None else most
         for name, limit, used in (
-            ("tokens_per_day", provider.per_day, self.usage(provider.name, DAY)),
+            ("tokens_per_day", provider.per_day, self.read_use(provider.name, DAY)),
             ("tokens_per_request", provider.per_request, 0),
             ("max_context_window", provider.window, 0),
-            ("tokens_per_hour", self._per_hour, self.usage(HOUR_TOKENS, HOUR)),
+            ("tokens_per_hour", self._per_hour, self.read_use(HOUR_TOKENS, HOUR)),
         ):
             if limit is not None:
                 left = limit - used - asked
@@ -105,7 +105,7 @@ class Meter(Ledger):
                     )
                 allowed = left if left < allowed else allowed
         if self._cost is not None:
-            used = self.usage(DAY_COST, DAY)
+            used = self.read_use(DAY_COST, DAY)
             read, written = provider.prices
             left = self._cost - used
             price = asked * read + least * written
@@ -131,16 +131,16 @@ class Meter(Ledger):
 
     def owe(self, provider, read: int, written: int):
         """Keep in ``owed`` the use of a cancelled answer, whose task can yield no more effects."""
-        self.owed = self.owed + self.spend(provider, read, written)
+        self.owed = self.owed + self.count_answer(provider, read, written)
 
     def take_owed(self) -> list:
         """Return the entries that nobody has stored yet, for who stores them now."""
         owed, self.owed = self.owed, []
         return owed
 
-    def spend(self, provider, read: int, written: int) -> list:
-        """Return [[key, period, amount], ...] for ``ledger.add``: the use of an answer, for each
-        limit that exists.
+    def count_answer(self, provider, read: int, written: int) -> list:
+        """Return [[key, period, amount], ...] for ``ledger.count_use``: the use of an
+        answer, for each limit that exists.
 
         read, written  tokens
         """

@@ -26,7 +26,7 @@ def describe(task, now_ms: int) -> dict:
         "arguments": approval.arguments,
         "asker": approval.asker,
         "why": reason(approval),
-        "allow": approval.allow,
+        "allow": approval.allows_on_timeout,
         "timeout_ms": approval.timeout_s * 1000,
         "left_ms": max(0, approval.due_ms - now_ms),
     }

@@ -152,7 +152,7 @@ class Calls:
         by = params["actor"] if "actor" in params and self.agent.setup.channels else self.caller
         self.agent.answer(task, approved, reason or "", now_ms, by)
         # the effect of the answer is put on record before it is acknowledged
-        self.agent.afterwards(tell, now_ms)
+        self.agent.call_after_catch_up(tell, now_ms)
 
 
 def _refuse(params: dict):

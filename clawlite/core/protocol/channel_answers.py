@@ -94,6 +94,6 @@ def end_text(approval) -> str:
     """Return the sentence that says how *approval* has ended."""
     ending = _ENDINGS[approval.how]
     if "%" in ending:
-        ending %= "allowed" if approval.allow else "denied"
+        ending %= "allowed" if approval.allows_on_timeout else "denied"
     by = " by " + escape_name(approval.by) if approval.by else ""
     return "%s%s: %s" % (ending, by, escape_name(approval.tool.name))

@@ -419,7 +419,7 @@ class Provider:
         """Count the use of an answer: *read* and *written* tokens when the provider reports them,
         else a quarter of the bytes.
         """
-        entries = meter.spend(
+        entries = meter.count_answer(
             self, asked if read is None else read, size // 4 if written is None else written
         )
         if entries:

@@ -415,15 +415,15 @@ class Rehearsal:
         return self._shaped is None
 
     def _store(self, entries: list):
-        from clawlite.core.policy.ledger import CALLS, ENTRY_AMOUNT, ENTRY_KEY, Ledger, add
+        from clawlite.core.policy.ledger import CALLS, ENTRY_AMOUNT, ENTRY_KEY, Ledger, count_use
 
         if self._ledger is None:
             self._ledger = Ledger(lambda: (self.now_ms, self.now_s()), lambda: self._spent)
         if not entries:
-            return self._ledger.today()
+            return self._ledger.read_use_of_day()
         if entries[0][ENTRY_KEY] == CALLS:
-            entries = self._ledger.call(entries[0][ENTRY_AMOUNT])
-        return add(self._spent, entries)
+            entries = self._ledger.make_call_entries(entries[0][ENTRY_AMOUNT])
+        return count_use(self._spent, entries)
 
     def _note(self, event: dict):
         what = event["event"]

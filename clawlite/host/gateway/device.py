@@ -18,7 +18,7 @@ import time
 
 from clawlite.core.base.errors import ClawError, InvalidRequest, ProviderError
 from clawlite.core.image.image import STOPPED_WITH, SWARM
-from clawlite.core.policy.ledger import add
+from clawlite.core.policy.ledger import count_use
 from clawlite.core.policy.meter import Meter
 from clawlite.core.providers.provider import Provider
 from clawlite.core.turns.history import History
@@ -475,7 +475,7 @@ class Device:
 
     async def _spend(self, entries: list) -> bool:
         """Carry out the effect STORE."""
-        add(self._spent, entries)
+        count_use(self._spent, entries)
         await self._gateway.store.spend(self.name, self._image.agent.name, self._spent)
         return True
 

@@ -11,7 +11,7 @@ from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ApprovalDenied, ClawError, Denied
 from clawlite.core.image.image import GUARD, HANDLER_KIND, HANDLER_NAME, SERVICE, SERVICES, WIRE
-from clawlite.core.policy.ledger import CALLS, add
+from clawlite.core.policy.ledger import CALLS, count_use
 from clawlite.core.turns import tools as pipeline
 from clawlite.host.base.problems import error_sentence
 from clawlite.host.gateway.service_calls import call_tool
@@ -107,11 +107,11 @@ class RunnerTools:
         """Return what the effect STORE gives for *entries*."""
         meter, agent = self._runner.meter, self._runner.image.agent.name
         if not entries:
-            return True, meter.today()
+            return True, meter.read_use_of_day()
         if entries[0][0] == CALLS:
-            entries = meter.call(entries[0][2])
+            entries = meter.make_call_entries(entries[0][2])
         spent = self._store.meters(self._runner.name, agent)
-        admitted = add(spent, entries)
+        admitted = count_use(spent, entries)
         await self._store.spend(self._runner.name, agent, spent)
         return True, admitted
 

@@ -119,7 +119,7 @@ class Store:
         )
 
     def meters(self, device: str, agent: str) -> dict:
-        """Return what *device* has used as *agent*, to be changed by ``core.ledger.add``."""
+        """Return what *device* has used as *agent*, to be changed by ``core.ledger.count_use``."""
         return self._spent.setdefault((device, agent), {})
 
     async def spend(self, device: str, agent: str, meters: dict) -> None:

@@ -14,7 +14,7 @@ import json
 import time
 
 from clawlite.core.base.errors import ClawError, ParseError, ProviderError, TransientError
-from clawlite.core.policy.ledger import add
+from clawlite.core.policy.ledger import count_use
 from clawlite.core.providers.provider import Provider
 from clawlite.host.base.problems import client_sentence, error_sentence
 from clawlite.host.proxy.amounts import amount, check_charges
@@ -516,10 +516,10 @@ class Proxy:
     async def _spend(self, turn: "Turn", read_tokens: int, written: int) -> None:
         runner, name = turn.runner, turn.runner.image.agent.name
         provider = next(each for each in runner.providers if each.name == turn.provider)
-        entries = runner.meter.spend(provider, read_tokens, written)
+        entries = runner.meter.count_answer(provider, read_tokens, written)
         if entries:
             spent = self._store.meters(runner.name, name)
-            add(spent, entries)
+            count_use(spent, entries)
             self._release(turn)
             await self._store.spend(runner.name, name, spent)
 

@@ -70,7 +70,7 @@ class RunnerMeter(Meter):
         """What *request* held is counted now, or was not used."""
         self._held.pop(request, None)
 
-    def usage(self, key: str, seconds: int) -> int:
+    def read_use(self, key: str, seconds: int) -> int:
         """Return what is used of *key* in the period of *seconds*, and held."""
         held = 0
         for provider, read, written in self._held.values():
@@ -78,7 +78,7 @@ class RunnerMeter(Meter):
                 held += read * provider.prices[0] + written * provider.prices[1]
             elif key in (HOUR_TOKENS, provider.name):
                 held += read + written
-        return super().usage(key, seconds) + held
+        return super().read_use(key, seconds) + held
 
 
 class Outgoing:

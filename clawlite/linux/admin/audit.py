@@ -18,7 +18,7 @@ _UNREAD = "the audit cannot be read, or taken"
 _WIDEST = 100  # characters of a column
 
 
-def show(manifest, last: int, as_json: bool, board) -> int:
+def show_records(manifest, last: int, as_json: bool, board) -> int:
     """Show the *last* records, 0 for all; return the exit code.  Raises ``ClawError``, as the
     others.
 

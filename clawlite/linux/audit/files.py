@@ -21,9 +21,9 @@ except ImportError:  # Windows: there a board's records are read alone
 
 from clawlite.linux.audit.chain import Head, beginning, digest, link
 from clawlite.linux.files.files import inode, leads_to_inode, tell_replaced
-from clawlite.linux.files.marks import Mark
 from clawlite.linux.files.record_log import RecordLog
 from clawlite.linux.files.regular_file import MOST, open_end, open_regular
+from clawlite.linux.files.rollback_marks import Mark
 from clawlite.scan.auditline import LOST_HEAD, head_of
 
 SEGMENT = 4 << 20  # bytes

@@ -11,8 +11,8 @@ from clawlite.linux.audit.chain import Head, beginning, digest, link
 from clawlite.linux.audit.files import SEGMENT, SET_S, describe_removal
 from clawlite.linux.files import sqlite_log
 from clawlite.linux.files.files import tell_replaced
-from clawlite.linux.files.marks import COUNTED, Mark, fingerprint
 from clawlite.linux.files.regular_file import open_regular
+from clawlite.linux.files.rollback_marks import COUNTED, Mark, fingerprint
 from clawlite.scan.auditline import LOST_HEAD, head_of
 
 _NUMBER, _LINE = range(2)  # positions in a record that is removed
@@ -21,7 +21,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS records (n INTEGER PRIMARY KEY, at INTEGER NOT NULL, line BLOB "
     "NOT NULL);"
     "CREATE TABLE IF NOT EXISTS head (one INTEGER PRIMARY KEY CHECK (one = 1), text BLOB NOT NULL);"
-    # the number by which a start sees how far the file has come (files/marks.py)
+    # the number by which a start sees how far the file has come (files/rollback_marks.py)
     "CREATE VIEW IF NOT EXISTS written AS SELECT coalesce(max(n), 0) AS number FROM records;"
 )
 

@@ -17,10 +17,10 @@ from clawlite.core.base.printable import escape_line, join_lines
 from clawlite.core.image.image import SKILLS
 from clawlite.core.policy.access import ADMIN, ANSWERS, OPEN, PAIRING, VIEWER, Access
 from clawlite.core.protocol.console import error_text
-from clawlite.core.turns.channel_turn import TurnOutput, calling, refusal_for, run_work
 from clawlite.core.turns.gates import PERSON
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import turn
+from clawlite.core.turns.turn_output import TurnOutput, call_for, keep_output, refuse_for
 from clawlite.linux.channels.overlap import QUEUE, Overlap
 from clawlite.linux.files.files import check_step
 from clawlite.linux.io.state_file import StateFile
@@ -64,7 +64,7 @@ class Channel:
         self._talks = {}  # conversation -> History; the most recently used is last
         self._source: Any = None  # made at the first poll: READY does not wait for it
         self._open_ms = 0  # monotonic time of the next try to open it
-        self._told = self._pumps = False
+        self._told = self._is_beginning = False
         self._wrong, self._wrong_ms = "", 0  # the last failure, and when it was
 
     def _make_access(self, access: list, draw, paired) -> Access:
@@ -194,13 +194,13 @@ class Channel:
         elif self.access.admit(self.now_ms()):
             self.log("refused", reason="rate")
         elif self._overlap.offer(None, (None, "", text, to, "")):
-            self._pump()
+            self._begin_turns()
             return True
         else:
             self.log("skipped")
         return False
 
-    def message(self, actor: str, text: str, to) -> str:
+    def take_message(self, actor: str, text: str, to) -> str:
         """Check a message of *actor*, and queue it.  Return why it is refused (``Verdict.why``, or
         "busy"), or "".
 
@@ -208,7 +208,7 @@ class Channel:
         When the sender may know why, that reply was sent before this returns.
         """
         role, why = self.judge(actor, text, to)
-        return why if role is None else self.offer(role, actor, text, to)
+        return why if role is None else self.queue_message(role, actor, text, to)
 
     def judge(self, actor: str, text: str, to) -> tuple:
         """Return (role, "") for a message that may begin a turn, else (None, why).  *why* is "" for
@@ -250,10 +250,10 @@ class Channel:
             lines.append("/approve N and /deny N answer a question, and /show N shows all of it.")
         return lines
 
-    def offer(
+    def queue_message(
         self, role: int, actor: str, text: str, to, talk: str = "", is_kept: bool = False
     ) -> str:
-        """Queue a message that ``judged`` has admitted; return "busy" when it is dropped, else
+        """Queue a message that ``judge`` has admitted; return "busy" when it is dropped, else
         "".
 
         talk     the conversation that it belongs to, when it is not the actor's only one
@@ -270,7 +270,7 @@ class Channel:
         ):
             self._refuse(actor, "busy", "Too many messages wait already. Nothing was done.", to)
             return "busy"
-        self._pump()
+        self._begin_turns()
         return ""
 
     def _refuse(self, actor: str, why: str, said: str, to):
@@ -347,18 +347,18 @@ class Channel:
 
     # -- turns
 
-    def _pump(self):
+    def _begin_turns(self):
         """Begin all jobs that may begin now."""
         # a turn without tools ends before ``begin`` returns, and would call this again
-        if self._pumps or self.channels.is_draining:
+        if self._is_beginning or self.channels.is_draining:
             return
-        self._pumps = True
+        self._is_beginning = True
         while not self.channels.is_draining:
             ready = self._overlap.next()
             if ready is None:
                 break
             self._begin_turn(*ready)
-        self._pumps = False
+        self._is_beginning = False
 
     def _begin_turn(self, key, job: tuple):
         agent, (role, actor, text, to, talk) = self.agent, job
@@ -373,7 +373,7 @@ class Channel:
                 self._source.put_back(to)
             else:
                 self._reply_end(job, into, error)
-            self._pump()
+            self._begin_turns()
 
         self.log("turn", actor=actor)
         try:
@@ -388,7 +388,7 @@ class Channel:
                 )
             begins = self._begins(to) if hasattr(self._source, "begins") else None
             number = agent.begin(
-                run_work(work, caller, into, begins),
+                keep_output(work, caller, into, begins),
                 handle_end,
                 self.now_ms(),
                 agent.image.agent.turn_ms,
@@ -412,7 +412,7 @@ class Channel:
             return history.renew()
         is_person = KINDS[self.kind].personal and role not in (None, VIEWER)
         history.speaker = (caller, role == ADMIN) if is_person else None
-        chain, run = agent.chain(), refusal_for(caller) if role == VIEWER else calling(caller)
+        chain, run = agent.chain(), refuse_for(caller) if role == VIEWER else call_for(caller)
         if text.startswith("/") and agent.image.size_of(SKILLS):
             from clawlite.core.agent.skillturn import begin, parse
 

@@ -1,7 +1,7 @@
 """The channels of an agent beside its console (CKP 0.2.0, 5.3): who speaks there, the turns that
 begin there, and where answers go.
 
-    source (cron.py, ...) -> Channel: access, overlap -> a turn, heard (channel_turn.py) -> the
+    source (cron.py, ...) -> Channel: access, overlap -> a turn, heard (turn_output.py) -> the
     source's reply
 
 1. The loop asks ``deadline`` and calls ``poll`` and ``update``; nothing here waits.
@@ -26,8 +26,8 @@ from clawlite.core.policy.access import ADMIN, OPEN, ROLE_NAMES, VIEWER
 from clawlite.linux.approvals.approvers import approvers_of
 from clawlite.linux.channels.channel import MAX_ACTOR, TRY_AGAIN_MS, Channel
 from clawlite.linux.files.files import state_folder
-from clawlite.linux.files.marks import UP
 from clawlite.linux.files.process_lock import ProcessLock
+from clawlite.linux.files.rollback_marks import UP
 from clawlite.linux.io import signals, stdio
 from clawlite.linux.io.stdio import Part
 from clawlite.linux.memory.memory import wall_ms

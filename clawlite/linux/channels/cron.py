@@ -31,7 +31,7 @@ class Cron:
         if len(own) <= cron.CHANGES:
             raise ClawError("its image is of an earlier version of clawlite", "clawlite build")
         self._channel, self._own, self._missed = channel, own, own[cron.MISSED]
-        self._kept = Delivery(channel, self._offer, self._answer, own[cron.GIVES_UP] is True)
+        self._kept = Delivery(channel, self._queue, self._answer, own[cron.GIVES_UP] is True)
         self._is_first = True  # the next poll is the first one
         self._again_ms = None
         section = [[], [cron.make_rule(channel.name, own)], cron.make_clock(own)]
@@ -107,13 +107,13 @@ class Cron:
             return False
         self._save()
         for item in items:
-            self._offer(item)
+            self._queue(item)
         return True
 
     def _message(self, at: int) -> str:
         return cron.make_text(self._own, at, self._engine.zone.offset(at))
 
-    def _offer(self, item: Item):
+    def _queue(self, item: Item):
         if not self._channel.trigger(item.text, item):
             self._kept.remove(item)
 

@@ -27,7 +27,7 @@ class Delivery:
     """The messages of one channel.
 
     channel   ``channel.Channel``
-    begin     function(item): offer its turn to the channel
+    begin     function(item): queue its turn in the channel
     answer    function(item): send ``item.answer``, and call ``remove`` when it has arrived
     gives_up  bool, rule 2
     Raises ``ClawError`` when the file of messages cannot be read.
@@ -78,7 +78,7 @@ class Delivery:
 
     def begins(self, item: Item, effect: tuple) -> bool:
         """Record that the turn of *item* comes to *effect*.  Return whether no later effect has to
-        be recorded (``run_work``).  Raises ``StoreError``: it must not begin.
+        be recorded (``keep_output``).  Raises ``StoreError``: it must not begin.
         """
         if item.number not in self._running:
             self._running[item.number] = item

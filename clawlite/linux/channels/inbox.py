@@ -30,8 +30,8 @@ from collections import deque
 
 from clawlite.core.base.dialect import sha256
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.files.marks import Mark
 from clawlite.linux.files.record_log import RecordLog, is_sealed, seal
+from clawlite.linux.files.rollback_marks import Mark
 from clawlite.linux.io.jsontext import dumps, loads
 
 ROOM = 10000  # messages that are not done

@@ -128,7 +128,7 @@ class Mqtt:
         self._again_ms = None
         self._kept = None  # what is on record, with overlap_policy ``queue``
         if channel.policy == QUEUE:
-            self._kept = Delivery(channel, self._offer, self._answer, gives_up == [True])
+            self._kept = Delivery(channel, self._queue, self._answer, gives_up == [True])
         self._client = self._make_client(client, clean, secure)
         if user:
             password = resolve(secret, stores(channel.agent.image.agent.name))
@@ -315,8 +315,8 @@ class Mqtt:
         elif text.strip():
             self.send(to.actor, text, to.correlation)
 
-    def _offer(self, item: Item):
-        self._channel.offer(
+    def _queue(self, item: Item):
+        self._channel.queue_message(
             self._channel.access.role(item.actor), item.actor, item.text, item, is_kept=True
         )
 
@@ -445,7 +445,7 @@ class Mqtt:
             if message.qos and message.connection == self._connection and self._is_up:
                 self._client.ack(message.packet, message.qos)
         for item, one in zip(items, good):
-            self._channel.offer(one[-1], item.actor, item.text, item)
+            self._channel.queue_message(one[-1], item.actor, item.text, item)
 
     def _read(self, message: Message) -> tuple:
         """Return (actor, text) of a message.  Text is None when the message is refused, which is

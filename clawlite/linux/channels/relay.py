@@ -156,7 +156,7 @@ class RelayedChannel(Channel):
             self._source.refuse(run.job[_TO], why, text)
         else:
             self._source.reply(run.job[_TO], text, True, why == "failed")
-        self._pump()
+        self._begin_turns()
 
     def lose(self, run: Run):
         """The board does not know *run*: it was reset."""

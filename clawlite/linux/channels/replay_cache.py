@@ -17,8 +17,8 @@ from array import array
 from bisect import bisect_left
 
 from clawlite.core.base.dialect import sha256
-from clawlite.linux.files.marks import Mark
 from clawlite.linux.files.record_log import RecordLog, is_sealed, seal
+from clawlite.linux.files.rollback_marks import Mark
 
 _PART_S = 60
 _DIGITS = 16

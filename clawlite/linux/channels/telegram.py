@@ -159,7 +159,7 @@ class Telegram:
         self._ahead_s = None
         self._moved = _make_part(channel.state.data, "moved", dict)  # old id of a group -> new id
         self._groups = _make_part(channel.state.data, "groups", list)
-        self._kept = Delivery(channel, self._offer_left, self._answer, gives_up)
+        self._kept = Delivery(channel, self._queue_left, self._answer, gives_up)
 
     # -- the loop
 
@@ -529,7 +529,7 @@ class Telegram:
         return good, old
 
     def _accept(self):
-        """Put messages that were judged on record, and offer their turns.  Where they cannot be put
+        """Put messages that were judged on record, and queue them.  Where they cannot be put
         on record, this is tried again before anything else is asked for: they are judged once.
         """
         last, good, old = self._judged
@@ -544,12 +544,12 @@ class Telegram:
         self._judged = None
         self._offset, self._update_ms = last + 1, self._channel.now_ms()
         for item, (_, one, place) in zip(items, good):
-            self._offer_new(item, one, place)
+            self._queue_new(item, one, place)
         for item, several in zip(items[len(good) :], old.values()):
             self._kept.end(item, _too_old([one.text for _, one, _ in several]))
 
-    def _offer_new(self, item: Item, one, place: Place):
-        """Offer the turn of a message that has come just now."""
+    def _queue_new(self, item: Item, one, place: Place):
+        """Queue a message that has come just now, for its turn."""
         if one.is_group and place.chat not in self._groups:
             self._groups.append(place.chat)
             del self._groups[:-MAX_GROUPS]
@@ -558,7 +558,7 @@ class Telegram:
         if processing[TYPING]:
             self._typing[place.address] = 0
         role = self._channel.access.role(one.actor)
-        if self._channel.offer(role, item.actor, item.text, item, place.talk):
+        if self._channel.queue_message(role, item.actor, item.text, item, place.talk):
             self._typing.pop(place.address, None)
         elif processing[RECEIPTS] and place.message is not None:
             params = {
@@ -568,10 +568,11 @@ class Telegram:
             }
             self._asides.append(("setMessageReaction", params))
 
-    def _offer_left(self, item: Item):
-        """Offer the turn of a message that an earlier process has left."""
+    def _queue_left(self, item: Item):
+        """Queue a message that an earlier process has left, for its turn."""
         role = self._channel.access.role(item.actor)
-        self._channel.offer(role, item.actor, item.text, item, place_of(item).talk, is_kept=True)
+        talk = place_of(item).talk
+        self._channel.queue_message(role, item.actor, item.text, item, talk, is_kept=True)
 
     def _end_old(self, restored: list):
         """End the messages that have become too old while no agent ran."""

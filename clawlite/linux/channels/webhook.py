@@ -134,7 +134,7 @@ class Webhook:
                 self._answer(number, 503, "error", "the agent ends; send this again, signed anew")
                 continue
             self._judged, self._said = number, None
-            why = self._channel.message(actor, text, number)
+            why = self._channel.take_message(actor, text, number)
             self._judged = None
             if why:
                 self._answer(number, _STATUS[why], "error", self._said and self._said[0] or why)

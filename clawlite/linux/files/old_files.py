@@ -1,4 +1,4 @@
-"""What a start tells of files of an agent that are behind their marks (files/marks.py): each file
+"""What a start tells of an agent's files that are behind their marks (rollback_marks.py): each file
 once, in one sentence, on stderr and in the log.
 
 1. Nothing is taken back and nothing stops for it: whoever put an old copy there may have meant it.
@@ -8,7 +8,7 @@ once, in one sentence, on stderr and in the log.
 import os
 import time
 
-from clawlite.linux.files import marks
+from clawlite.linux.files import rollback_marks
 from clawlite.linux.files.files import aside, print_to_stderr, sqlite_uri
 from clawlite.linux.files.regular_file import open_regular
 
@@ -56,7 +56,7 @@ def tell(folder: str, warn):
 
     warn  function(text): write to the log
     """
-    for slot, state in marks.behind(folder, _is_behind):
+    for slot, state in rollback_marks.find_behind(folder, _is_behind):
         text = _sentence(folder, slot, state)
         print_to_stderr(text)
         warn(text)
@@ -64,12 +64,12 @@ def tell(folder: str, warn):
 
 
 def _sentence(folder: str, slot: list, state: str) -> str:
-    name = slot[marks.PATH]
+    name = slot[rollback_marks.PATH]
     what, means = next(
         (row[1:] for row in _FILES if name.endswith(row[0])), ("the file", "it lacks what it had")
     )
-    size, length, _ = slot[marks.NOW]
-    had = "" if length == marks.COUNTED else ", with %d bytes" % size
+    size, length, _ = slot[rollback_marks.NOW]
+    had = "" if length == rollback_marks.COUNTED else ", with %d bytes" % size
     return (
         "%s %s %s (this agent wrote it last on %s%s): %s - stop the agent and put the newest copy "
         "back, with all files of %s from the same time; or go on as it is: this is said once"
@@ -77,7 +77,7 @@ def _sentence(folder: str, slot: list, state: str) -> str:
             what,
             os.path.join(folder, name),
             _STATES[state],
-            time.strftime("%Y-%m-%d at %H:%M:%S UTC", time.gmtime(slot[marks.SECONDS])),
+            time.strftime("%Y-%m-%d at %H:%M:%S UTC", time.gmtime(slot[rollback_marks.SECONDS])),
             had,
             means,
             folder,
@@ -87,14 +87,15 @@ def _sentence(folder: str, slot: list, state: str) -> str:
 
 def _accept(folder: str, slot: list):
     """Let the mark of a file be what is there now."""
-    path = os.path.join(folder, slot[marks.PATH])
-    is_counted = slot[marks.NOW][1] == marks.COUNTED
+    path = os.path.join(folder, slot[rollback_marks.PATH])
+    _, length, _ = slot[rollback_marks.NOW]
+    is_counted = length == rollback_marks.COUNTED
     # 0 in the place of the length: the file may be edited, and its bytes are not compared
-    mark = marks.Mark(path, marks.TAIL if slot[marks.NOW][1] else 0, folder)
+    mark = rollback_marks.Mark(path, rollback_marks.TAIL if length else 0, folder)
     try:
-        now = marks.NOTHING
+        now = rollback_marks.NOTHING
         if is_counted and os.path.getsize(path):
-            now = (max(0, _number(path, "mode=ro") or 0), marks.COUNTED, 0)
+            now = (max(0, _number(path, "mode=ro") or 0), rollback_marks.COUNTED, 0)
         elif not is_counted:
             fd = open_regular(path, os.O_RDONLY)
             try:
@@ -109,7 +110,7 @@ def _accept(folder: str, slot: list):
 
 def _is_behind(path: str, slot: list) -> bool:
     """Return whether the database *path* has not come as far as the mark of *slot* says."""
-    wanted, log = slot[marks.NOW][0], path + "-wal"
+    wanted, log = slot[rollback_marks.NOW][0], path + "-wal"
     found = _number(path, "mode=ro")
     if found is None or found >= wanted:
         return False
@@ -122,7 +123,7 @@ def _is_behind(path: str, slot: list) -> bool:
             "it is set aside as %s, and the file is as it was" % (path, kept)
         )
         return False
-    return not marks.is_cut(slot, changed_s)
+    return not rollback_marks.is_cut(slot, changed_s)
 
 
 def _number(path: str, how: str):
@@ -136,7 +137,7 @@ def _number(path: str, how: str):
     except Error:
         return None
     try:
-        return marks.number_of(connection.execute)
+        return rollback_marks.number_of(connection.execute)
     except Error as e:
         name = getattr(e, "sqlite_errorname", None) or ""
         return -1 if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) else None

@@ -10,7 +10,7 @@ a webhook has seen, conversations in files, the journal of the memory and the se
    cut.
 3. ``rewrite`` replaces the file by a new one.  At any time one of the two is complete.
 4. A torn end or a damaged record is kept with ``set_aside`` before it is overwritten.
-5. With a mark (marks.py), the next start finds that the file was emptied, or is an older copy.
+5. With a mark (rollback_marks.py), the next start finds that the file was emptied, or is older.
 6. ``fold`` reads a log of lines, and ``fold_framed`` one of frames: they call a function with each
    record, skip a torn end, and say what was damaged.
 
@@ -61,7 +61,7 @@ class RecordLog:
 
     path  of the file
     what  its name in messages, "the inbox"
-    mark  ``marks.Mark`` of the file, or None
+    mark  ``rollback_marks.Mark`` of the file, or None
     fd    of the open file, or None
     size  bytes of its whole records.  Where several processes write, the caller sets it to the
           file's size once it has the lock

@@ -30,7 +30,7 @@ def _refuse_to_teach(name: str):
 def running(setup, functions: dict, place_of=None) -> Handlers:
     """Return what runs the tools of this process.
 
-    setup      ``assemble.Parts``;  functions: those of tools.py;  place_of: see ``Handlers``
+    setup      ``agent_parts.AgentParts``; functions: those of tools.py; place_of: see ``Handlers``
     Raises ``ClawError`` for pins that cannot be had.
     """
     rows, has_buses = setup.image.section(PINS), _BUSES in setup.image.requires

@@ -8,9 +8,9 @@ import os
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.files.files import aside, mend, print_to_stderr, write_whole
-from clawlite.linux.files.marks import replace_marked
 from clawlite.linux.files.record_log import is_sealed, seal
 from clawlite.linux.files.regular_file import open_regular
+from clawlite.linux.files.rollback_marks import replace_marked
 from clawlite.linux.io.jsontext import dumps, loads
 
 _MOST = 262144  # bytes that are read

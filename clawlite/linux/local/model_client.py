@@ -191,7 +191,7 @@ def _ignore(outcome):
 class LocalPart:
     """The local models of one agent, by the names of their providers.
 
-    parts  ``assemble.Parts``
+    parts  ``agent_parts.AgentParts``
     """
 
     def __init__(self, parts):

@@ -82,7 +82,7 @@ class _Client:
 
 class HTTPSession(Session):
     """All MCP clients of an agent.  It takes the place of an operator's session
-    (core/protocol/session.py), and is a member of the shell's loop (``Parts.add_part``).
+    (core/protocol/session.py), and is a member of the shell's loop (``AgentParts.add_part``).
     """
 
     swarm = None

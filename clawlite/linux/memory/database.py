@@ -10,7 +10,7 @@
     vectors   normalised, float32
     sealed    stores whose entries are encrypted (encryption.py)
     damaged   entries that differ from their checksums, unchanged (entry.py)
-    written   a number that grows with the commits, which ``state.marks`` names, too (marks.py)
+    written   a number that grows with the commits, as ``state.marks`` has it (rollback_marks.py)
     folded    the last record of the journal that is in this file (memory_journal.py)
 
 1. WAL.  A commit is a write(2) into the log, and survives kill -9 once that has returned.  A
@@ -35,8 +35,8 @@ from clawlite.linux.files.files import (
     state_folder,
     tell_replaced,
 )
-from clawlite.linux.files.marks import COUNTED, Mark, count_up, fingerprint, number_of
 from clawlite.linux.files.record_log import lasting_folder, sync_folder
+from clawlite.linux.files.rollback_marks import COUNTED, Mark, count_up, fingerprint, number_of
 
 FILE = "memory.db"
 _COUNTS = 64  # commits of one process between two that are counted

@@ -33,8 +33,8 @@ from stat import S_ISREG
 
 from clawlite.core.base.errors import ClawError, InvalidParams, StoreError
 from clawlite.linux.files.files import aside, print_to_stderr
-from clawlite.linux.files.marks import Mark
 from clawlite.linux.files.record_log import RecordLog, lasting_folder, sync_folder
+from clawlite.linux.files.rollback_marks import Mark
 from clawlite.linux.memory.partitions import KEPT_MS
 
 FILE = "conversation.jsonl"

@@ -23,8 +23,8 @@ from clawlite.core.base.errors import CBORError
 from clawlite.core.formats.cbor import decode
 from clawlite.core.formats.encoder import encode
 from clawlite.linux.files.files import print_to_stderr
-from clawlite.linux.files.marks import Mark
 from clawlite.linux.files.record_log import RecordLog, frame
+from clawlite.linux.files.rollback_marks import Mark
 from clawlite.linux.memory.entry import BITS, insert
 
 FILE = "memory.journal"

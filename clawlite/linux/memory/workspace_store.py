@@ -19,9 +19,9 @@ from stat import S_ISREG
 from clawlite.core.base.errors import InvalidParams, StoreError
 from clawlite.linux.files import quota
 from clawlite.linux.files.files import expand_home, sync_data, write_whole
-from clawlite.linux.files.marks import agent_folder
 from clawlite.linux.files.real_path import open_real, resolve
 from clawlite.linux.files.record_log import lasting_folder
+from clawlite.linux.files.rollback_marks import agent_folder
 
 MAX_DEPTH = 16  # steps of a key
 MAX_STEP = 200  # bytes of one

@@ -23,7 +23,7 @@ class _Enough(ClawError):
 def preview_call(parts, name: str, arguments: dict, caller: str) -> dict:
     """Return the event of a call that did not run; its status is "preview", or "refused".
 
-    parts  ``assemble.Parts``
+    parts  ``agent_parts.AgentParts``
     """
     setup = Setup(parts.image, parts.guard)
     setup.workspace = parts.workspace
@@ -47,7 +47,7 @@ def _carry_on(parts, work, effect: tuple) -> tuple:
     """Answer an *effect* of *work*; return the next one."""
     kind = effect[E.KIND]
     if kind == E.STORE and not effect[1]:
-        return work.send((True, parts.count().today()))
+        return work.send((True, parts.count().read_use_of_day()))
     if kind == E.STORE and effect[1][0][ENTRY_KEY] == CALLS:
         return work.send((True, True))
     if kind == E.RESOLVE:

@@ -59,7 +59,7 @@ _LEAST = {
 class RecordGroup(Part, Group):
     """The methods here, and what they read in threads.
 
-    parts  ``assemble.Parts``
+    parts  ``agent_parts.AgentParts``
     """
 
     rows, least = ROWS, _LEAST

@@ -18,8 +18,8 @@ from clawlite.core.rules.runs import Runs
 from clawlite.core.rules.saved_state import drop_damaged
 from clawlite.core.teach.open_engine import OpenEngine
 from clawlite.linux.files.files import state_folder
-from clawlite.linux.files.marks import UP
 from clawlite.linux.files.process_lock import ProcessLock
+from clawlite.linux.files.rollback_marks import UP
 from clawlite.linux.io import stdio
 from clawlite.linux.io.state_file import StateFile
 from clawlite.linux.rules.samples import EDGE, Samples

@@ -34,8 +34,8 @@ from clawlite.core.idempotency.idempotency import (
     still,
 )
 from clawlite.linux.files.files import aside, leads_to, state_folder, tell_replaced
-from clawlite.linux.files.marks import UP, Mark, boot_id
 from clawlite.linux.files.record_log import RecordLog
+from clawlite.linux.files.rollback_marks import UP, Mark, boot_id
 from clawlite.linux.io.jsontext import dumps, loads
 
 _KIND, _WHEN, _OWNER, _KEY, _TEXT = range(5)  # of a record

@@ -11,10 +11,10 @@ import time
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import PROVIDERS
-from clawlite.core.policy.ledger import CALLS, ENTRY_AMOUNT, ENTRY_KEY, Ledger, add
+from clawlite.core.policy.ledger import CALLS, ENTRY_AMOUNT, ENTRY_KEY, Ledger, count_use
 from clawlite.linux.files.files import aside, state_folder, sync_data, write_whole
-from clawlite.linux.files.marks import replace_marked
 from clawlite.linux.files.regular_file import open_regular
+from clawlite.linux.files.rollback_marks import replace_marked
 from clawlite.linux.io.jsontext import dumps, loads
 
 _MOST_UNWRITTEN = 1000  # entries that are kept while the file cannot be written, the newest
@@ -62,9 +62,9 @@ class _Meters:
         when this returns.
         """
         if not entries:
-            return self.meter.today()
+            return self.meter.read_use_of_day()
         if entries[0][ENTRY_KEY] == CALLS:
-            return self._calls.add(self.meter.call(entries[0][ENTRY_AMOUNT]))
+            return self._calls.add(self.meter.make_call_entries(entries[0][ENTRY_AMOUNT]))
         return self._spent.add(entries)
 
 
@@ -95,7 +95,7 @@ class CounterFile:
             if seen != self._seen:
                 self._spent, self._seen = self._read(), seen
                 for entry in self._unwritten:
-                    add(self._spent, [entry])
+                    count_use(self._spent, [entry])
         except OSError:
             if not self._unwritten:
                 self._spent, self._seen = {}, None
@@ -108,7 +108,7 @@ class CounterFile:
             os.makedirs(self._folder, 0o700, exist_ok=True)
             lock = os.open(self._lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(lock, fcntl.LOCK_EX)
-            counted = add(self.load(), entries)
+            counted = count_use(self.load(), entries)
             if counted:
                 self._write(self._spent)
                 self._broken, self._unwritten = False, []
@@ -122,7 +122,7 @@ class CounterFile:
                     ).encode(),
                 )
             if counted is None:
-                counted = add(self._spent, entries)
+                counted = count_use(self._spent, entries)
             if counted:
                 self._remember(entries)
         finally:

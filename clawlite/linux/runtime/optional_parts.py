@@ -1,5 +1,5 @@
-"""Parts that only some images need.  assemble.py calls these functions; each imports its part when
-it is needed, so that other agents do not load it.
+"""Parts that only some images need.  agent_parts.py calls these functions; each imports its part
+when it is needed, so that other agents do not load it.
 """
 
 import os

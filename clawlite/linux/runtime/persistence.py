@@ -16,7 +16,7 @@ MAX_BYTES = 8388608  # of the answers of remembered calls
 class Persistence(Part):
     """The records of one agent.  An agent whose tools only read has none, and no file.
 
-    parts   ``assemble.Parts``
+    parts   ``agent_parts.AgentParts``
     folder  the folder of the image
     """
 

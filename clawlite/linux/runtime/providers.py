@@ -24,7 +24,7 @@ _MOST_BYTES = 65536  # of them that are read
 class Remote(Part):
     """The remote side of one agent's shell.
 
-    parts  ``assemble.Parts``
+    parts  ``agent_parts.AgentParts``
     wake   file descriptor that ends the loop's wait when a byte is written to it
     For the agent's setup: ``keep_bytes``, ``dialects``, ``repetition``.
     """

@@ -18,7 +18,7 @@ from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.io.package_check import TEXT as REPLACED
 from clawlite.linux.io.stdio import MAX_LINE, now_ms
-from clawlite.linux.runtime.assemble import Parts
+from clawlite.linux.runtime.agent_parts import AgentParts
 
 INTERRUPT = 2  # the number of SIGINT on every Linux
 # time for calls and output to end when the program leaves
@@ -33,7 +33,7 @@ _LAST_READS = 64
 LEAVING = ("quit", "exit", "q", ":q", "bye", "logout")
 
 
-class Shell(Parts):
+class Shell(AgentParts):
     """The loop over the parts of one agent.
 
     image     ``image.Image``, its abilities not yet compared with this machine's

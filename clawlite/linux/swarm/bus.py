@@ -29,7 +29,7 @@ from collections import deque
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.render import canonical
-from clawlite.linux.files import marks, sqlite_log
+from clawlite.linux.files import rollback_marks, sqlite_log
 from clawlite.linux.files.files import own_file, tell_replaced
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.swarm import reserve
@@ -128,7 +128,7 @@ class Bus(TaskRecords):
         self._news = False  # something changed here
         self._seen = 0  # number of the last broadcast that ``messages`` has passed
         self._own = deque(maxlen=MOST_MESSAGES)  # numbers of those that this process sent
-        self._number = 0  # of the file, as ``marks.count_up`` has it
+        self._number = 0  # of the file, as ``rollback_marks.count_up`` has it
         self._joined = {}  # id of each member that this process is -> what ``join`` was asked
         self._open()
 
@@ -242,14 +242,14 @@ class Bus(TaskRecords):
             db.executemany("delete from peers where process = ?", ended)
             rows = [(process, *of) for process, of in members.items() if of[0]]
             db.executemany("insert or replace into peers values (?, ?, ?)", rows)
-            self._number = marks.count_up(db.execute) if rows and self._folder else 0
+            self._number = rollback_marks.count_up(db.execute) if rows and self._folder else 0
         self._note()
 
     def _note(self):
         """Write how far the file has come: a start tells when it is behind that."""
         if self._number:
-            mark = marks.Mark(os.path.join(self._folder, FILE))
-            mark.note((self._number, marks.COUNTED, 0), False)
+            mark = rollback_marks.Mark(os.path.join(self._folder, FILE))
+            mark.note((self._number, rollback_marks.COUNTED, 0), False)
             mark.close()
 
     def speak_as(self, process: str, identity: str):
@@ -270,7 +270,7 @@ class Bus(TaskRecords):
             gone = [(process,) for process in self._joined] or [(self.process,)]
             self._db.execute("begin immediate")
             self._db.executemany("delete from peers where process = ?", gone)
-            self._number = self._number and marks.count_up(self._db.execute)
+            self._number = self._number and rollback_marks.count_up(self._db.execute)
             self._db.execute("commit")
             self._note()
             self._wake_all()

@@ -16,9 +16,9 @@ from typing import Any
 from clawlite.core.base.effect import EVENT, KIND, LOG, RUN, SLEEP, TOOL
 from clawlite.core.base.errors import ClawError, InvalidRequest
 from clawlite.core.image.image import HAS_SIDE_EFFECTS, SWARM
-from clawlite.core.turns.channel_turn import TurnOutput, calling, run_work
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import turn
+from clawlite.core.turns.turn_output import TurnOutput, call_for, keep_output
 from clawlite.linux.files.files import swarm_folder, tell_doctor
 from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.io.stdio import Part, now_ms
@@ -420,14 +420,14 @@ class Member(Part):
         try:
             order, meter = meter_task(agent.chain(), description, self._bus, taken.id, self.swarm)
             said, history = self._turn_of(taken, description, data)
-            work = turn(agent.setup, said, order, history, calling(caller))
+            work = turn(agent.setup, said, order, history, call_for(caller))
             if agent.setup.turns:
                 work = agent.setup.turns.watch(work, caller)
             budget_ms = agent.image.agent.turn_ms
             if self.swarm.timeout_ms:
                 budget_ms = min(budget_ms, self._rest_ms(taken))
             number = agent.begin(
-                run_work(work, caller, into, follow, self.sees),
+                keep_output(work, caller, into, follow, self.sees),
                 handle_end,
                 began_ms,
                 budget_ms,

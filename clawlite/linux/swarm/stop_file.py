@@ -5,8 +5,8 @@ engine cannot be asked.
 import os
 
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.files.marks import NOTHING, Mark, replace_marked
 from clawlite.linux.files.regular_file import open_regular
+from clawlite.linux.files.rollback_marks import NOTHING, Mark, replace_marked
 from clawlite.linux.io.jsontext import dumps, loads
 
 FILE = "stopped"

@@ -83,10 +83,10 @@ class TaskMeter:
             self._still_at_it()
             self._check(self._bus.budget(self._task), self._needs, True)
 
-    def spend(self, provider, read: int, written: int) -> list:
-        """As ``Meter.spend``."""
+    def count_answer(self, provider, read: int, written: int) -> list:
+        """As ``Meter.count_answer``."""
         self._count(provider, read, written)
-        return self._meter.spend(provider, read, written)
+        return self._meter.count_answer(provider, read, written)
 
     def owe(self, provider, read: int, written: int):
         """As ``Meter.owe``."""

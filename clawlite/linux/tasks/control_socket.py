@@ -38,7 +38,7 @@ _GREET_MS = 10000  # within which who connects says who is there
 class ControlSocket(Part):
     """The socket of one agent.
 
-    parts  ``assemble.Parts`` of the agent, where each line becomes a part
+    parts  ``agent_parts.AgentParts`` of the agent, where each line becomes a part
     """
 
     lasts = True

@@ -34,7 +34,7 @@ _END = ".json"
 class FolderLine(Part):
     """The line of one folder.
 
-    parts  ``assemble.Parts``
+    parts  ``agent_parts.AgentParts``
     Raises ``ClawError`` when the folder is not this user's alone.
     """
 

@@ -140,7 +140,7 @@ class _Shared(Group):
 class OperatorLine(Part):
     """One operator's line.
 
-    parts        ``assemble.Parts``: its ``add_part`` takes this
+    parts        ``agent_parts.AgentParts``: its ``add_part`` takes this
     fd_in, fd_out  int, of the connection; who made it closes it after ``on_end``
     person       ``Person`` who is there, or None until ``open`` says who
     on_end       function(this): the line is over

@@ -12,9 +12,9 @@ import os
 from clawlite.core.base.effect import APPROVAL, APPROVE, KIND, LOG, RUN
 from clawlite.core.base.errors import ClawError, StoreError
 from clawlite.core.policy.approval import question
-from clawlite.core.turns.channel_turn import TurnOutput
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
+from clawlite.core.turns.turn_output import TurnOutput
 from clawlite.linux.files.files import mend
 from clawlite.linux.files.process_lock import ProcessLock
 from clawlite.linux.io.stdio import now_ms

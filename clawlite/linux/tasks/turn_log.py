@@ -15,7 +15,7 @@ from clawlite.linux.io.stdio import now_ms
 class TurnLog:
     """The turns of one agent.
 
-    parts  ``assemble.Parts``, whose work without this is ``lasting``
+    parts  ``agent_parts.AgentParts``, whose work without this is ``lasting``
     """
 
     def __init__(self, parts):

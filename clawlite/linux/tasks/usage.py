@@ -22,7 +22,7 @@ _SHOWN = ("by", "status", "code", "duration_ms", "timestamp")
 class Usage:
     """What one agent uses.
 
-    parts  ``assemble.Parts``
+    parts  ``agent_parts.AgentParts``
     """
 
     def __init__(self, parts):
@@ -77,15 +77,15 @@ def limits_of(image, count, calls: int) -> list:
         return found
     meter = count()
     if info.tokens_per_hour is not None:
-        used = meter.usage(HOUR_TOKENS, HOUR)
+        used = meter.read_use(HOUR_TOKENS, HOUR)
         found.append(_limit("tokens_per_hour", info.tokens_per_hour, used))
     if info.cost_per_day is not None:
-        used = meter.usage(DAY_COST, DAY) / _NANO
+        used = meter.read_use(DAY_COST, DAY) / _NANO
         found.append(_limit("cost_per_day_usd", info.cost_per_day / _NANO, used))
     for number in info.providers:
         row = image.provider(number - _FIRST_REMOTE) if number >= _FIRST_REMOTE else None
         if row and row[_PER_DAY] is not None:
-            used = meter.usage(row[_NAME], DAY)
+            used = meter.read_use(row[_NAME], DAY)
             found.append(dict(_limit("tokens_per_day", row[_PER_DAY], used), provider=row[_NAME]))
     return found
 

@@ -27,7 +27,7 @@ _EVENT = "claw.log.event"
 class WatchGroup(Part, Group):
     """The methods here, and what they watch.
 
-    parts  ``assemble.Parts``
+    parts  ``agent_parts.AgentParts``
     """
 
     rows = ROWS

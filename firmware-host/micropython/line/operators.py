@@ -176,7 +176,7 @@ class Operators:
     # -- turns
 
     def _begin(self, id: str, caller: str, asked: dict, now_ms: int):
-        from clawlite.core.turns.channel_turn import TurnOutput, calling, run_work
+        from clawlite.core.turns.turn_output import TurnOutput, call_for, keep_output
         from clawlite.core.turns.history import History
         from clawlite.core.turns.turn import Message, turn
 
@@ -201,8 +201,8 @@ class Operators:
 
         self._turns[id] = None
         try:
-            work = turn(agent.setup, asked["message"], agent.chain(), history, calling(caller))
-            work = run_work(work, caller, into)
+            work = turn(agent.setup, asked["message"], agent.chain(), history, call_for(caller))
+            work = keep_output(work, caller, into)
             number = agent.begin(work, end, now_ms, agent.image.agent.turn_ms)
         except Exception:
             self._turns.pop(id, None)

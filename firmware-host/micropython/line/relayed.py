@@ -255,7 +255,7 @@ class Relayed:
     # -- turns
 
     def _begin(self, run, talk: str, text: str):
-        from clawlite.core.turns.channel_turn import TurnOutput, run_work
+        from clawlite.core.turns.turn_output import TurnOutput, keep_output
 
         agent, channel = self._agent, run.channel
         into, done = TurnOutput(_MOST), []
@@ -276,7 +276,7 @@ class Relayed:
         try:
             caller = "%s/%s" % (channel.name, run.actor) if run.actor else channel.name
             work = self._work(run, talk, text, caller)
-            work = run_work(work, caller, into, lambda effect: self._begins(run, effect))
+            work = keep_output(work, caller, into, lambda effect: self._begins(run, effect))
             number = agent.begin(work, finish, self.device.now_ms(), agent.image.agent.turn_ms)
         except Exception as e:
             if not done:
@@ -287,7 +287,7 @@ class Relayed:
 
     def _work(self, run, talk: str, text: str, caller: str):
         """Return the generator of a turn, with a skill when *text* names one."""
-        from clawlite.core.turns.channel_turn import calling, refusal_for
+        from clawlite.core.turns.turn_output import call_for, refuse_for
         from clawlite.core.turns.turn import turn
         from clawlite.core.image.image import SKILLS
 
@@ -296,7 +296,7 @@ class Relayed:
             return history.renew()
         if talk and run.role != VIEWER:
             history.speaker = caller, run.role == ADMIN
-        how = refusal_for(caller) if run.role == VIEWER else calling(caller)
+        how = refuse_for(caller) if run.role == VIEWER else call_for(caller)
         if text.startswith("/") and agent.image.size_of(SKILLS):
             from clawlite.core.agent.skillturn import begin, parse
             from clawlite.core.turns.gates import PERSON
@@ -323,7 +323,7 @@ class Relayed:
         return history
 
     def _begins(self, run, effect: tuple):
-        """The turn of *run* comes to *effect* (``channel_turn.run_work``)."""
+        """The turn of *run* comes to *effect* (``turn_output.keep_output``)."""
         if run.may == "":
             return True
         if effect[KIND] != RUN or not effect[TOOL].flags & HAS_SIDE_EFFECTS:

@@ -14,7 +14,7 @@ from binascii import hexlify
 
 from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ClawError, ProviderError, QuotaExceeded
-from clawlite.core.line.gateway_records import WAIT_MS, describe, make_note, pieces
+from clawlite.core.line.gateway_records import WAIT_MS, describe, make_note, split_text
 from jsontext import loads
 from random_bytes import random_bytes
 from unload import drop
@@ -258,10 +258,10 @@ def _parts(asked):
         if message.role == "tool":
             params["of"] = message.id
             params["failed"] = isinstance(message.result, ClawError) or message.result.is_error
-        for record in pieces(params, message.text):
+        for record in split_text(params, message.text):
             yield record
         for id, name, raw in message.calls:
-            for record in pieces({"id": asked.id, "call": [id, name]}, raw):
+            for record in split_text({"id": asked.id, "call": [id, name]}, raw):
                 yield record
     params = {"provider": asked.name, "max_tokens": asked.most, "seen": asked.seen}
     if asked.speaker:

@@ -88,7 +88,7 @@ class CronRules(BoardRules):
         self._end_turn(run, "error", "that it begins cannot be put on record, so it does not")
 
     def _begin_turn(self, run):
-        from clawlite.core.turns.channel_turn import TurnOutput, run_work
+        from clawlite.core.turns.turn_output import TurnOutput, keep_output
 
         agent, name = self.agent, run.name
         into, done = TurnOutput(_MOST), []
@@ -112,7 +112,7 @@ class CronRules(BoardRules):
             self._end_turn(run, "error" if error else "ok", said)
 
         try:
-            work = run_work(self._work(run), name, into, lambda effect: self._act(name, effect))
+            work = keep_output(self._work(run), name, into, lambda effect: self._act(name, effect))
             number = agent.begin(work, finish, self.now_ms(), agent.image.agent.turn_ms)
         except ClawError as e:
             if not done:
@@ -128,7 +128,7 @@ class CronRules(BoardRules):
         """Return the generator of the turn of *run*.  Raises ``ClawError`` where it may not
         begin.
         """
-        from clawlite.core.turns.channel_turn import calling
+        from clawlite.core.turns.turn_output import call_for
         from clawlite.core.turns.history import History
         from clawlite.core.turns.turn import turn
 
@@ -139,7 +139,7 @@ class CronRules(BoardRules):
             self._tell_log("refused", run.name, "length" if len(text) > most else "rate")
             raise PolicyDenied("the Channel refuses it: too long, or too many in a minute")
         self._tell_log("turn", run.name)
-        history, how = History(agent.setup.keep_bytes), calling(run.name)
+        history, how = History(agent.setup.keep_bytes), call_for(run.name)
         if text.startswith("/") and agent.image.size_of(SKILLS):
             from clawlite.core.agent.skillturn import begin, parse
             from clawlite.core.turns.gates import PERSON
@@ -157,7 +157,7 @@ class CronRules(BoardRules):
         return not self._buckets[name].take(self.now_ms())
 
     def _act(self, name: str, effect: tuple):
-        """The turn of *name* comes to *effect* (``channel_turn.run_work``)."""
+        """The turn of *name* comes to *effect* (``turn_output.keep_output``)."""
         if self.engine.row(name).get("acted"):
             return True
         acts = effect[KIND] in (RUN, RUN_SKILL) and effect[TOOL].flags & HAS_SIDE_EFFECTS

@@ -8,7 +8,7 @@ import os
 import sys
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.policy.ledger import CALLS, ENTRY_AMOUNT, ENTRY_KEY, Ledger, add
+from clawlite.core.policy.ledger import CALLS, ENTRY_AMOUNT, ENTRY_KEY, Ledger, count_use
 from jsontext import dumps, loads
 
 _MAX = 4096  # bytes of the file
@@ -50,10 +50,10 @@ class Meters:
         reported.
         """
         if not entries:
-            return self.meter.today()
+            return self.meter.read_use_of_day()
         if entries[0][ENTRY_KEY] == CALLS:
-            entries = self.meter.call(entries[0][ENTRY_AMOUNT])
-        if not add(self._spent, entries):
+            entries = self.meter.make_call_entries(entries[0][ENTRY_AMOUNT])
+        if not count_use(self._spent, entries):
             return False
         try:
             with open(self._path + ".new", "w") as file:

@@ -44,7 +44,7 @@ def test_the_report_names_groups_and_what_nobody_calls(played):
     assert "  oom_unwind.unwind" in held and " line.Line" not in held
     assert (
         "\n     1  opening\n" in groups
-        and "     0  spending             meter.Meter.spend" in groups
+        and "     0  spending             meter.Meter.count_answer" in groups
     )
 
 
@@ -69,7 +69,7 @@ def test_what_is_written_is_what_ran(played, tmp_path):
         assert after[table] == before[table]
     assert after["played"] == ["least-operator"]
     assert after["calls"]["opening"][0] == 1 and "main.attempt" not in after["calls"]["opening"]
-    assert after["calls"]["spending"] == [0, "meter.Meter.spend"]
+    assert after["calls"]["spending"] == [0, "meter.Meter.count_answer"]
     # once is enough: what becomes seldom is no longer held, and is counted as a group
     moved = {f"{module}.{name}" for module, names in after["seldom"].items() for name in names}
     assert moved and not moved & {*after["idle"]} and after["calls"]["seldom"][0] == 0

@@ -14,7 +14,7 @@ from providers.project import build, provider
 from clawlite.core.agent.agent import Agent
 from clawlite.core.agent.agent_setup import Setup
 from clawlite.core.base import effect as E
-from clawlite.core.policy.ledger import CALLS, add
+from clawlite.core.policy.ledger import CALLS, count_use
 from clawlite.core.policy.meter import Meter
 from clawlite.core.protocol.console import Console
 from clawlite.core.protocol.session import Session
@@ -64,8 +64,8 @@ class Day:
             self.image.agent.tokens_per_hour,
             self.image.agent.cost_per_day,
         )
-        meter.add = lambda entries: add(
-            self.disk, meter.call(entries[0][2]) if entries[0][0] == CALLS else entries
+        meter.add = lambda entries: count_use(
+            self.disk, meter.make_call_entries(entries[0][2]) if entries[0][0] == CALLS else entries
         )
         self.agent.setup.codecs, self.agent.setup.keep_bytes = (loads, dumps), 65536
         self.session, self.console = Session(self.agent, loads), Console(self.agent)

@@ -829,7 +829,7 @@ def test_a_reply_is_cut_to_what_the_broker_takes(line, tmp_path):
     jobs.until_said(1)
     source = jobs.world.source("jobs")
     (item,) = source._kept.take([(0, "", "", "echo " + "é" * 3000, b"id")])
-    source._offer(item)
+    source._queue(item)
     jobs.until_said(2)
     whole, cut = jobs.said()
     assert whole == "You said: " + "é" * 940
@@ -846,7 +846,7 @@ def test_a_reply_for_which_the_broker_ends_the_connection_blocks_nothing(line, t
     source = jobs.world.source("jobs")
     source._client.reconnect_delay_set(1, 1)
     (item,) = source._kept.take([(0, "", "", "echo " + "y" * 3000, b"")])
-    source._offer(item)
+    source._queue(item)
     jobs.world.until(lambda: jobs.world.events("channel.dropped"))
     jobs.peer.tell("t/jobs", "echo again")
     jobs.until_said(1)

@@ -305,7 +305,7 @@ class Week:
 
     def say(self):
         text = "day %d line %d" % (self.ms // DAY_MS, len(self.said))
-        [one for one in self.channels.all if one.name == "bot"][0].message("7", text, "7")
+        [one for one in self.channels.all if one.name == "bot"][0].take_message("7", text, "7")
         self.settle()
         self.said += [text, "You said: " + text]
 

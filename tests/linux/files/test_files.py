@@ -6,7 +6,7 @@ import pytest
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.files.files import aside, state_folder, state_root, swarm_folder
-from clawlite.linux.files.marks import agent_folder
+from clawlite.linux.files.rollback_marks import agent_folder
 
 
 def test_the_first_damaged_file_is_never_lost(tmp_path):

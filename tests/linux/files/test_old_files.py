@@ -1,5 +1,5 @@
 """Files of an agent that were emptied, removed or replaced by an older copy while it was stopped
-(clawlite/linux/files/marks.py): the next start tells them, each once.
+(clawlite/linux/files/rollback_marks.py): the next start tells them, each once.
 """
 
 import os
@@ -19,7 +19,7 @@ from disk_stores import (
     Taken,
 )
 
-from clawlite.linux.files import marks
+from clawlite.linux.files import rollback_marks
 from clawlite.linux.files.old_files import tell
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.stop_file import StopFile
@@ -201,7 +201,7 @@ def test_what_a_power_cut_takes_is_not_told(state, ago_s, tells, monkeypatch):
     path.write_bytes(path.read_bytes()[:-30])
     now = path.stat().st_mtime - ago_s
     os.utime(path, (now, now))
-    monkeypatch.setattr(marks, "_boot", ["another"])
+    monkeypatch.setattr(rollback_marks, "_boot", ["another"])
     assert len(told(state)) == tells
 
 
@@ -209,7 +209,7 @@ def test_what_was_synced_outlives_a_power_cut(state, monkeypatch):
     live(Signatures, state, "0123", killed=True)
     path = state / "channels/w.seen"
     path.write_bytes(path.read_bytes()[:-20])
-    monkeypatch.setattr(marks, "_boot", ["another"])
+    monkeypatch.setattr(rollback_marks, "_boot", ["another"])
     assert len(told(state)) == 1
 
 

@@ -65,7 +65,7 @@ class Garden(World):
         source, actor = self.channels.all[0]._source, "2" if is_foreign else "1"
         before = len(source.sent)
         verb = "/approve" if approves else "/deny"
-        source.channel.message(actor, "%s %d" % (verb, asked["number"]), actor)
+        source.channel.take_message(actor, "%s %d" % (verb, asked["number"]), actor)
         self._after(0)
         return "\n".join(text for to, text, _ in source.sent[before:] if to == actor)
 

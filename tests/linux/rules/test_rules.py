@@ -90,7 +90,7 @@ def test_nobody_who_answers_never_lets_a_rule_through(tmp_path):
     policy = [dict(ASK[0], approval={"timeout_seconds": 60, "default_if_timeout": "allow"}), *ALLOW]
     world = World(tmp_path, RULE + 'every = "5m"\n', policy)
     world.move(301)
-    assert len(world.agent.waiting) == 1 and not world.agent.waiting[0].approval.allow
+    assert len(world.agent.waiting) == 1 and not world.agent.waiting[0].approval.allows_on_timeout
     world.move(61)
     assert world.acted == []
     assert world.events("rule.run")[0]["status"] == "expired"
@@ -395,7 +395,7 @@ def peopled(tmp_path, monkeypatch, rules: str, policy=None):
 
     def say(actor: str, text: str) -> list:
         before = len(source.sent)
-        source.channel.message(actor, text, actor)
+        source.channel.take_message(actor, text, actor)
         world.settle()
         world.poll()
         return source.sent[before:]

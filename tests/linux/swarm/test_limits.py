@@ -40,7 +40,7 @@ class Meter(meter_module.Meter):
     def admit_request(self, provider, asked, most=None, least=None):
         return 4096 if most is None else most
 
-    def spend(self, provider, read, written):
+    def count_answer(self, provider, read, written):
         self.spent.append((read, written))
         return ["an entry"]
 
@@ -88,7 +88,8 @@ def meter(bus, tokens=None, nano=None, of=ROOT) -> TaskMeter:
 
 def test_without_limits_nothing_is_counted_on_the_bus(bus):
     one = meter(bus)
-    assert one.admit_request(Provider, 10) == 4096 and one.spend(Provider, 3, 4) == ["an entry"]
+    assert one.admit_request(Provider, 10) == 4096
+    assert one.count_answer(Provider, 3, 4) == ["an entry"]
     assert (one.tokens, read_usage(bus, ROOT), one._meter.spent) == (7, (0, 0), [(3, 4)])
 
 
@@ -125,7 +126,7 @@ def test_money_is_counted_by_prices(bus):
     with pytest.raises(QuotaExceeded, match="max_total_cost_usd") as caught:
         one.admit_request(Provider, 48)
     assert caught.value.data["used"] == 900 / 1e9
-    one.spend(Provider, 10, 4)
+    one.count_answer(Provider, 10, 4)
     one.owe(Provider, 1, 0)
     assert read_usage(bus, ROOT) == (15, 900 + 20 + 20 + 2)
 

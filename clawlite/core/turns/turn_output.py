@@ -74,7 +74,7 @@ class TurnOutput:
         return text
 
 
-def run_work(work, caller: str, into: TurnOutput, begins=None, acts: tuple = ACTS):
+def keep_output(work, caller: str, into: TurnOutput, begins=None, acts: tuple = ACTS):
     """A generator of the effects of *work*, without its output, which is added to *into*.  The
     approvals that it asks for name *caller*.  On a board, *work* yields generators, too, which are
     carried on here (``Agent.drive``).
@@ -135,12 +135,12 @@ def run_work(work, caller: str, into: TurnOutput, begins=None, acts: tuple = ACT
             work = outer.pop() if outer else None
 
 
-def calling(caller: str):
+def call_for(caller: str):
     """Return the function that runs the tool calls of a turn in the name of *caller*."""
     return lambda setup, name, arguments, _, *more: call(setup, name, arguments, caller, *more)
 
 
-def refusal_for(caller: str):
+def refuse_for(caller: str):
     """Return the function that refuses the tool calls of a viewer's turn (CKP 0.2.0, 5.3
     "Roles").
     """

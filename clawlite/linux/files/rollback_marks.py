@@ -194,7 +194,7 @@ def _boot_of_macos() -> str:
 _boot: list = []
 
 
-def behind(folder: str, counted) -> list:
+def find_behind(folder: str, counted) -> list:
     """Return [(slot, what)] of the files of *folder* that are behind their marks; what: "missing",
     "empty" or "old".
 

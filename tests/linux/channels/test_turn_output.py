@@ -1,13 +1,13 @@
 """What a channel hears of a turn."""
 
 from clawlite.core.base.effect import CLOSE, LOG, OPEN, RECEIVE, SAY, VOID, WRITE
-from clawlite.core.turns.channel_turn import MAX_ANSWER, TurnOutput, run_work
+from clawlite.core.turns.turn_output import MAX_ANSWER, TurnOutput, keep_output
 
 
 def said(*effects) -> str:
     """Return what is heard of a turn that comes to *effects*."""
     into = TurnOutput()
-    for _ in run_work((effect for effect in effects), "team/ada", into):
+    for _ in keep_output((effect for effect in effects), "team/ada", into):
         pass
     return into.text()
 

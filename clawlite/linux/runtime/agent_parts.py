@@ -39,7 +39,7 @@ MAX_TASKS = 1024
 _RULES, _CONFIRMS = 27, 31  # the sections of core/rules/table.py
 
 
-class Parts:
+class AgentParts:
     """The parts of one agent; ``shell.Shell`` says what the arguments are."""
 
     # as of core/agent/agent_setup.py: READY does not wait for that
