@@ -11,7 +11,7 @@ import os
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import Problems, enquote, one_of
 from clawlite.host.base.without_links import Below, replace_named
-from clawlite.host.documents.sources import Refused, Sources
+from clawlite.host.documents.sources import Sources
 from clawlite.host.manifest import settings
 from clawlite.host.mcp import listing, pinned
 from clawlite.host.services import descriptor
@@ -54,10 +54,7 @@ def discover(manifest: str, names=(), is_dry: bool = False) -> list[dict]:
                 f"[services.{name}] url: {descriptor.SERVER_WANTED}, found {own.url}",
                 "change url in clawlite.toml",
             )
-        try:
-            sources.check_place(own.descriptor, sources.find_path(own.descriptor))
-        except Refused as e:
-            raise ClawError(*e.args) from None
+        sources.check_place(own.descriptor, sources.find_path(own.descriptor))
         headers = pinned.credentials(own.url, own_settings)
         tools, *_ = remote_listing.tools_at(own.url, headers, own_settings.authorities)
         path = sources.find_path(own.descriptor)

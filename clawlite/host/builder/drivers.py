@@ -15,7 +15,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import Problems, did_you_mean, enquote
 from clawlite.host.base.without_links import Below
 from clawlite.host.documents import lock
-from clawlite.host.documents.sources import Refused, Sources
+from clawlite.host.documents.sources import Sources
 from clawlite.host.drivers import mip, pinned_drivers
 from clawlite.host.manifest.manifest import locate
 
@@ -125,10 +125,7 @@ def _open(name: str) -> _Project:
     if not os.path.isfile(file):
         raise ClawError(f"{file} is no manifest", "name claw.yaml or its folder")
     sources = Sources(os.path.dirname(file))
-    try:
-        return _Project(sources, lock.read_drivers(sources), Below(sources.folder or "."))
-    except Refused as e:
-        raise ClawError(*e.args) from None
+    return _Project(sources, lock.read_drivers(sources), Below(sources.folder or "."))
 
 
 def _is_in(project: _Project, what: str) -> bool:

@@ -165,20 +165,12 @@ def write(sources: Sources, entries: list[Entry]) -> None:
     """Write the documents of the lock, whole or not at all; its drivers stay.  Raises
     ``ClawError``, also for one that ``read`` would refuse.
     """
-    try:
-        drivers = read_drivers(sources)
-    except Refused as e:
-        raise ClawError(*e.args) from None
-    _save(sources, entries, list(drivers.values()))
+    _save(sources, entries, list(read_drivers(sources).values()))
 
 
 def write_drivers(sources: Sources, drivers: list[Driver]) -> None:
     """Write the drivers of the lock; its documents stay.  Raises as ``write`` does."""
-    try:
-        entries = read(sources)
-    except Refused as e:
-        raise ClawError(*e.args) from None
-    _save(sources, list(entries.values()), drivers)
+    _save(sources, list(read(sources).values()), drivers)
 
 
 def _save(sources: Sources, entries: list, drivers: list) -> None:

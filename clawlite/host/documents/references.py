@@ -97,7 +97,7 @@ class References:
                     hint,
                 )
         except Refused as e:
-            self._refuse(kind, place, e.args[0], hint=e.args[1])
+            self._refuse(kind, place, e.message, hint=e.hint)
 
     def _refuse(
         self,

@@ -86,10 +86,7 @@ def pin(sources: Sources, root: str, refresh: bool = False) -> list[str]:
     wanted = _find_wanted(sources, root, known) if known else []
     if not wanted:
         return []
-    try:
-        old = lock.read(sources)
-    except Refused as e:
-        raise ClawError(*e.args) from None
+    old = lock.read(sources)
     # what MCP servers listed (host/mcp/pinned.py) stays
     entries = [entry for uri, entry in old.items() if not uri.startswith("claw://")]
     fetched = []

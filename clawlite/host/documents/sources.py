@@ -16,6 +16,7 @@ import os
 import posixpath
 import re
 
+from clawlite.core.base.errors import ClawError
 from clawlite.host.base import yaml_text
 from clawlite.host.base.document import MAX_BYTES, Document
 from clawlite.host.base.problems import ManifestErrors, did_you_mean, enquote
@@ -28,11 +29,8 @@ _GLOB = re.compile(r"[*?\[]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[A-Za-z]:[\\/]")
 
 
-class Refused(Exception):
-    """A reference that cannot be read: (message, hint)."""
-
-    def __init__(self, message: str, hint: str):
-        super().__init__(message, hint)
+class Refused(ClawError):
+    """A reference that cannot be read."""
 
 
 class Sources:

@@ -29,7 +29,7 @@ def read(sources: Sources, problems: Problems) -> list[Pinned]:
     try:
         drivers = lock.read_drivers(sources)
     except Refused as e:
-        problems.add(LinePlace(sources.find_path(lock.FILE)), (), e.args[0], hint=e.args[1])
+        problems.add(LinePlace(sources.find_path(lock.FILE)), (), e.message, hint=e.hint)
         return []
     found = {}
     for driver in drivers.values():
@@ -91,7 +91,7 @@ def _compare(sources: Sources, file: str, sha256: str, driver, problems: Problem
     try:
         data = sources.read(file)
     except Refused as e:
-        problems.add(place, (), e.args[0], hint=e.args[1])
+        problems.add(place, (), e.message, hint=e.hint)
         return 0
     found = hashlib.sha256(data).hexdigest()
     if found != sha256:

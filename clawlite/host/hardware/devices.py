@@ -236,7 +236,7 @@ def read(name: str, sources: Sources, place, path: tuple, problems: Problems):
         )
         return None
     except Refused as e:
-        problems.add(place, path, e.args[0], hint=e.args[1])
+        problems.add(place, path, e.message, hint=e.hint)
         return None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
         problems.add(LinePlace(file), (), f"this is no TOML: {e}", hint="mend it")

@@ -288,7 +288,7 @@ class _Loader:
         try:
             document = self.sources.document(name, self.problems)
         except Refused as e:
-            raise ManifestErrors([Problem((), e.args[0], self.file, hint=e.args[1])]) from None
+            raise ManifestErrors([Problem((), e.message, self.file, hint=e.hint)]) from None
         self.problems.raise_all()
         if not isinstance(document.data, dict):
             found = "an empty file" if document.data is None else value_text(document.data)
@@ -336,7 +336,7 @@ class _Loader:
                 self.sources.read(signature.FILE), file, self.problems
             )
         except Refused as e:
-            self.problems.add(LinePlace(file), (), e.args[0], hint=e.args[1])
+            self.problems.add(LinePlace(file), (), e.message, hint=e.hint)
             return []
         tools = [primitive for primitive in found if primitive.kind == "Tool"]
         handlers.bind(tools, functions, self.problems)

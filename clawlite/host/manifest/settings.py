@@ -242,7 +242,7 @@ def load(sources: Sources, problems: Problems) -> Settings:
     try:
         document = TOMLDocument(sources.read(FILE), file_name)
     except Refused as e:
-        problems.add(LinePlace(file_name), (), e.args[0], hint=e.args[1])
+        problems.add(LinePlace(file_name), (), e.message, hint=e.hint)
         return Settings(place=LinePlace(file_name))
     except ManifestErrors as e:
         problems.extend(e)
@@ -369,7 +369,7 @@ def _text(sources: Sources, name: str, place: Place, problems: Problems) -> str:
         sources.expand(name)
         return decode(sources.read(name), sources.find_path(name))
     except Refused as e:
-        problems.add(place, (), e.args[0], hint=e.args[1])
+        problems.add(place, (), e.message, hint=e.hint)
     except ManifestErrors as e:
         problems.extend(e)
     return None

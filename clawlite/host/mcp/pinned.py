@@ -116,7 +116,7 @@ def bind(tools: list, settings, sources: Sources, problems, notes: list) -> None
     try:
         entries = lock.read(sources)
     except Refused as e:
-        problems.add(wanted[0].place, ("mcp_source",), e.args[0], hint=e.args[1])
+        problems.add(wanted[0].place, ("mcp_source",), e.message, hint=e.hint)
         return
     listed: dict = {}  # text of an entry -> what it says: a server may have many tools
     for tool in wanted:
@@ -176,10 +176,7 @@ def pin(manifest, allowed=(), refresh: bool = False, accepted=()) -> tuple[list,
     if not servers:
         return [], []
     sources = Sources(manifest.folder, allowed)
-    try:
-        old = lock.read(sources)
-    except Refused as e:
-        raise ClawError(*e.args) from None
+    old = lock.read(sources)
     urls = (SCHEME, "https://", "http://")  # other keys of the lock are no servers
     entries = {uri: entry for uri, entry in old.items() if not uri.startswith(urls)}
     asked, taken = [], []

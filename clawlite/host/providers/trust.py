@@ -87,7 +87,7 @@ def authorities(sources, names: list, place, problems) -> list:
         try:
             ders = certificates(sources.read(name, MAX_FILE))
         except Refused as e:
-            problems.add(place, ("tls", "ca", index), e.args[0], hint=e.args[1])
+            problems.add(place, ("tls", "ca", index), e.message, hint=e.hint)
             continue
         except ValueError as e:
             problems.add(

@@ -170,7 +170,7 @@ def read(name: str, sources, problems, place) -> Described | None:
         (name,) = sources.expand(name) or (name,)
         document = sources.document(name, problems)
     except Refused as e:
-        problems.add(place, (), e.args[0], hint=e.args[1])
+        problems.add(place, (), e.message, hint=e.hint)
         return None
     except ValueError:
         problems.add(place, (), "one file stands here, not a glob", hint="name the file in full")

@@ -394,7 +394,7 @@ def _skill(service: Service, own, sources, problems, version: str) -> list:
         text = sources.read(name, skill_text.MAX_TEXT).decode()
         about, body = skill_text.description_and_body(text, sources.find_path(name))
     except Refused as e:
-        problems.add(where, (), e.args[0], hint=e.args[1])
+        problems.add(where, (), e.message, hint=e.hint)
         return []
     except UnicodeDecodeError:
         problems.add(where, (), f"{enquote(name)} is not UTF-8", hint="save it as UTF-8")

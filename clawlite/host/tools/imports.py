@@ -76,7 +76,7 @@ def read_imports(
         try:
             tree = parse(sources.read(name), shown, problems)
         except Refused as e:
-            problems.add(LinePlace(shown), (), e.args[0], hint=e.args[1])
+            problems.add(LinePlace(shown), (), e.message, hint=e.hint)
             continue
         if tree is None:
             continue

@@ -70,7 +70,7 @@ def bind(sources: Sources, version, problems) -> tuple[list, bool]:
     try:
         entry = lock.read(sources).get(URI)
     except Refused as e:
-        problems.add(place, (), e.args[0], hint=e.args[1])
+        problems.add(place, (), e.message, hint=e.hint)
         return [], True
     if entry is None or entry.url != _digest(source):
         return [], True
@@ -120,10 +120,7 @@ def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
     """
     source = dict(manifest.sources).get(FILE, b"")
     sources = Sources(manifest.folder, allowed)
-    try:
-        entries = lock.read(sources)
-    except Refused as e:
-        raise ClawError(*e.args) from None
+    entries = lock.read(sources)
     old = entries.get(URI)
     if not find_list(source):
         if old is None:  # an image that is kept is made anew once the lock has more
