@@ -119,7 +119,7 @@ OWN = {
     "clawlite/linux/maker/maker_run.py:print_text": "to a file that tools.py opened",
     "clawlite/linux/runtime/call_journal.py:_report": "paths of our own state, and strerror",
     "clawlite/linux/runtime/meters.py:_read": "paths of our own state, and strerror",
-    "clawlite/linux/runtime/meters.py:add": "paths of our own state, and strerror",
+    "clawlite/linux/runtime/meters.py:count_use": "paths of our own state, and strerror",
     "clawlite/linux/swarm_commands/run_task.py:run_task": "the name of a state, and a UUID",
     "clawlite/linux/terminal/console_view.py:_show": "printable() made it harmless, above",
     "clawlite/linux/terminal/console_view.py:_end_word": "the rest of what Pieces made harmless",

@@ -112,7 +112,7 @@ class Spent:
         self.one = meters.CounterFile("a", "meters", True)
 
     def put(self, name):
-        return self.one.add([(name, 1, 10**15)]) and not self.one._broken
+        return self.one.count_use([(name, 1, 10**15)]) and not self.one._broken
 
     def found(self):
         return [name for name, entry in sorted(self.one.load().items()) if entry == [1, 10**15]]

@@ -1,4 +1,4 @@
-"""``clawlite rules``: the rules that people have taught an agent (linux/rules/taught.py)."""
+"""``clawlite rules``: the rules that people have taught an agent (linux/rules/taught_store.py)."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from clawlite.linux.admin.trace import open_image_of
 from clawlite.linux.files.files import state_folder
 from clawlite.linux.io.jsontext import document
 from clawlite.linux.io.printing import print_line, print_note
-from clawlite.linux.rules.taught import Taught
+from clawlite.linux.rules.taught_store import TaughtRules
 
 _THEN = '[ { say = "{result}" }, { if = "failed", say = "{result}" } ]'
 _ORDER = (
@@ -79,4 +79,4 @@ def write_value(value) -> str:
 
 def _read(manifest) -> list:
     image = open_image_of(manifest)
-    return Taught(os.path.join(state_folder(image.agent.name), "rules")).entries
+    return TaughtRules(os.path.join(state_folder(image.agent.name), "rules")).entries

@@ -47,7 +47,7 @@ def _carry_on(parts, work, effect: tuple) -> tuple:
     """Answer an *effect* of *work*; return the next one."""
     kind = effect[E.KIND]
     if kind == E.STORE and not effect[1]:
-        return work.send((True, parts.count().read_use_of_day()))
+        return work.send((True, parts.get_meter().read_use_of_day()))
     if kind == E.STORE and effect[1][0][ENTRY_KEY] == CALLS:
         return work.send((True, True))
     if kind == E.RESOLVE:

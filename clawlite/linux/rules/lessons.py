@@ -258,7 +258,7 @@ class Lessons:
         return _Lesson(arguments, lambda: self.finish(made), asks, question_lines(made), made)
 
     def _prepare_forget(self, arguments: dict, speaker: tuple):
-        from clawlite.linux.rules.taught import forget
+        from clawlite.linux.rules.taught_store import forget
 
         name, rules = str(arguments.get("name")), self.rules()
         entry = rules.taught.find(name)
@@ -275,7 +275,7 @@ class Lessons:
 
     def list_lines(self) -> list:
         """Return the lines that say what was taught, and what the rules file has."""
-        from clawlite.linux.rules.taught import describe_taught
+        from clawlite.linux.rules.taught_store import describe_taught
 
         rules = self.rules()
         lines = []

@@ -69,7 +69,7 @@ class RuleGroup(RuleCommands, Group):
             return [error_text(e)]
 
     def _forget(self, name: str, why: str) -> list:
-        from clawlite.linux.rules.taught import forget
+        from clawlite.linux.rules.taught_store import forget
 
         forget(self._lessons().rules(), name, why)
         return ["Rule %s is forgotten." % name]

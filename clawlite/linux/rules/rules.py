@@ -67,7 +67,7 @@ class Rules(Runs, stdio.Part):
     read_pin  function(name) -> the value of a pin, or None
     edges     ``edges.Edges``; None: pins are looked at every few ms
     section   its readings and rules (table.py), in place of those of its image
-    Attribute: ``taught``, its ``Taught`` (taught.py) once somebody has taught this agent a rule
+    Attribute: ``taught``, its ``TaughtRules`` (taught_store.py) once somebody has taught a rule
     """
 
     def __init__(self, agent, now_ms, times, folder, read_pin, edges=None, section=None):
@@ -114,7 +114,7 @@ class Rules(Runs, stdio.Part):
             self.save(True)
         self._begin_due(times)
         if self._over:
-            from clawlite.linux.rules.taught import forget
+            from clawlite.linux.rules.taught_store import forget
 
             names, self._over = self._over, []
             for name in names:
@@ -217,7 +217,7 @@ class Rules(Runs, stdio.Part):
     def begin_teaching(self):
         """Let rules come and go from now on."""
         if self.taught is None:
-            from clawlite.linux.rules.taught import open_taught
+            from clawlite.linux.rules.taught_store import open_taught
 
             open_taught(self, self._folder and os.path.join(self._folder, "rules"))
 
@@ -255,7 +255,7 @@ class Rules(Runs, stdio.Part):
         entry = self.taught.find(name) if self.taught is not None else None
         if entry is None:
             return ""
-        from clawlite.linux.rules.taught import find_teacher_obstacle, roles_of
+        from clawlite.linux.rules.taught_store import find_teacher_obstacle, roles_of
 
         channels = self.agent.setup.channels
         return find_teacher_obstacle(entry, channels, lambda: roles_of(self._folder))

@@ -1,4 +1,4 @@
-"""How a rule is drafted, rehearsed and taken up by those that are taught (taught.py).
+"""How a rule is drafted, rehearsed and taken up by those that are taught (taught_store.py).
 
 A draft becomes a rule only by ``adopt``; who may call that is for lessons.py to say.
 """
@@ -11,7 +11,7 @@ from clawlite.core.teach.row_text import reading_of
 from clawlite.core.teach.row_words import describe
 from clawlite.linux.files.files import state_folder
 from clawlite.linux.rules.rehearsal import Rehearsal
-from clawlite.linux.rules.taught import MOST, roles_of
+from clawlite.linux.rules.taught_store import MOST, roles_of
 from clawlite.protocols.teach.clause import unit_of
 
 _DAY = 86400
@@ -23,7 +23,7 @@ _MOST_TIMES = 4  # that a rehearsal names
 class Draft:
     """A rule that somebody may teach.
 
-    entry   what is kept of it (taught.py);  record: for the engine
+    entry   what is kept of it (taught_store.py);  record: for the engine
     lines   what people are shown: the sentence that it obeys, and what it would have done
     """
 
@@ -75,7 +75,7 @@ def adopt(rules, made: Draft):
         raise InvalidRequest(
             "rule %s: another one was taught meanwhile" % made.name, "teach it again"
         )
-    wrong = taught.add(made.entry)
+    wrong = taught.keep(made.entry)
     if wrong:
         raise ClawError("rule %s: %s" % (made.name, wrong), "make room, and teach it again")
     rules.section[table.RULES].append(made.record)

@@ -131,7 +131,7 @@ class AgentParts:
         """Make the meters, and the way to remote providers."""
         from clawlite.linux.runtime.providers import Remote
 
-        self.count()
+        self.get_meter()
         self.remote = self.add_part(Remote(self, signals.waker()))
         self.keep_bytes, self.repetition = self.remote.keep_bytes, self.remote.repetition
         self.dialects = self.remote.dialects
@@ -146,7 +146,7 @@ class AgentParts:
         """Return the provider builtin:local of *row*, a row of the image's PROVIDERS."""
         return self.remote.make_local(row)
 
-    def count(self):
+    def get_meter(self):
         """Return the meter of this agent, made when something is counted first."""
         if self.meter is None:
             from clawlite.linux.runtime.meters import meter_of

@@ -64,8 +64,8 @@ class _Meters:
         if not entries:
             return self.meter.read_use_of_day()
         if entries[0][ENTRY_KEY] == CALLS:
-            return self._calls.add(self.meter.make_call_entries(entries[0][ENTRY_AMOUNT]))
-        return self._spent.add(entries)
+            return self._calls.count_use(self.meter.make_call_entries(entries[0][ENTRY_AMOUNT]))
+        return self._spent.count_use(entries)
 
 
 class CounterFile:
@@ -101,7 +101,7 @@ class CounterFile:
                 self._spent, self._seen = {}, None
         return self._spent
 
-    def add(self, entries: list) -> bool:
+    def count_use(self, entries: list) -> bool:
         """Add *entries* (core/policy/ledger.py); return False when a limit does not admit them."""
         lock = counted = None
         try:

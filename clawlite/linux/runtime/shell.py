@@ -402,7 +402,7 @@ class Shell(AgentParts):
 
     def _store(self, effect: tuple):
         _, task, entries = effect
-        self.agent.complete(task, (True, self.count().add(entries)), now_ms())
+        self.agent.complete(task, (True, self.get_meter().add(entries)), now_ms())
 
     def _exit(self, effect: tuple):
         _, self.code = effect

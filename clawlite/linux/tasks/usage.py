@@ -59,7 +59,7 @@ class Usage:
             "last_turn": self._last,
             "tokens": {"read": read, "written": written},
             "cost_usd": round(parts.spent_nano_usd / _NANO, 9),
-            "limits": limits_of(parts.image, parts.count, len(self._calls)),
+            "limits": limits_of(parts.image, parts.get_meter, len(self._calls)),
         }
 
 

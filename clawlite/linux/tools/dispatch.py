@@ -146,7 +146,7 @@ class Dispatcher:
         # task -> name of the tool in the sandbox, None for a function of tools.py
         self._jobs = {}
         if profile.level != NONE and IS_LINUX:
-            self._sandbox().prepare()
+            self._open_sandbox().prepare()
 
     @property
     def bank(self):
@@ -179,27 +179,27 @@ class Dispatcher:
         try:
             if kind == MAKER:
                 if self._profile.level != NONE:
-                    return self._function(task, tool, arguments, due_ms, now_ms)
+                    return self._start_function(task, tool, arguments, due_ms, now_ms)
             elif kind == SERVED:
                 if self._profile.timeout_ms is not None:
                     most_ms = now_ms + self._profile.timeout_ms
                     due_ms = most_ms if due_ms is None else min(due_ms, most_ms)
                 return self._open_mcp_servers().start(task, name, arguments, due_ms, now_ms)
             elif kind == SERVICE:
-                return self._service().start(
+                return self._open_services().start(
                     task, tool, arguments, due_ms, now_ms, self._credentials.injections()
                 )
             elif name in WEB:
-                return self._web().start(
+                return self._open_web().start(
                     task, self._profile, name, arguments, due_ms, self._credentials.injections()
                 )
             elif name not in HERE and not tool.flags & HAS_BOARD:
-                return self._builtin(task, tool, arguments, due_ms, now_ms)
+                return self._start_builtin(task, tool, arguments, due_ms, now_ms)
         except ClawError as e:
             return False, e
         return self._handlers.start(task, tool, arguments, due_ms, now_ms)
 
-    def _function(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
+    def _start_function(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
         from clawlite.linux.maker.maker_run import print_event
         from clawlite.linux.sandbox.jobs import Function
         from clawlite.linux.tools.precheck import check
@@ -225,9 +225,9 @@ class Dispatcher:
         if self._log is not None:
             job.show = lambda text: self._log(print_event(text, tool.name))
         self._give(job, tool.name)
-        return self._begin(task, None, job, due_ms, now_ms)
+        return self._start_job(task, None, job, due_ms, now_ms)
 
-    def _builtin(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
+    def _start_builtin(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
         from clawlite.linux.tools.builtin import milliseconds
 
         name = tool.handler[HANDLER_NAME]
@@ -240,17 +240,17 @@ class Dispatcher:
         if own is not None:
             due_ms = now_ms + own if due_ms is None else min(due_ms, now_ms + own)
         # what it may raise comes before a place among the programs of spawn is taken
-        self._sandbox()
+        self._open_sandbox()
         job = self._builtins.job(task, name, arguments, decided)
         if name in PROGRAMS:
             self._give(job, name)
-        return self._begin(task, name, job, due_ms, now_ms)
+        return self._start_job(task, name, job, due_ms, now_ms)
 
-    def _begin(self, task: int, name, job, due_ms, now_ms: int):
+    def _start_job(self, task: int, name, job, due_ms, now_ms: int):
         job.most = self._most
         if due_ms is None and self._profile.timeout_ms is None and self._default_ms is not None:
             due_ms = now_ms + self._default_ms
-        outcome = self._sandbox().start(task, self._profile, job, due_ms, now_ms)
+        outcome = self._open_sandbox().start(task, self._profile, job, due_ms, now_ms)
         self._jobs[task] = name
         return None if outcome is None else self._finish(task, outcome)
 
@@ -347,7 +347,7 @@ class Dispatcher:
 
     # -- parts that are made when they are first needed
 
-    def _sandbox(self):
+    def _open_sandbox(self):
         if self._engine is None:
             check_kernel()
             from clawlite.linux.files.workspace import NOBODY, hand_over
@@ -366,14 +366,14 @@ class Dispatcher:
                 self._hidden,
                 proxy,
                 relaxed=frozenset(self._relaxed),
-                modules=self._modules(),
+                modules=self._list_modules(),
                 bubblewrap=self._namespaces == "bubblewrap",
                 paths=[path for path, _ in self._profile.mounts],
             )
             self.descriptors.append(self._engine.fileno())
         return self._engine
 
-    def _modules(self) -> list:
+    def _list_modules(self) -> list:
         """Return the modules that children find loaded."""
         from clawlite.linux.sandbox.jobs import modules_of
 
@@ -393,8 +393,8 @@ class Dispatcher:
 
             self._servers = Servers(
                 rows_of(self._image),
-                self._begin_server,
-                self._remote_server,
+                self._run_mcp_server,
+                self._open_remote_mcp_server,
                 self._seam,
                 self._keep_content,
             )
@@ -412,19 +412,19 @@ class Dispatcher:
             self._profile, workspace, self._hidden, self._most, owner, server, kind, data
         )
 
-    def _begin_server(self, number: int, argv: list, variables: list, hosts, cpu_s: int, now_ms):
+    def _run_mcp_server(self, number: int, argv: list, variables: list, hosts, cpu_s: int, now_ms):
         """Return the process of an MCP server (linux/mcp/server_process.py)."""
         from clawlite.linux.mcp.server_process import PlainServer, SandboxedServer
 
         env = {name: os.environ[name] for name in variables if name in os.environ}
         if self._profile.level != NONE:
             profile = narrow(self._profile, hosts)
-            return SandboxedServer(self._sandbox(), profile, number, argv, env, cpu_s, now_ms)
+            return SandboxedServer(self._open_sandbox(), profile, number, argv, env, cpu_s, now_ms)
         folder = self._workspace
         os.makedirs(folder, 0o700, exist_ok=True)
         return PlainServer(argv, dict(_PLAIN, HOME=folder, **env), folder)
 
-    def _remote_server(self, url: str, headers: list, oauth):
+    def _open_remote_mcp_server(self, url: str, headers: list, oauth):
         from clawlite.linux.mcp.remote import RemoteServer
 
         _, authorities = self._image.section(NETWORK) or (None, ())
@@ -443,19 +443,19 @@ class Dispatcher:
             oauth = row, secret, resource
         return RemoteServer(url, self._profile, headers, injections, authorities, oauth)
 
-    def _web(self):
+    def _open_web(self):
         if self._fetcher is None:
             from clawlite.linux.tools.fetch import Fetcher
 
-            self._fetcher = Fetcher(self._wake, self._now_ms, self._endpoint())
+            self._fetcher = Fetcher(self._wake, self._now_ms, self._make_search())
         return self._fetcher
 
-    def _service(self):
+    def _open_services(self):
         if self._services is None:
             from clawlite.linux.tools.service_tools import ServiceTools, services_of
 
             self._services = ServiceTools(
-                self._image, self._profile, services_of(self._image), self._web, self._mediator
+                self._image, self._profile, services_of(self._image), self._open_web, self._mediator
             )
         return self._services
 
@@ -473,11 +473,11 @@ class Dispatcher:
                 lambda: resolve(TOKEN, stores(image.agent.name)),
                 (loads, dumps),
                 self._seam,
-                self._question,
+                self._make_question,
             )
         return self._gateway
 
-    def _question(self, task: int, server: str, params):
+    def _make_question(self, task: int, server: str, params):
         """Return what asks a person for the server behind a gateway.  Raises ``ClawError``."""
         from clawlite.linux.io.jsontext import loads
         from clawlite.linux.mcp.question import Question
@@ -490,7 +490,7 @@ class Dispatcher:
             )
         return question
 
-    def _endpoint(self):
+    def _make_search(self):
         """Return the ``fetch_search.Search`` that the settings name, or None."""
         if self._search is None:
             return None

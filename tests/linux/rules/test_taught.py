@@ -10,7 +10,7 @@ from taught_world import PATTERNS, Pupil
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.admin import taught_rules
-from clawlite.linux.rules.taught import MOST, find_teacher_obstacle
+from clawlite.linux.rules.taught_store import MOST, find_teacher_obstacle
 from clawlite.linux.rules.teaching import adopt, make_draft
 
 DAY = 86400

@@ -24,7 +24,7 @@ _OPERATOR = "operator"
 _FIELDS = {"name": str, "row": dict, "by": str, "said": str, "at_s": int, "is_known": bool}
 
 
-class Taught:
+class TaughtRules:
     """The taught rules of one agent.
 
     folder   that of its rules, or None: they live as long as the process
@@ -70,7 +70,7 @@ class Taught:
                 return entry
         return None
 
-    def add(self, entry: dict) -> str:
+    def keep(self, entry: dict) -> str:
         """Keep *entry*; return "", or why that is not possible."""
         self.entries.append(entry)
         wrong = self._save()
@@ -135,7 +135,7 @@ def roles_of(folder) -> dict:
 def open_taught(rules, folder):
     """Let *rules* have what people have taught, kept in *folder*."""
     image, own = rules.agent.image, rules.own_section
-    taught = Taught(folder, limits_of(image))
+    taught = TaughtRules(folder, limits_of(image))
     records, times = taught.compile(image, own), rules.times()
     rules.hold_taught(taught, [own[table.READINGS], own[table.RULES] + records, own[table.CLOCK]])
     for record in records:
