@@ -224,7 +224,8 @@ class Agent:
     def catch_up(self, now_ms: int):
         """Carry on now what was left to the shell's loop."""
         while self.later:
-            self.drive(*self.later.pop(0), now_ms)
+            task, value, error = self.later.pop(0)
+            self.drive(task, value, error, now_ms)
 
     def call_after_catch_up(self, ended, now_ms: int):
         """Call ``ended(None, None, now_ms)`` when what was left to the shell's loop until now

@@ -23,6 +23,6 @@ except ImportError:  # CPython: the constant stays a plain int
     def const(value):
         return value
 
-    def sha256(data=b""):
+    def sha256(data=b""):  # type: ignore[misc]
         openssl = modules.get("_hashlib")
         return openssl.openssl_sha256(data) if openssl else _own(data)

@@ -116,7 +116,7 @@ def read(once, record):
         from clawlite.core.base.effect import Result
 
         _, text, is_error, original_bytes = payload
-        once.answer = Result(text, is_error, None, original_bytes)
+        once.answer = Result(text, is_error, None, original_bytes)  # type: ignore[arg-type]
     return once
 
 

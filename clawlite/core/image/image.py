@@ -206,7 +206,7 @@ class Image:
         """Return the bytes of a section; 0 when the image has none."""
         return self._where.get(section, (0, 0))[_LENGTH]
 
-    def section(self, section: int) -> object:
+    def section(self, section: int):
         """Return a whole section, decoded; None when the image has none.  The sections that
         header.py knows are checked against their shape.
         """
@@ -243,7 +243,7 @@ class Image:
         start, end = struct.unpack(">II", self.part(section, 4 * number, 8))
         return self.part(section, start, end - start)
 
-    def tool(self, name: str) -> Tool:
+    def tool(self, name: str) -> Tool | None:
         """Return the tool *name*, or None.  ``read_file`` and ``read-file`` name the same tool, and
         ``desk__trade`` is how providers, who refuse dots, call ``desk.trade``.
         """

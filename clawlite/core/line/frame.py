@@ -60,7 +60,7 @@ class Framer:
         if is_open:
             self.feed(b"\n")
 
-    def next_event(self) -> tuple:
+    def next_event(self) -> tuple | None:
         """Return ``(kind, payload)`` of the next complete line, or None when more bytes are needed.
         Never raises.
         """

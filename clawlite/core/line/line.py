@@ -186,7 +186,7 @@ class Line:
         seq, kind, payload = frame
         return encode(seq, receiver.expected, kind, payload, self._seed)
 
-    def next_event(self) -> tuple:
+    def next_event(self) -> tuple | None:
         """Return ``(kind, payload)`` of the next event, or None.  Never raises."""
         while not self._events:
             item = self._splitter.next_item()
@@ -198,7 +198,7 @@ class Line:
                 self._events.append(event)
         return self._events.pop(0)
 
-    def _event(self, kind: int, data: bytes) -> tuple:
+    def _event(self, kind: int, data: bytes) -> tuple | None:
         is_plain = self._plain and self._state != _RELIABLE
         if kind == LOOSE:
             if self._state == _RELIABLE and not self._is_host:
@@ -212,7 +212,7 @@ class Line:
             return self._is_damaged()
         return (RECORD, data[1:]) if kind == MARKED and len(data) > 1 else None
 
-    def _frame(self, item: bytes) -> tuple:
+    def _frame(self, item: bytes) -> tuple | None:
         kind = kind_of(item)  # not checked yet
         if kind == HELLO:
             frame = decode(item, 0)
@@ -262,7 +262,7 @@ class Line:
         self._reset_due = False  # it was due for a frame from before the session
         self._events.append((UP, b"%d" % window))
 
-    def _take_frame(self, seq: int, ack: int, kind: int, payload: bytes) -> tuple:
+    def _take_frame(self, seq: int, ack: int, kind: int, payload: bytes) -> tuple | None:
         """Act on an intact frame of this session."""
         self.heard += 1
         self.waiting -= self._sender.acknowledge(ack, self._now)

@@ -58,7 +58,7 @@ def encode(seq: int, ack: int, kind: int, payload: bytes, seed: int) -> bytes:
     )
 
 
-def decode(item: bytes, seed: int) -> tuple:
+def decode(item: bytes, seed: int) -> tuple | None:
     """Return ``(seq, ack, kind, payload)`` of a MARKED or CUT item, or None when it is damaged
     or of another session.
     """
@@ -152,7 +152,7 @@ class Splitter:
         rest = self._chunk[self._pos :]
         self._chunk, self._pos = rest + bytes(data) if rest else bytes(data), 0
 
-    def next_item(self) -> tuple:
+    def next_item(self) -> tuple | None:
         """Return ``(kind, payload)``, or None when more bytes are needed.  Never raises."""
         while True:
             chunk, pos = self._chunk, self._pos

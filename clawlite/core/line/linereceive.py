@@ -44,7 +44,7 @@ class Receiver:
         self.ack_at, self.nak = None, False
         self._heard = 0  # bytes since then
 
-    def take(self, seq: int, kind: int, payload: bytes, now_ms: int) -> tuple:
+    def take(self, seq: int, kind: int, payload: bytes, now_ms: int) -> tuple | None:
         """Return (RECORD, bytes), (TOO_LONG, digits), or None while a record is not whole.
 
         seq      0..255
@@ -72,7 +72,7 @@ class Receiver:
         self._gap = self.nak = False
         return self._join_parts(kind, payload)
 
-    def _join_parts(self, kind: int, payload: bytes) -> tuple:
+    def _join_parts(self, kind: int, payload: bytes) -> tuple | None:
         try:
             if self._lost or len(payload) > self._limit - len(self._record):
                 raise MemoryError

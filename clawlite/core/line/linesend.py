@@ -51,7 +51,7 @@ class Sender:
         self.since = self._back_at = now_ms
         self.resend_at = None
 
-    def next_frame(self, now_ms: int) -> tuple:
+    def next_frame(self, now_ms: int) -> tuple | None:
         """Return ``(number, kind, payload)`` of the frame to send now, or None."""
         if self._index == len(self.records) or self._next - self._base >= self._burst:
             return None

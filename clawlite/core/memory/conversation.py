@@ -41,7 +41,7 @@ def store_of(stores: list, identity: str, channel: str = ""):
     return None
 
 
-def restore(place: tuple, history, keep_bytes: int):
+def restore(place: tuple[object, str], history, keep_bytes: int):
     """A generator of effects that begins *history* with the newest turns of the store, which
     providers see again.
 
@@ -63,7 +63,7 @@ def restore(place: tuple, history, keep_bytes: int):
             yield _warning(e, "what was said before is not known")
 
 
-def keep(place: tuple, history):
+def keep(place: tuple[object, str], history):
     """A generator of effects that stores the turn that has ended.  A turn that is too long for the
     store is stored without its tools' results.
 

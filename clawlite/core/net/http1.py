@@ -93,7 +93,7 @@ class Response:
         """The peer has closed: ``next_event`` says whether that was the end."""
         self._closed = True
 
-    def next_event(self) -> tuple:
+    def next_event(self) -> tuple | None:
         """Return ("head", status, headers), ("data", bytes) or ("end",), or None when more bytes
         are wanted.
 

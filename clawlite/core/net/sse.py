@@ -46,7 +46,7 @@ class Events:
             self._chunk = self._chunk[self._pos :] + data if self._pos < len(self._chunk) else data
             self._pos = 0
 
-    def next_event(self) -> tuple:
+    def next_event(self) -> tuple | None:
         """Return (name, data) of the next event, both str, or None when more bytes are needed.
 
         Raises ``ProviderError`` for an event over the limit and for bytes that are not UTF-8.

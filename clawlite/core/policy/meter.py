@@ -133,7 +133,7 @@ class Meter(Ledger):
         """Keep in ``owed`` the use of a cancelled answer, whose task can yield no more effects."""
         self.owed = self.owed + self.count_answer(provider, read, written)
 
-    def take_owed(self) -> list:
+    def take_owed(self) -> list | tuple:
         """Return the entries that nobody has stored yet, for who stores them now."""
         owed, self.owed = self.owed, []
         return owed

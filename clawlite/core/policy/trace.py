@@ -90,7 +90,7 @@ def trace_text(image, event: dict, answer=None, by: str = "--json") -> str:
     answer  how its approval was answered: "approved", "denied", "expired"; None: as the event says,
             if it had one
     """
-    answer = answer or event.get("approval") or _ENDINGS.get(event.get("code"))
+    answer = answer or event.get("approval") or _ENDINGS.get(event.get("code", 0))
     arguments = event["arguments"]
     called = (
         call_text(event["tool"], arguments, by)

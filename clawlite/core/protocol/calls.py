@@ -78,7 +78,7 @@ class Calls:
             and isinstance(arguments, dict)
             and isinstance(context, dict)
         ):
-            _refuse(params)
+            return _refuse(params)
         request_id, identity = context.get("request_id"), context.get("identity")
         if not (
             isinstance(request_id, str)
@@ -86,7 +86,7 @@ class Calls:
             and isinstance(identity, str)
             and is_uuid(request_id)
         ):
-            _refuse(params)
+            return _refuse(params)
         agent = self.agent
         image = agent.image
         if identity != image.agent.identity:

@@ -87,7 +87,7 @@ def _not_found(message: str, hint: str):
     return error
 
 
-def parse_version(text) -> tuple:
+def parse_version(text) -> tuple | None:
     """Return (major, minor, patch, pre-release or "") of a semantic version (SemVer 2.0, 2 and
     9), or None.
     """

@@ -329,13 +329,13 @@ def has_all(said: bytes, words: tuple) -> bool:
 
 def find_word(said: bytes, name: str) -> int:
     """Return where *name* stands in *said* as a word of its own, -1 where it does not."""
-    name = name.encode()
-    at = said.find(name)
+    word = name.encode()
+    at = said.find(word)
     while at >= 0:
-        around = said[at - 1 : at] + said[at + len(name) : at + len(name) + 1]
+        around = said[at - 1 : at] + said[at + len(word) : at + len(word) + 1]
         if not [byte for byte in around if 97 <= byte <= 122 or 48 <= byte <= 57 or byte == 95]:
             return at
-        at = said.find(name, at + 1)
+        at = said.find(word, at + 1)
     return -1
 
 

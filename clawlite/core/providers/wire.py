@@ -264,7 +264,7 @@ class Stream:
         else:
             self._body.extend(data)
 
-    def next_event(self) -> tuple:
+    def next_event(self) -> tuple | None:
         """Return ("text", str) or, once, ("end", Answer); None when more bytes are needed, or after
         the end.
         """

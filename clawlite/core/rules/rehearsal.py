@@ -195,7 +195,8 @@ class Rehearsal:
         self._pins, self._levels = {name: Track(pins[name]) for name in pins}, {}
         for name in self._pins:  # what was before
             self._pins[name].go(from_s * 1000 - 1)
-        self._lives, self._place, self._life = lives, 0, [from_s, 0, from_s, ()]
+        self._lives, self._place = lives, 0
+        self._life: list = [from_s, 0, from_s, ()]
         for life in lives:
             if life[BEGUN_S] <= from_s:
                 self._life = life
@@ -215,7 +216,8 @@ class Rehearsal:
         """
         agent = self.agent
         if agent.later:
-            agent.drive(*agent.later.pop(0), self.now_ms)
+            task, value, error = agent.later.pop(0)
+            agent.drive(task, value, error, self.now_ms)
             return True
         if self._shaped:
             tool, output = self._shaped

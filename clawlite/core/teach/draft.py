@@ -135,7 +135,7 @@ def _refuse_unknown(what: str, name, known):
     _refuse("there is no %s %s here; known: %s" % (what, canonical(name, 60), names))
 
 
-def _read_name(row: dict, world) -> str:
+def _read_name(row: dict, world) -> str | None:
     name = row.get("name")
     if (
         not isinstance(name, str)

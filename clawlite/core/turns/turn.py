@@ -50,7 +50,7 @@ class Reply:
         shown: bool = False,
         stop: str = "",
         owner: str = "",
-        opaque: list = (),
+        opaque: list | tuple = (),
     ):
         self.text = text
         self.calls = calls
@@ -79,12 +79,12 @@ class Message:
         self,
         role: str,
         text: str,
-        calls: list = (),
+        calls: list | tuple = (),
         id: str = "",
         tool: str = "",
         result=None,
         owner: str = "",
-        opaque: list = (),
+        opaque: list | tuple = (),
     ):
         self.role = role
         self.text = text

@@ -73,7 +73,7 @@ class _Stream(Events):
         self.last = self._id = last
         self.retry_ms = PAUSE_MS
 
-    def next_event(self) -> tuple:
+    def next_event(self) -> tuple | None:
         event = super().next_event()
         if event is not None:
             self.last = self._id
