@@ -14,6 +14,7 @@ from clawlite.host.base.problems import ManifestErrors, Problem, enquote
 MAX_BYTES = 64 << 20  # a manifest of 200 tools is about 100 KiB, a rule about 100 bytes
 MAX_VALUES = 200_000
 MAX_DEPTH = 32  # the deepest CKP document with a JSON Schema in it is about 14
+MAX_INT = 1 << 63  # the first number that is too large
 SHALLOWER = "move inner values up, or split the file"
 SURROGATE = "write the whole character, or both halves of the pair"
 

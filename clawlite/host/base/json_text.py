@@ -9,6 +9,7 @@ import re
 
 from clawlite.host.base.document import (
     MAX_DEPTH,
+    MAX_INT,
     SHALLOWER,
     SURROGATE,
     Document,
@@ -23,7 +24,6 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _WORD = re.compile(r"[A-Za-z0-9_+.-]+")
 _WORDS = {"true": True, "false": False, "null": None}
-MAX_INT = 1 << 63
 
 
 def read(source: bytes, file: str) -> Document:

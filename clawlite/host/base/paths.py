@@ -13,6 +13,7 @@ from clawlite.host.base.problems import enquote
 MOST = 256  # paths of one list: each is a mount, or a rule, of each call
 MOST_BYTES, MOST_OF_NAME = 4095, 255  # of Linux
 WANTED = "a path from the root, or below /workspace"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _VARIABLE = re.compile(r"\$(\{|[A-Za-z_])")
 
 
@@ -31,14 +32,8 @@ def mistake(path: str):
             f"a path of at most {MOST_BYTES} bytes, {MOST_OF_NAME} for each name in it",
             "no file has such a name",
         )
-    if path != path.strip() or any(
-        ord(character) < 32 or ord(character) == 127 for character in path
-    ):
-        clean = "".join(
-            character
-            for character in path.strip()
-            if ord(character) >= 32 and ord(character) != 127
-        )
+    clean = _CONTROL.sub("", path.strip())
+    if path != clean:
         return (
             "a path without control characters, and without white space at its ends",
             f"write {enquote(clean)}" if clean else "",

@@ -15,9 +15,11 @@ event parser.
 
 import re
 import sys
+from typing import NoReturn
 
 from clawlite.host.base.document import (
     MAX_DEPTH,
+    MAX_INT,
     MAX_VALUES,
     SHALLOWER,
     Document,
@@ -28,7 +30,7 @@ from clawlite.host.base.document import (
 )
 from clawlite.host.base.problems import enquote
 
-MAX_INT = 1 << 63
+_QUOTE = "put it in quotes if it is text"
 _WORDS = 1000  # at most so many texts of a file are shared by all values that are equal to them
 # positions in an open collection (``_Builder.stack``)
 _DATA, _KEY, _LINE, _IS_FLOW, _NUMBER, _MEMBERS = 0, 2, 3, 4, 5, 6
@@ -221,14 +223,13 @@ class _Builder:
             self.number = self.lines.add(1)
         return self
 
+    def _refuse(self, line: int, message: str, hint: str, path: tuple = ()) -> NoReturn:
+        refuse(self.file, line, message, path, hint)
+
     def _DocumentStartEvent(self, event, line):
         if self.number is not None:
-            refuse(
-                self.file,
-                line,
-                "a second document begins here",
-                hint="one file holds one document; split the file",
-            )
+            hint = "one file holds one document; split the file"
+            self._refuse(line, "a second document begins here", hint)
 
     def _MappingStartEvent(self, event, line):
         self._open({}, line, event, "map")
@@ -267,13 +268,8 @@ class _Builder:
             raise self.doubt
         # by an escape: "\\ud800"
         if not event.value.isascii() and _SURROGATE.search(event.value):
-            refuse(
-                self.file,
-                line,
-                "half of a surrogate pair in a string",
-                self._path(),
-                "write the whole character, or \\U and its eight digits",
-            )
+            hint = "write the whole character, or \\U and its eight digits"
+            self._refuse(line, "half of a surrogate pair in a string", hint, self._path())
         data = self._scalar(event, line)
         if type(data) is str:
             known = self._words
@@ -294,20 +290,12 @@ class _Builder:
 
     def _AliasEvent(self, event, line):
         if event.anchor not in self.anchors:
-            refuse(
-                self.file,
-                line,
-                f"the alias *{event.anchor} has no anchor &{event.anchor} before it",
-                hint="check the name; put it in quotes if it is text",
-            )
+            said = f"the alias *{event.anchor} has no anchor &{event.anchor} before it"
+            self._refuse(line, said, "check the name; put it in quotes if it is text")
         found = self.anchors[event.anchor]
         if found is None:
-            refuse(
-                self.file,
-                line,
-                f"the alias *{event.anchor} contains itself",
-                hint="write the inner value out, or remove it",
-            )
+            said = f"the alias *{event.anchor} contains itself"
+            self._refuse(line, said, "write the inner value out, or remove it")
         data, number = found
         self._place(data if self._is_key() else self._copy(*found, len(self.stack) + 1), number)
 
@@ -327,16 +315,12 @@ class _Builder:
     def _count(self, line: int) -> None:
         self._left -= 1
         if self._left < 0:
-            refuse(
-                self.file,
-                line,
-                f"more than {self._most:,} values after aliases are followed",
-                hint="use fewer aliases, or split the file",
-            )
+            said = f"more than {self._most:,} values after aliases are followed"
+            self._refuse(line, said, "use fewer aliases, or split the file")
 
     def _check_depth(self, depth: int, line: int) -> None:
         if depth > MAX_DEPTH:
-            refuse(self.file, line, f"nested deeper than {MAX_DEPTH} levels", hint=SHALLOWER)
+            self._refuse(line, f"nested deeper than {MAX_DEPTH} levels", SHALLOWER)
 
     def _is_key(self) -> bool:
         """Return whether what comes next is the key of a member."""
@@ -365,13 +349,8 @@ class _Builder:
 
     def _key(self, data, line: int, event) -> str:
         if event is not None and event.value == "<<" and event.tag is None and event.implicit[0]:
-            refuse(
-                self.file,
-                line,
-                "merge keys (<<) are not part of YAML 1.2",
-                self._path(),
-                "write the fields out, or use an alias for a whole value",
-            )
+            hint = "write the fields out, or use an alias for a whole value"
+            self._refuse(line, "merge keys (<<) are not part of YAML 1.2", hint, self._path())
         if not isinstance(data, str):
             found = (
                 "null"
@@ -380,13 +359,8 @@ class _Builder:
                 if isinstance(data, (list, dict))
                 else "not text"
             )
-            refuse(
-                self.file,
-                line,
-                f"this key is {found}; keys are text",
-                self._path(),
-                "put the key in quotes",
-            )
+            said = f"this key is {found}; keys are text"
+            self._refuse(line, said, "put the key in quotes", self._path())
         if data in self.stack[-1][_DATA]:
             members = self.stack[-1][_MEMBERS]
             first = next(at for key, at, _ in members if key == data)
@@ -416,12 +390,8 @@ class _Builder:
                 return value
             if tag == _CORE + "float" and type(value) is int:
                 return float(value)
-            refuse(
-                self.file,
-                line,
-                f"{enquote(event.value)} is no !!{tag[len(_CORE) :]}",
-                hint="remove the tag, or change the value",
-            )
+            said = f"{enquote(event.value)} is no !!{tag[len(_CORE) :]}"
+            self._refuse(line, said, "remove the tag, or change the value")
         self._bad_tag(event, line)
 
     def _plain(self, text: str, line: int):
@@ -430,46 +400,22 @@ class _Builder:
         if text in _BOOL:
             return _BOOL[text]
         if _INT.match(text):
-            if len(text) > 24:  # also before int(): it refuses 4,300 digits with a traceback
-                refuse(
-                    self.file,
-                    line,
-                    "a number too large for 64 bits",
-                    hint="put it in quotes if it is text",
-                )
-            value = int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+            # int() refuses 4,300 digits with a traceback
+            is_long, base = len(text) > 24, {"0o": 8, "0x": 16}.get(text[:2], 10)
+            value = MAX_INT if is_long else int(text, base)
             if not -MAX_INT <= value < MAX_INT:
-                refuse(
-                    self.file,
-                    line,
-                    "a number too large for 64 bits",
-                    hint="put it in quotes if it is text",
-                )
+                self._refuse(line, "a number too large for 64 bits", _QUOTE)
             return value
         if _FLOAT.match(text):
             value = float(text)
             if value in (float("inf"), float("-inf")):
-                refuse(
-                    self.file,
-                    line,
-                    f"{enquote(text)} is too large for a number",
-                    hint="put it in quotes if it is text",
-                )
+                self._refuse(line, f"{enquote(text)} is too large for a number", _QUOTE)
             return value
         if _NOT_JSON.match(text):
-            refuse(
-                self.file,
-                line,
-                f"{enquote(text)} is no number that JSON has",
-                hint="put it in quotes if it is text",
-            )
+            self._refuse(line, f"{enquote(text)} is no number that JSON has", _QUOTE)
         return text
 
     def _bad_tag(self, event, line: int):
         tag = event.tag.replace(_CORE, "!!")
-        refuse(
-            self.file,
-            line,
-            f"the tag {enquote(tag)} is not allowed",
-            hint="leave the tag out; only plain data is read",
-        )
+        hint = "leave the tag out; only plain data is read"
+        self._refuse(line, f"the tag {enquote(tag)} is not allowed", hint)
