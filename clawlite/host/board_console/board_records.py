@@ -50,15 +50,13 @@ class Records:
         agents = sorted(name[len(AUDIT) :] for name in names if name.startswith(AUDIT))
         if agent is None:
             if len(agents) != 1:
+                who = "more than one agent has" if agents else "no agent has"
+                names_there = f": {', '.join(agents)}" if agents else ""
                 raise CommandFailed(
-                    f"{board.name}: "
-                    f"{'more than one agent has' if agents else 'no agent has'} an audit "
-                    f"there{': ' + ', '.join(agents) if agents else ''}",
+                    f"{board.name}: {who} an audit there{names_there}",
                     "name the image of one"
                     if agents
-                    else "an agent with audit: { "
-                    "destination: file } in a "
-                    "policy has one after its "
+                    else "an agent with audit: { destination: file } in a policy has one after its "
                     "first start",
                 )
             agent = agents[0]
@@ -79,12 +77,10 @@ class Records:
         """Remove the records that ``fetch`` read from the board; *head* says where the chain
         goes on.  The head is written first, as a whole.
         """
-        path = f"{self._path}/{HEAD}"
-        self._board.do(("write", path + "~", head), _untold)
-        self._board.do(("rename", path + "~", path), _untold)
+        flash.replace_file(self._board, f"{self._path}/{HEAD}", head)
         for name in sorted(self._board.names(self._path)):
             if name.endswith(".jsonl"):
-                self._board.do(("remove", f"{self._path}/{name}"), _untold)
+                self._board.do(("remove", f"{self._path}/{name}"))
 
 
 def _copy(board, path: str, target: str) -> None:
@@ -92,7 +88,3 @@ def _copy(board, path: str, target: str) -> None:
     with open(Below(folder or ".").create(name), "wb") as file:
         for piece in board.pieces(path):
             file.write(piece)
-
-
-def _untold(size: int) -> None:
-    """Nobody watches: it is a line or two."""

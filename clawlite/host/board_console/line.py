@@ -36,10 +36,12 @@ def is_uart(entry: dict) -> bool:
 
 def line_record(text: bytes) -> bytes:
     """Return the record that carries a person's line."""
-    params = {"text": text.decode("utf-8", "replace")}
-    return json.dumps(
-        {"jsonrpc": "2.0", "method": "claw.console.line", "params": params}, ensure_ascii=False
-    ).encode()
+    return _make_record("console.line", {"text": text.decode("utf-8", "replace")})
+
+
+def _make_record(name: str, params: dict) -> bytes:
+    record = {"jsonrpc": "2.0", "method": "claw." + name, "params": params}
+    return json.dumps(record, ensure_ascii=False).encode()
 
 
 def asks_time(record: bytes) -> bool:
@@ -52,9 +54,7 @@ def asks_time(record: bytes) -> bool:
 
 def the_time() -> bytes:
     """Return the record that tells a board the time."""
-    return json.dumps(
-        {"jsonrpc": "2.0", "method": "claw.clock", "params": {"epoch_s": int(time.time())}}
-    ).encode()
+    return _make_record("clock", {"epoch_s": int(time.time())})
 
 
 class ReliableWire:
@@ -118,10 +118,7 @@ class ReliableWire:
 
     def output(self) -> bytes:
         """Return what is to be written now."""
-        found = []
-        while data := self._line.output():
-            found.append(data)
-        return b"".join(found)
+        return b"".join(iter(self._line.output, b""))
 
     def wait_ms(self, now_ms: int):
         """Return in how many ms ``tick`` is wanted, or None."""

@@ -18,6 +18,7 @@ import sys
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import CommandFailed
+from clawlite.host.flash import flash
 
 SECRETS = "/state/secrets"
 WIFI = "/wifi.json"
@@ -58,8 +59,8 @@ def set_secret(board, name: str, value: str) -> None:
     for folder in ("/state", SECRETS):
         above, _, last = folder.rpartition("/")
         if last not in board.names(above):
-            board.do(("mkdir", folder), _untold)
-    _write(board, f"{SECRETS}/{name}", value.encode())
+            board.do(("mkdir", folder))
+    flash.replace_file(board, f"{SECRETS}/{name}", value.encode())
 
 
 def secrets(board) -> list[str]:
@@ -75,7 +76,7 @@ def remove_secret(board, name: str) -> None:
             f"{board.name}: there is no secret {name}",
             "clawlite secrets list --port PORT shows what is there",
         )
-    board.do(("remove", f"{SECRETS}/{name}"), _untold)
+    board.do(("remove", f"{SECRETS}/{name}"))
 
 
 def networks(board) -> tuple[dict, list[dict]]:
@@ -145,13 +146,7 @@ def _write_networks(board, rest: dict, known: list) -> None:
             f"{WIFI}: at most {MAX_NETWORKS} networks in {MAX_WIFI} bytes",
             "remove one: clawlite wifi SSID --remove",
         )
-    _write(board, WIFI, data)
-
-
-def _write(board, path: str, data: bytes) -> None:
-    """Replace a file as a whole or not at all."""
-    board.do(("write", path + "~", data), _untold)
-    board.do(("rename", path + "~", path), _untold)
+    flash.replace_file(board, WIFI, data)
 
 
 def _check_name(name: str) -> None:
@@ -159,7 +154,3 @@ def _check_name(name: str) -> None:
         raise ClawError(
             f"{name!r} is no name of a secret", "letters, digits, '_', '-' and '.', at most 64"
         )
-
-
-def _untold(size: int) -> None:
-    """Nobody watches: it is a line or two."""

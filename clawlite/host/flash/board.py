@@ -250,7 +250,7 @@ class Board:
             if self._run(f"print(_is({path!r}, 0x4000))").strip() == "True":
                 self.remove_all(path)
             else:
-                self.do(("remove", path), None)
+                self.do(("remove", path))
         self._run(f"if _is({folder!r}, 0x4000): os.rmdir({folder!r})")
 
     def read_state(self) -> BoardState:
@@ -304,7 +304,7 @@ class Board:
         ).splitlines()
         return {path: digest for digest, _, path in (line.partition(" ") for line in lines)}
 
-    def do(self, step: tuple, tell) -> None:
+    def do(self, step: tuple, tell=lambda size: None) -> None:
         """Carry one step out, all but "verify".  tell: function(bytes that went).  Raises
         ``BoardFailed``.
         """

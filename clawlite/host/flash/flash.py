@@ -169,6 +169,12 @@ def carry_out(board, made: Plan, tell) -> None:
             board.do(step, tell)
 
 
+def replace_file(board, path: str, data: bytes) -> None:
+    """Replace a file of *board* as a whole or not at all."""
+    board.do(("write", path + "~", data))
+    board.do(("rename", path + "~", path))
+
+
 def flash(
     name: str, board, dry_run: bool, profile, show, agree, tell, key_file: str = None
 ) -> dict:

@@ -26,7 +26,7 @@ TOP = ("main.py", "boot.json", "device.key")
 MAX_TRIALS = 3  # as in bootwindow.py
 # positions in a step: of verify, of all others, of rename, of write and copy, of copy
 PATHS, PATH, NEW_NAME, DATA, SOURCE = 1, 1, 2, 2, 3
-_OTHER = {"a": "b", "b": "a", None: "a"}
+OTHER = {"a": "b", "b": "a", None: "a"}
 _NEW = ".new"
 _HEAD = ">4sI1sBB"
 _BLOCK = 4096  # bytes that a file takes at least, for the room that is wanted
@@ -107,6 +107,23 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def compare(have: dict, want: dict, above: str = "") -> list:
+    """Return the changes (``Plan``) from *have*, {path: SHA-256}, to *want*, {path: bytes}; *above*
+    stands before their paths.
+    """
+    changes = []
+    for path, data in sorted(want.items()):
+        wanted = digest(data)
+        change = "new" if path not in have else "same" if have[path] == wanted else "changed"
+        changes.append(
+            {"path": above + path, "change": change, "bytes": len(data), "sha256": wanted}
+        )
+    return changes + [
+        {"path": above + path, "change": "gone", "bytes": 0, "sha256": None}
+        for path in sorted(set(have) - set(want))
+    ]
+
+
 def newest(records: tuple):
     """Return (counter, slot, trials, checked) of the boot record that counts, or None."""
     found = [
@@ -158,7 +175,7 @@ def plan(look: BoardState, want: Contents) -> Plan:
         for change in made.changes
         if change["path"] not in {**want.shared, **want.last}
     ):
-        made.slot = _OTHER[kept]
+        made.slot = OTHER[kept]
         made.steps += _slot_steps(look, want, kept, made.slot)
         data = record(known[0] + 1, made.slot)
         made.steps += [
@@ -177,7 +194,7 @@ def _slots(look: BoardState, known: tuple) -> tuple:
     None for none.
     """
     _, slot, trials, checked = known
-    whole = [name for name in (slot, _OTHER[slot]) if name in look.whole]
+    whole = [name for name in (slot, OTHER[slot]) if name in look.whole]
     if len(whole) < 2:
         return (whole or [None]) * 2
     other = whole[-1]
@@ -270,22 +287,13 @@ def _changes(look: BoardState, want: Contents, boots) -> list:
         f"/claw-{slot}.cbor": want.image,
         **want.last,
     }
-    found = []
-    for path, data in sorted(files.items()):
-        have = look.files.get(path)
-        found.append(
-            {
-                "path": path,
-                "change": "new" if have is None else "same" if have == digest(data) else "changed",
-                "bytes": len(data),
-                "sha256": None if path in want.last else digest(data),
-            }
-        )
-    gone = [
-        path
-        for path in look.files
-        if posixpath.dirname(path) == f"/claw-{slot}" and path not in files and boots
-    ]
-    return found + [
-        {"path": path, "change": "gone", "bytes": 0, "sha256": None} for path in sorted(gone)
-    ]
+    have = {
+        path: known
+        for path, known in look.files.items()
+        if path in files or boots and posixpath.dirname(path) == f"/claw-{slot}"
+    }
+    changes = compare(have, files)
+    for change in changes:
+        if change["path"] in want.last:
+            change["sha256"] = None
+    return changes

@@ -29,13 +29,12 @@ from clawlite.host.boards import boards
 from clawlite.host.builder import build
 from clawlite.host.firmware.board_files import companions
 from clawlite.host.flash import ssh_remote
-from clawlite.host.flash.plan import DATA, SOURCE, Plan, digest
+from clawlite.host.flash.plan import DATA, OTHER, SOURCE, Plan, compare, digest
 from clawlite.host.image.image_reader import open_image
 
 PYTHON = (3, 11)
 FOLDER = "clawlite"
 _SUFFIXES = (".py", ".json", ".jsonl")  # of the package's files that run or are read there
-_OTHER = {"a": "b", "b": "a", None: "a"}
 _MOST_REPLY = 4 << 20  # bytes: a slot may have 4,096 files
 _PIECE = 16384  # bytes between two steps of the progress bar
 _NOISE = 65536  # bytes that a login may print before the far end speaks
@@ -449,27 +448,10 @@ def plan(look: dict, want: dict) -> Plan:
     look  as ``ssh_remote.Remote.look`` returns it
     """
     boots = look["current"] if look["files"].get(look["current"]) else None
-    have, slot = look["files"].get(boots, {}), _OTHER[boots]
+    have, slot = look["files"].get(boots, {}), OTHER[boots]
     there = look["files"][slot]
-    changes = [
-        {
-            "path": "/" + path,
-            "change": "new"
-            if path not in have
-            else "same"
-            if have[path] == digest(data)
-            else "changed",
-            "bytes": len(data),
-            "sha256": digest(data),
-        }
-        for path, data in sorted(want.items())
-    ]
-    changes += [
-        {"path": "/" + path, "change": "gone", "bytes": 0, "sha256": None}
-        for path in sorted(set(have) - set(want))
-    ]
-    made = Plan(boots, boots, changes)
-    if all(change["change"] == "same" for change in changes):
+    made = Plan(boots, boots, compare(have, want, "/"))
+    if all(change["change"] == "same" for change in made.changes):
         return made
     made.slot = slot
     made.steps = [("remove", f"{slot}/{path}") for path in sorted(set(there) - set(want))]
