@@ -7,6 +7,7 @@ import asyncio
 import json
 
 from clawlite.core.base.errors import ClawError, QuotaExceeded
+from clawlite.core.line.gateway_records import make_note
 from clawlite.host.base.problems import client_sentence, error_sentence
 
 PIECE = 512  # characters of text in one record
@@ -57,13 +58,7 @@ class Answer:
             self._add("text", text[at : at + PIECE])
 
     def _add(self, name: str, text: str) -> None:
-        self._keep(
-            {
-                "jsonrpc": "2.0",
-                "method": "claw.gateway." + name,
-                "params": {"id": self.id, "text": text},
-            }
-        )
+        self._keep(make_note(name, {"id": self.id, "text": text}))
 
     def _keep(self, message: dict) -> None:
         self.records.append(json_bytes(message))

@@ -18,6 +18,7 @@ import time
 
 from clawlite.core.base.errors import ClawError, InvalidRequest, ProviderError
 from clawlite.core.image.image import STOPPED_WITH, SWARM
+from clawlite.core.line.gateway_records import make_note
 from clawlite.core.policy.ledger import count_use
 from clawlite.core.policy.meter import Meter
 from clawlite.core.providers.provider import Provider
@@ -97,16 +98,7 @@ class Device:
         if self._away is not None:
             self._away.cancel()
             self._away = None
-        link.send(
-            json_bytes(
-                {
-                    "jsonrpc": "2.0",
-                    "id": "hello",
-                    "method": _PREFIX + "hello",
-                    "params": {"version": VERSION},
-                }
-            )
-        )
+        link.send(json_bytes({"id": "hello", **make_note("hello", {"version": VERSION})}))
 
     def down(self) -> None:
         """The link is gone; what is under way goes on."""
@@ -188,19 +180,9 @@ class Device:
         elif method == _PREFIX + "operator":
             self._gateway.people.take(self.name, params)
         elif message.get("id") is not None:
-            self._link.send(
-                json_bytes(
-                    {
-                        "jsonrpc": "2.0",
-                        "id": message["id"],
-                        "error": {
-                            "code": -32601,
-                            "message": f"{method[:60]}: expected {_PREFIX}provider or tool, and "
-                            f"an id of at most {MAX_ID} characters",
-                        },
-                    }
-                )
-            )
+            said = f"{method[:60]}: expected {_PREFIX}provider or tool, and an id of at most "
+            error = {"code": -32601, "message": f"{said}{MAX_ID} characters"}
+            self._link.send(json_bytes({"jsonrpc": "2.0", "id": message["id"], "error": error}))
         return True
 
     def _take_greeting(self, told) -> None:
@@ -264,7 +246,7 @@ class Device:
         """Send a record of a swarm to the device, where it is there; return why it cannot take it,
         or "".
         """
-        record = json_bytes({"jsonrpc": "2.0", "method": _PREFIX + name, "params": params})
+        record = json_bytes(make_note(name, params))
         if len(record) > self._record:
             return f"its record takes {len(record)} bytes, and the device takes {self._record}"
         if self._link and self._is_greeted:

@@ -20,6 +20,7 @@ from typing import Any
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.line.frame import RECORD, Framer
+from clawlite.core.line.gateway_records import make_note
 from clawlite.host.base.problems import write_error
 from clawlite.host.base.regular_file import make_private, open_regular
 from clawlite.host.gateway.answer import json_bytes
@@ -177,16 +178,7 @@ class Peer(asyncio.Protocol):
     def connection_made(self, transport) -> None:
         self._transport = transport
         _watch(transport.get_extra_info("socket"))
-        self.send(
-            json_bytes(
-                {
-                    "jsonrpc": "2.0",
-                    "id": "auth",
-                    "method": "claw.gateway.auth",
-                    "params": {"nonce": self._nonce},
-                }
-            )
-        )
+        self.send(json_bytes({"id": "auth", **make_note("auth", {"nonce": self._nonce})}))
 
     def data_received(self, data: bytes) -> None:
         self._unknown += len(data)

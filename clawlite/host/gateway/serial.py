@@ -236,10 +236,7 @@ class SerialPort:
             self._later((at - _now_ms()) / 1000, self._tick)
 
     def _output(self) -> bytes:
-        found = []
-        while data := self._line.output():
-            found.append(data)
-        data = b"".join(found)
+        data = b"".join(iter(self._line.output, b""))
         if data and self._watch:
             self._watch(data)
         return data

@@ -20,6 +20,7 @@ from clawlite.core.base.errors import ClawError, ProviderError, wrap_error
 from clawlite.core.base.render import canonical
 from clawlite.core.formats.schema import check
 from clawlite.core.image.image import HANDLER_KIND, HANDLER_NAME, SERVICE, SERVICES
+from clawlite.core.line.gateway_records import make_note
 from clawlite.core.net import http1
 from clawlite.core.net.exchange import without
 from clawlite.host.gateway.answer import Answer, json_bytes
@@ -104,7 +105,7 @@ class ToolJob(Answer, Caller):
         number, total, message = self._progress
         self._progress = None
         params = {"id": self.id, "progress": number, "total": total, "message": message}
-        self._tell({"jsonrpc": "2.0", "method": "claw.gateway.progress", "params": params})
+        self._tell(make_note("progress", params))
         self._timer = asyncio.get_running_loop().call_later(TELL_S, self._tell_progress)
 
     async def ask(self, server: str, params) -> tuple:
@@ -112,7 +113,7 @@ class ToolJob(Answer, Caller):
             return None, "its form is nested too deep, or has a number that is too long"
         number = len(self.records)
         about = {"id": self.id, "number": number, "server": server, "params": params}
-        record = {"jsonrpc": "2.0", "method": "claw.gateway.asks", "params": about}
+        record = make_note("asks", about)
         size = len(json_bytes(record))
         if size > self._limit:
             return None, f"its form takes {size} bytes, and the device takes {self._limit}"

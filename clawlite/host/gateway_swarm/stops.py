@@ -8,11 +8,9 @@
 
 import asyncio
 import json
-import sys
-from typing import Any
 
 from clawlite.core.image.image import SWARM
-from clawlite.host.systems.helper import AGAIN_S, GRACE_S, START
+from clawlite.host.systems.helper import AGAIN_S, end_process, start_process
 from clawlite.protocols.swarm.swarm import Swarm
 
 _SAID = 300  # characters of what it said last
@@ -81,16 +79,9 @@ class Stops:
 
     async def _watch(self, name: str, path: str) -> str:
         """Follow what the process says until it ends; return why it did."""
-        words = [sys.executable, START, "swarm", "watch", path]
         try:
-            process: Any = await asyncio.create_subprocess_exec(
-                *words,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,  # Ctrl-C is for the gateway, which ends it
-            )
-        except (OSError, NotImplementedError) as e:  # the latter: of Windows
+            process = await start_process("swarm", "watch", path)
+        except (OSError, NotImplementedError) as e:
             why = getattr(e, "strerror", None) or str(e) or "not on this system"
             return f"its reader cannot be started: {why}"
         said = asyncio.create_task(process.stderr.read())
@@ -100,12 +91,7 @@ class Stops:
             return (await said).decode("utf-8", "replace").strip()[-_SAID:] or "its reader ended"
         finally:
             said.cancel()
-            process.stdin.close()  # it ends with its input
-            try:
-                await asyncio.wait_for(process.wait(), GRACE_S)
-            except TimeoutError:
-                process.kill()
-                await process.wait()
+            await end_process(process)
 
 
 def goes(name: str) -> str:

@@ -10,10 +10,34 @@ from typing import Any
 
 AGAIN_S = 1  # until the process is started again
 GRACE_S = 5  # from the end of its input to SIGKILL
-START = os.path.join(
+_START = os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "__main__.py"
 )
 _LIMIT = 1 << 22  # bytes of a line from the process
+
+
+async def start_process(*words: str) -> Any:
+    """Start ``clawlite`` with *words*, all its streams pipes.  Raises ``OSError``, and
+    ``NotImplementedError`` on Windows.
+    """
+    return await asyncio.create_subprocess_exec(
+        *[sys.executable, _START, *words],
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C is for the gateway, which ends it
+        limit=_LIMIT,
+    )
+
+
+async def end_process(process) -> None:
+    """Close the input of *process*, wait until it has left in order, or kill it."""
+    process.stdin.close()
+    try:
+        await asyncio.wait_for(process.wait(), GRACE_S)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
 
 
 class Helper:
@@ -58,15 +82,8 @@ class Helper:
     async def _serve(self) -> str:
         """Start the process and take what it says until it ends; return why it did."""
         try:
-            process: Any = await asyncio.create_subprocess_exec(
-                *[sys.executable, START, *self._words],
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,  # Ctrl-C is for the gateway, which ends it
-                limit=_LIMIT,
-            )
-        except (OSError, NotImplementedError) as e:  # the latter: of Windows
+            process = await start_process(*self._words)
+        except (OSError, NotImplementedError) as e:
             return getattr(e, "strerror", None) or str(e) or "this system cannot start it"
         self._process = process
         said: Any = asyncio.create_task(self._collect_notes(process.stderr))
@@ -78,12 +95,7 @@ class Helper:
         finally:
             self._process = None
             said.cancel()
-            process.stdin.close()  # it leaves in order
-            try:
-                await asyncio.wait_for(process.wait(), GRACE_S)
-            except TimeoutError:
-                process.kill()
-                await process.wait()
+            await end_process(process)
 
     async def _collect_notes(self, stream) -> str:
         """Note what the process says on *stream*; return the last line."""
