@@ -105,7 +105,7 @@ OWN = {
     "clawlite/host/builder/inline.py:main": "an image, for the process that asked",
     "clawlite/host/cli/gateway.py:token": "a name of a device, which its pattern has checked",
     "clawlite/host/cli/ui.py:show_build": "JSON with its escapes, numbers, a port that we made",
-    "clawlite/host/cli/ui.py:simulating": "JSON with its escapes, numbers, a port that we made",
+    "clawlite/host/cli/ui.py:show_sim": "JSON with its escapes, numbers, a port that we made",
     "clawlite/host/cli/ui.py:__call__": "JSON with its escapes, numbers, a port that we made",
     "clawlite/host/cli/ui.py:_print_marked": "a file's line, blanks for what cannot be seen",
     "clawlite/host/cli/ui.py:ask_text": "a question of ours",

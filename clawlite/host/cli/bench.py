@@ -17,7 +17,7 @@ def bench(suites, here, ssh, port, sim, compare, output, rounds, as_json):
     if compare:
         before, after = compare
         return 1 if bench.compare(before, after, as_json) else 0
-    cache.on_miss = ui.compiling
+    cache.on_miss = ui.note_compiling
     suites = bench.suites_of(suites, sim)
     on_device = here or ssh is not None or port is not None
 

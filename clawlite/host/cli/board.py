@@ -12,7 +12,7 @@ from clawlite.host.cli import ui
 def sim(board, heap, link, folder, as_json):
     from clawlite.host.sim.sim import serve
 
-    return serve(board, heap, link, folder, lambda facts: ui.simulating(facts, as_json))
+    return serve(board, heap, link, folder, lambda facts: ui.show_sim(facts, as_json))
 
 
 def ports(watch, as_json):
@@ -42,7 +42,7 @@ def flash(manifest, port, folder, ssh, firmware, board, key, dry_run, yes, as_js
                 folder,
                 board,
                 dry_run,
-                lambda found: ui.flashing_firmware(found, as_json),
+                _show_unless(as_json, ui.show_firmware_plan),
                 agree,
                 ui.ByteProgress(),
             ),
@@ -52,7 +52,7 @@ def flash(manifest, port, folder, ssh, firmware, board, key, dry_run, yes, as_js
     from clawlite.host.firmware import cache
     from clawlite.host.flash import flash as work
 
-    cache.on_miss = ui.compiling
+    cache.on_miss = ui.note_compiling
     with work.target(port, folder, ssh) as target:
         ui.show(
             work.flash(
@@ -60,7 +60,7 @@ def flash(manifest, port, folder, ssh, firmware, board, key, dry_run, yes, as_js
                 target,
                 dry_run,
                 board,
-                lambda found: ui.flashing(found, as_json),
+                _show_unless(as_json, ui.show_flash_plan),
                 agree,
                 ui.ByteProgress(),
                 key,
@@ -70,10 +70,14 @@ def flash(manifest, port, folder, ssh, firmware, board, key, dry_run, yes, as_js
         )
 
 
+def _show_unless(as_json: bool, show):
+    return (lambda found: None) if as_json else show
+
+
 def firmware(folder, as_json):
     from clawlite.host.firmware import package
 
-    ui.show_package(folder, package.write(folder), as_json)
+    ui.show({"folder": folder, "files": package.write(folder)}, as_json, ui.show_package)
 
 
 def run(manifest, port, board, yes, editor):
@@ -82,14 +86,14 @@ def run(manifest, port, board, yes, editor):
     from clawlite.host.firmware import cache
     from clawlite.host.flash import flash as work
 
-    cache.on_miss = ui.compiling
+    cache.on_miss = ui.note_compiling
     with work.target(port or None) as target:
         found = work.flash(
             manifest or ".",
             target,
             False,
             board,
-            lambda found: ui.flashing(found, False),
+            ui.show_flash_plan,
             lambda: ui.agree("--yes", yes),
             ui.ByteProgress(),
         )
@@ -143,7 +147,8 @@ def logs(saved):
 
 def list_secrets(manifest, port, folder, as_json):
     with _board_of_one_agent(manifest, port, folder) as (board, provision):
-        ui.names(provision.secrets(board), as_json)
+        names = provision.secrets(board)
+    ui.show_lines([{"name": name} for name in names], as_json, *names)
 
 
 def set_secret(name, manifest, port, folder, as_json):
@@ -188,6 +193,7 @@ def wifi(ssid, port, folder, country, is_open, remove, as_json):
             raise ClawError("there is no password", "for a network without one: --open")
     with work.target(port or None, folder) as board:
         if ssid is None:
-            return ui.names([one["ssid"] for one in provision.networks(board)[1]], as_json)
+            names = [one["ssid"] for one in provision.networks(board)[1]]
+            return ui.show_lines([{"name": name} for name in names], as_json, *names)
         provision.leave(board, ssid) if remove else provision.join(board, ssid, password, country)
     ui.show_provision(board.name, "network", ssid, "remove" if remove else "set", as_json)

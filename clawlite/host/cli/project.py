@@ -112,7 +112,7 @@ def schema(what, writes):
     if writes:
         ui.show_schemas(editor_schemas.write("."), editor_schemas.first_line)
     else:
-        ui.document(editor_schemas.make(what or "claw"))
+        ui.print_document(editor_schemas.make(what or "claw"))
 
 
 def build(manifest, output, board, key_file, refresh, accepted, allowed, as_json):
@@ -130,20 +130,22 @@ def add(driver, manifest, index, replace, dry_run, as_json):
 
     with ui.Elapsed("Fetching"):
         found = work.add(driver, manifest or ".", index, replace, dry_run)
-    ui.show(found, as_json, ui.drivers_added, dry_run)
+    ui.show(found, as_json, ui.show_added, dry_run)
 
 
 def remove(driver, manifest, dry_run, as_json):
     from clawlite.host.builder import drivers as work
 
     found = work.remove(driver, manifest or ".", dry_run)
-    ui.show(found, as_json, ui.driver_removed, dry_run)
+    ui.show(found, as_json, ui.show_removed, dry_run)
 
 
 def drivers(manifest, as_json):
     from clawlite.host.builder import drivers as work
 
-    return ui.drivers(work.rows(manifest or "."), as_json)
+    found = work.rows(manifest or ".")
+    ui.show(found, as_json, ui.show_drivers)
+    return 1 if any(file["problem"] for one in found for file in one["files"]) else 0
 
 
 def discover(manifest, names, dry_run, as_json):
@@ -156,7 +158,7 @@ def inspect(image, as_json):
     from clawlite.host.builder import inspection
 
     found, text = inspection.inspect_file(image)
-    ui.document(found) if as_json else ui.print_data(*text.split("\n"))
+    ui.show_lines(found, as_json, *text.split("\n"))
 
 
 def tools(manifest, may, as_json):
@@ -167,14 +169,14 @@ def tools(manifest, may, as_json):
         ui.show(tool_table.decision_of(name, may), as_json, ui.show_decision)
     else:
         found = tool_table.rows(name)
-        ui.document(found) if as_json else ui.print_data(*tool_table.text(found).split("\n"))
+        ui.show_lines(found, as_json, *tool_table.text(found).split("\n"))
 
 
 def conformance(as_json):
     from clawlite.host.manifest import conformance
 
     found = conformance.declaration()
-    ui.document(found) if as_json else ui.print_data(*conformance.text(found).split("\n"))
+    ui.show_lines(found, as_json, *conformance.text(found).split("\n"))
 
 
 def boards(board, as_json):
@@ -183,16 +185,16 @@ def boards(board, as_json):
 
     if board is None:
         rows = profiles.rows()
-        ui.document(rows) if as_json else ui.print_data(*text.table(rows))
+        ui.show_lines(rows, as_json, *text.table(rows))
     else:
         row = profiles.row(board)
-        ui.document(row) if as_json else ui.print_data(*text.board_lines(row))
+        ui.show_lines(row, as_json, *text.board_lines(row))
 
 
 def new_board(name, source):
     from clawlite.host.boards import boards as profiles
 
-    ui.board_made(profiles.new(name, source), source)
+    ui.show_new_board(profiles.new(name, source), source)
 
 
 def wiring(folder, board, output, as_json):

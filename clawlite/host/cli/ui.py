@@ -15,7 +15,7 @@ _LINE_S = 5  # between two lines of progress where no terminal is
 _MANY_FILES = 8  # of a folder: more are one line
 
 
-def document(value: object) -> None:
+def print_document(value: object) -> None:
     """Print *value* as JSON; what drives a terminal or cannot be seen is escaped."""
     print(_json(value, 2))
 
@@ -28,7 +28,15 @@ def _json(value: object, indent: int | None = None) -> str:
 
 def show(found, as_json: bool, show_people, *about) -> None:
     """Print what was *found* as one document, or let ``show_people(found, *about)`` show it."""
-    document(found) if as_json else show_people(found, *about)
+    print_document(found) if as_json else show_people(found, *about)
+
+
+def show_lines(found, as_json: bool, *lines: str) -> None:
+    """Print what was *found* as one document, or *lines* for people."""
+    if as_json:
+        print_document(found)
+    elif lines:
+        print_data(*lines)
 
 
 def print_data(*lines: str) -> None:
@@ -139,19 +147,23 @@ def show_build(found: dict) -> None:
     _print_warnings(found)
 
 
-def drivers_added(found: list, is_dry: bool) -> None:
+def show_added(found: list, is_dry: bool) -> None:
     for one in found:
-        version = f" {one['version']}" if one["version"] else ""
-        print_data(f"{one['name']}{version}, from {one['source']}")
+        print_data(f"{_name_driver(one)}, from {one['source']}")
         for file in one["files"]:
-            print_data(
-                f"  {file['file']}: {file['change']}, {file['bytes']} bytes, SHA-256 "
-                f"{file['sha256'][:16]}..."
-            )
+            print_data(f"  {file['file']}: {file['change']}, {_describe_file(file)}")
     print_note("Nothing is written." if is_dry else "Pinned in clawlite.lock.")
 
 
-def driver_removed(found: dict, is_dry: bool) -> None:
+def _name_driver(one: dict) -> str:
+    return f"{one['name']} {one['version'] or ''}".rstrip()
+
+
+def _describe_file(file: dict) -> str:
+    return f"{file['bytes']} bytes, SHA-256 {file['sha256'][:16]}..."
+
+
+def show_removed(found: dict, is_dry: bool) -> None:
     word = "would be removed" if is_dry else "removed"
     print_data(f"{found['name']}: {word}", *[f"  {file}: {word}" for file in found["files"]])
     for file in found["kept"]:
@@ -160,23 +172,16 @@ def driver_removed(found: dict, is_dry: bool) -> None:
         print_note(f"  no driver needs {name} any more: clawlite remove {name}")
 
 
-def drivers(found: list, as_json: bool) -> int:
-    """Show the drivers of a project; return the exit code."""
-    wrong = [file for one in found for file in one["files"] if file["problem"]]
-    if as_json:
-        document(found)
-        return 1 if wrong else 0
+def show_drivers(found: list) -> None:
     for one in found:
         needs = f", needs {', '.join(one['needs'])}" if one["needs"] else ""
-        version = f" {one['version']}" if one["version"] else ""
-        print_data(f"{one['name']}{version}, from {one['source']}{needs}")
+        print_data(f"{_name_driver(one)}, from {one['source']}{needs}")
         for file in one["files"]:
-            print_data(f"  {file['file']}: {file['bytes']} bytes, SHA-256 {file['sha256'][:16]}...")
+            print_data(f"  {file['file']}: {_describe_file(file)}")
     if not found:
         print_note("This project has no drivers: clawlite add NAME")
-    for file in wrong:
+    for file in (file for one in found for file in one["files"] if file["problem"]):
         print_note(file["problem"])
-    return 1 if wrong else 0
 
 
 def show_discovery(found: list, is_dry: bool) -> None:
@@ -194,8 +199,7 @@ def show_discovery(found: list, is_dry: bool) -> None:
 def _print_drivers(found: list) -> None:
     for one in found:
         where = "" if one["used"] else ", not imported: it stays here"
-        version = f" {one['version']}" if one["version"] else ""
-        print_data(f"  driver {one['name']}{version}: {one['file']}, {one['bytes']} bytes{where}")
+        print_data(f"  driver {_name_driver(one)}: {one['file']}, {one['bytes']} bytes{where}")
 
 
 def _print_warnings(found: dict) -> None:
@@ -222,7 +226,7 @@ def show_wiring(rows: list, found) -> None:
     print_note("As a picture: clawlite wiring --output wiring.svg")
 
 
-def board_made(path: str, source: str) -> None:
+def show_new_board(path: str, source: str) -> None:
     print_note(f"Made {path} after {source}.")
     print_note(
         "Next: enter the facts of your board, and remove from unchecked what you have checked"
@@ -238,7 +242,7 @@ def show_decision(found: dict) -> None:
         )
 
 
-def simulating(facts: dict, as_json: bool) -> None:
+def show_sim(facts: dict, as_json: bool) -> None:
     print(_json(facts) if as_json else facts["port"], flush=True)
     print_note(
         f"A virtual board ({facts['board']}) is on {facts['link'] or facts['port']}; Ctrl-C ends "
@@ -251,7 +255,7 @@ def show_ports(found: list) -> None:
     from clawlite.host.serial.ports import next_step
 
     for port in found:
-        print_data(_port(port))
+        print_data(_describe_port(port))
     if not any(port["port"] and (port["usb"] or port["virtual"]) for port in found):
         print_note(f"No board is attached: {next_step(found)}.")
 
@@ -284,13 +288,13 @@ def show_changes(changes, as_json: bool) -> int:
             if as_json:
                 print(_json({"event": what, **port}), flush=True)
             else:
-                print_data(f"{marks[what]} {_port(port)}")
+                print_data(f"{marks[what]} {_describe_port(port)}")
     except KeyboardInterrupt:
         pass
     return 130
 
 
-def _port(port: dict) -> str:
+def _describe_port(port: dict) -> str:
     held = ", ".join(f"{holder['name']} (pid {holder['pid']})" for holder in port["holders"])
     state = f"{port['state']}: {held}" if port["state"] == "busy" and held else port["state"]
     return (
@@ -299,16 +303,14 @@ def _port(port: dict) -> str:
     )
 
 
-def compiling() -> None:
+def note_compiling() -> None:
     """Show a person at a terminal what takes so long; elsewhere show nothing."""
     if sys.stderr.isatty():
         print_note("Compiling clawlite's own code for boards: some ten seconds, once.")
 
 
-def flashing(found: dict, as_json: bool) -> None:
+def show_flash_plan(found: dict) -> None:
     """Show on stderr what a flash will change, before it does; stdout has only what was done."""
-    if as_json:
-        return
     groups = {}
     for file in found["files"]:
         groups.setdefault((file["change"], file["path"].rpartition("/")[0]), []).append(file)
@@ -347,38 +349,27 @@ def show_flash(found: dict, tells_next: bool = True) -> None:
         print_note("Nothing to write: the board has this already.")
 
 
-def show_package(folder: str, files: list, as_json: bool) -> None:
-    if as_json:
-        document({"folder": folder, "files": files})
-        return
-    print_note(f"Made {folder} with {len(files)} files.")
+def show_package(found: dict) -> None:
+    folder = found["folder"]
+    print_note(f"Made {folder} with {len(found['files'])} files.")
     print_note(
         f"Next: mpremote mip install --target / {folder}/mip/package.json, or include "
         f"{folder}/frozen/manifest.py in a MicroPython build"
     )
 
 
-def names(found: list, as_json: bool) -> None:
-    """Show the names of the entries that a board keeps for itself."""
-    if as_json:
-        document([{"name": name} for name in found])
-    elif found:
-        print_data(*found)
-
-
 def show_provision(target: str, kind: str, name: str, verb: str, as_json: bool) -> None:
     if as_json:
-        document({"target": target, kind: name, "verb": verb})
+        print_document({"target": target, kind: name, "verb": verb})
         return
     print_note(f"{target} {'has forgotten' if verb == 'remove' else 'keeps'} the {kind} {name}.")
 
 
-def flashing_firmware(found: dict, as_json: bool) -> None:
-    if not as_json:
-        print_note(
-            f"{found['file']}: MicroPython for {found['chip']}, {found['bytes']} bytes, "
-            f"{found['sha256'][:12]}, to {found['target']}"
-        )
+def show_firmware_plan(found: dict) -> None:
+    print_note(
+        f"{found['file']}: MicroPython for {found['chip']}, {found['bytes']} bytes, "
+        f"{found['sha256'][:12]}, to {found['target']}"
+    )
 
 
 def show_firmware(found: dict) -> None:
@@ -392,7 +383,7 @@ def agree(flag: str, yes: bool) -> None:
     """
     if yes:
         return
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not is_asking():
         raise ClawError(
             "this changes the board, and there is no terminal to ask on", f"confirm with {flag}"
         )
@@ -491,14 +482,14 @@ def show_sarif(problems, warnings) -> int:
     from clawlite import __version__
     from clawlite.host.builder import findings
 
-    document(findings.make_sarif(problems, warnings, __version__))
+    print_document(findings.make_sarif(problems, warnings, __version__))
     return 2 if problems else 0
 
 
 def print_error(error: ClawError, as_json: bool) -> int:
     """Show an error; return the exit code."""
     if as_json:
-        document({"error": error.to_json()})
+        print_document({"error": error.to_json()})
     if isinstance(error, ManifestErrors):
         if sys.stderr.isatty():
             _print_marked(error)
