@@ -28,40 +28,26 @@ from clawlite.scan.tokens import (
 
 _SPACE = b" \t\r\n"
 _BLOCK = 16384  # bytes of a PEM block
-# kind, anchor, alphabet of what follows it, least bytes of that, whether it must begin a word
+# kind, anchors, alphabet of what follows one, least bytes of that, whether it must begin a word
 _PREFIXED = (
-    ("github", b"ghp_", ALNUM, 30, False),
-    ("github", b"gho_", ALNUM, 30, False),
-    ("github", b"ghs_", ALNUM, 30, False),
-    ("github", b"ghu_", ALNUM, 30, False),
-    ("github", b"ghr_", ALNUM, 30, False),
-    ("github", b"github_pat_", ALNUM + b"_", 40, False),
-    ("gitlab", b"glpat-", TOKEN, 20, False),
-    ("gitlab", b"gldt-", TOKEN, 20, True),
-    ("gitlab", b"glrt-", TOKEN, 20, True),
-    ("gitlab", b"glptt-", TOKEN, 20, True),
-    ("gitlab", b"glsoat-", TOKEN, 20, True),
-    ("slack", b"xoxb-", TOKEN, 20, False),
-    ("slack", b"xoxp-", TOKEN, 20, False),
-    ("slack", b"xoxa-", TOKEN, 20, False),
-    ("slack", b"xoxr-", TOKEN, 20, False),
-    ("slack", b"xoxs-", TOKEN, 20, False),
-    ("slack", b"xoxe.", TOKEN, 20, False),
-    ("slack", b"xapp-", TOKEN, 20, False),
-    ("slack-webhook", b"hooks.slack.com/", ALNUM + b"/", 24, False),
-    ("stripe", b"sk_live_", ALNUM, 16, False),
-    ("stripe", b"rk_live_", ALNUM, 16, False),
-    ("stripe", b"whsec_", ALNUM, 24, False),
-    ("google", b"AIza", TOKEN, 35, True),
-    ("google", b"GOCSPX-", TOKEN, 24, True),
-    ("google", b"ya29.", TOKEN, 40, True),
-    ("sendgrid", b"SG.", TOKEN + b".", 50, True),
-    ("npm", b"npm_", ALNUM, 36, True),
-    ("pypi", b"pypi-AgE", TOKEN, 50, False),
-    ("huggingface", b"hf_", ALNUM, 30, True),
-    ("huggingface", b"api_org_", ALNUM, 30, True),
-    ("discord", b"/api/webhooks/", TOKEN + b"/", 50, False),
-    ("discord", b"mfa.", TOKEN, 80, True),
+    ("github", (b"ghp_", b"gho_", b"ghs_", b"ghu_", b"ghr_"), ALNUM, 30, False),
+    ("github", (b"github_pat_",), ALNUM + b"_", 40, False),
+    ("gitlab", (b"glpat-",), TOKEN, 20, False),
+    ("gitlab", (b"gldt-", b"glrt-", b"glptt-", b"glsoat-"), TOKEN, 20, True),
+    ("slack", (b"xoxb-", b"xoxp-", b"xoxa-", b"xoxr-", b"xoxs-", b"xoxe."), TOKEN, 20, False),
+    ("slack", (b"xapp-",), TOKEN, 20, False),
+    ("slack-webhook", (b"hooks.slack.com/",), ALNUM + b"/", 24, False),
+    ("stripe", (b"sk_live_", b"rk_live_"), ALNUM, 16, False),
+    ("stripe", (b"whsec_",), ALNUM, 24, False),
+    ("google", (b"AIza",), TOKEN, 35, True),
+    ("google", (b"GOCSPX-",), TOKEN, 24, True),
+    ("google", (b"ya29.",), TOKEN, 40, True),
+    ("sendgrid", (b"SG.",), TOKEN + b".", 50, True),
+    ("npm", (b"npm_",), ALNUM, 36, True),
+    ("pypi", (b"pypi-AgE",), TOKEN, 50, False),
+    ("huggingface", (b"hf_", b"api_org_"), ALNUM, 30, True),
+    ("discord", (b"/api/webhooks/",), TOKEN + b"/", 50, False),
+    ("discord", (b"mfa.",), TOKEN, 80, True),
 )
 # base64 of {", of { and a space, and of { and the end of a line, LF or CR LF
 _OBJECTS = (b"eyJ", b"eyA", b"ewo", b"ew0")
@@ -77,21 +63,22 @@ def find(data: bytes) -> list:
           every text.
     """
     found, words = [], long_words(data)
-    for kind, anchor, alphabet, least, is_word in _PREFIXED if words or _SLASH in data else ():
-        pos = data.find(anchor) if words.find(anchor) >= 0 or _SLASH in anchor else -1
-        while pos >= 0:
-            start = pos + len(anchor)
-            end = run(data, start, alphabet)
-            if (
-                end - start >= least
-                and not (is_word and in_word(data, pos))
-                and is_random(data[start:end])
-            ):
-                found.append((pos, end, kind))
-                start = end
-            elif end - start == LONGEST:
-                start = end  # a long run that is not random: skipped as a whole
-            pos = data.find(anchor, start)
+    for kind, anchors, alphabet, least, is_word in _PREFIXED if words or _SLASH in data else ():
+        for anchor in anchors:
+            pos = data.find(anchor) if words.find(anchor) >= 0 or _SLASH in anchor else -1
+            while pos >= 0:
+                start = pos + len(anchor)
+                end = run(data, start, alphabet)
+                if (
+                    end - start >= least
+                    and not (is_word and in_word(data, pos))
+                    and is_random(data[start:end])
+                ):
+                    found.append((pos, end, kind))
+                    start = end
+                elif end - start == LONGEST:
+                    start = end  # a long run that is not random: skipped as a whole
+                pos = data.find(anchor, start)
     for look in (_sk, aws, _telegram, _jwt, _discord, _pem, url):
         look(data, found)
     lower = data.lower()

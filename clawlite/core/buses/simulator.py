@@ -220,13 +220,17 @@ def _sum_of(terms: list, values: list) -> float:
     return found
 
 
-class SimulatedI2C:
-    """A port (i2cbus.py) with simulated chips."""
+class _Port:
+    """What the ports below have: the *chips* on their bus."""
 
     aside = None
 
     def __init__(self, chips: list):
         self.chips = chips
+
+
+class SimulatedI2C(_Port):
+    """A port (i2cbus.py) with simulated chips."""
 
     def transfer(self, address: int, data: bytes, read: int) -> bytes:
         found = None
@@ -284,13 +288,8 @@ class SimulatedWire:
                 chip.check_there()
 
 
-class SimulatedSPI:
+class SimulatedSPI(_Port):
     """A device that answers with the same bytes each time, then with zeros."""
-
-    aside = None
-
-    def __init__(self, chips: list):
-        self.chips = chips
 
     def transfer(self, data: bytes) -> bytes:
         for chip in self.chips:
@@ -298,14 +297,10 @@ class SimulatedSPI:
         return bytes(len(data))
 
 
-class SimulatedUART:
+class SimulatedUART(_Port):
     """A line whose far end sends back what arrives."""
 
-    aside = None
-
-    def __init__(self, chips: list):
-        self.chips = chips
-        self._waiting = b""
+    _waiting = b""
 
     def write(self, data: bytes) -> int:
         self._waiting = (self._waiting + data)[-1024:]
@@ -319,14 +314,10 @@ class SimulatedUART:
         return found
 
 
-class SimulatedPixels:
+class SimulatedPixels(_Port):
     """A strip; ``shown`` is what its pixels show, three bytes each: red, green, blue."""
 
-    aside = None
-
-    def __init__(self, chips: list):
-        self.chips = chips
-        self.shown = b""
+    shown = b""
 
     def show(self, colours: bytes):
         for chip in self.chips:
@@ -334,13 +325,8 @@ class SimulatedPixels:
         self.shown = bytes(colours)
 
 
-class SimulatedDHT:
+class SimulatedDHT(_Port):
     """A DHT22: a frame of five bytes."""
-
-    aside = None
-
-    def __init__(self, chips: list):
-        self.chips = chips
 
     def frame(self) -> bytes:
         for chip in self.chips:

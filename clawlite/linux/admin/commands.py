@@ -9,6 +9,14 @@ from clawlite.linux.files import files
 
 MCP = "mcp serve"  # the verb of an agent that is an MCP server
 IMAGE = "claw.cbor"
+# options of a page, and what their values are called
+OF_PAGE = {
+    "--listen": "listen",
+    "--tls-cert": "certificate",
+    "--tls-key": "key",
+    "--behind-proxy": "proxied",
+    "--host": "names",
+}
 MANIFESTS = ("claw.yaml", "claw.yml", "claw.json")
 _DOOR = "mcp"  # of a gateway's token
 TOKEN = "MCP_TOKEN"  # the secret of clients of ``mcp serve --http``
@@ -36,7 +44,7 @@ class Command:
         self.record = values.get("record")
         self.is_stdio = values.get("stdio", False)
         self.exchange = values.get("exchange")
-        self.page = _page_words(values)
+        self.page = _served_page(values)
         self.socket = values.get("socket", False) or bool(self.page)
         self.is_built = values["built"]
         self.http = _address(values["http"]) if values.get("http") else None
@@ -81,18 +89,19 @@ class Command:
         )
 
 
-def _page_words(values: dict) -> list:
-    """Return the options of the page that ``serve`` starts, [] for none.  Raises ``ClawError``."""
+def page_words(values: dict) -> list:
+    """Return the options of a page that *values* has, [] for none."""
     words = []
-    for option, name in (
-        ("--listen", "listen"),
-        ("--tls-cert", "certificate"),
-        ("--tls-key", "key"),
-        ("--behind-proxy", "proxied"),
-    ):
-        if values.get(name):
-            words.append("%s=%s" % (option, values[name]))
-    words += ["--host=" + name for name in values.get("names", ())]
+    for option, key in OF_PAGE.items():
+        given = values.get(key) or ()
+        for one in given if isinstance(given, (tuple, list)) else [given]:
+            words.append("%s=%s" % (option, one))
+    return words
+
+
+def _served_page(values: dict) -> list:
+    """Return the options of the page that ``serve`` starts, [] for none.  Raises ``ClawError``."""
+    words = page_words(values)
     if words and not values.get("listen"):
         option = words[0].partition("=")[0]
         raise BadUsage("%s: expected --listen beside it" % option, "clawlite serve --help")

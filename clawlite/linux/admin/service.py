@@ -14,6 +14,7 @@ import sys
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.printable import escape_name
 from clawlite.linux.admin import units
+from clawlite.linux.admin.commands import OF_PAGE, page_words
 from clawlite.linux.files import files
 from clawlite.linux.files.packages import PACKAGE
 from clawlite.linux.files.regular_file import open_regular
@@ -197,11 +198,10 @@ def plan_page(name, tty, runs_as, writable, root: bool, place: dict) -> units.Se
         )
     user, home = _runs_as(runs_as, root)
     state = os.environ.get("CLAWLITE_STATE")
-    words = [sys.executable, _START, "page"]
-    for option, key in _OF_PAGE.items():
-        given = place.get(key) or ()
-        for one in given if isinstance(given, tuple) else [given]:
-            words.append("%s=%s" % (option, os.path.abspath(one) if "tls" in option else one))
+    for key in ("certificate", "key"):
+        if place.get(key):
+            place = {**place, key: os.path.abspath(place[key])}
+    words = [sys.executable, _START, "page", *page_words(place)]
     base = _base_of(state, home)
     _check_words([*words, base])
     return units.PageService(words, user, [base], state)
@@ -212,18 +212,9 @@ def _base_of(state, home) -> str:
     return state or os.path.join(home or files.home_folder(), ".local", "state", "clawlite")
 
 
-_OF_PAGE = {
-    "--listen": "listen",
-    "--tls-cert": "certificate",
-    "--tls-key": "key",
-    "--behind-proxy": "proxied",
-    "--host": "names",
-}
-
-
 def _refuse_place(place: dict):
     """Raise ``ClawError`` for an option of the page where none is installed."""
-    for option, key in _OF_PAGE.items():
+    for option, key in OF_PAGE.items():
         if place.get(key):
             raise ClawError("%s: expected --page beside it" % option, "clawlite service --help")
 

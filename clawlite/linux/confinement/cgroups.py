@@ -264,19 +264,9 @@ class Group:
     def __init__(self, folder: int, controllers: list):
         self._folder = folder
         self._controllers = controllers
-        self._events = self._kill = self._cpu = -1
-        try:
-            self._cpu = os.open("cpu.stat", os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
-        except OSError:
-            pass
-        try:
-            self._events = os.open("memory.events", os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
-        except OSError:
-            pass
-        try:
-            self._kill = os.open("cgroup.kill", os.O_WRONLY | os.O_CLOEXEC, dir_fd=folder)
-        except OSError:  # Linux < 5.14
-            pass
+        self._cpu = _open_if_there("cpu.stat", os.O_RDONLY, folder)
+        self._events = _open_if_there("memory.events", os.O_RDONLY, folder)
+        self._kill = _open_if_there("cgroup.kill", os.O_WRONLY, folder)  # from Linux 5.14 on
 
     def limit(self, plan: dict) -> list:
         """Write the limits of *plan* that have a controller; return their names."""
@@ -331,6 +321,14 @@ class Group:
             if fd >= 0:
                 os.close(fd)
         self._events = self._kill = self._cpu = -1
+
+
+def _open_if_there(name: str, flags: int, folder: int) -> int:
+    """Return a descriptor of a file in *folder*, or -1."""
+    try:
+        return os.open(name, flags | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return -1
 
 
 def weight_of(cpu_shares: int) -> int:

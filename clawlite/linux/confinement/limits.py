@@ -200,10 +200,13 @@ def other_users_pids(uid: int) -> frozenset:
 
 def _tasks(path: str, uid: int) -> int:
     text = read(path + "/status")
-    if "\nUid:\t%d\t" % uid not in text:
-        return 0
-    at = text.find("\nThreads:\t")
-    return int(text[at + 10 : text.find("\n", at + 10)]) if at >= 0 else 1
+    return _count_threads(text, 1) if "\nUid:\t%d\t" % uid in text else 0
+
+
+def _count_threads(status: str, otherwise: int) -> int:
+    """Return what the *status* of a process says of its threads; *otherwise* where it does not."""
+    at = status.find("\nThreads:\t")
+    return int(status[at + 10 : status.find("\n", at + 10)]) if at >= 0 else otherwise
 
 
 def read(path: str, most: int = 8192) -> str:
@@ -332,9 +335,4 @@ def _count_unnamed(pids: list, device: int) -> int:
 
 def tasks(pids: list) -> int:
     """Return how many threads *pids* have together."""
-    count = 0
-    for pid in pids:
-        text = read("/proc/%d/status" % pid)
-        at = text.find("\nThreads:\t")
-        count += int(text[at + 10 : text.find("\n", at + 10)]) if at >= 0 else 0
-    return count
+    return sum(_count_threads(read("/proc/%d/status" % pid), 0) for pid in pids)

@@ -3,6 +3,8 @@
 import os
 import time
 
+from clawlite.linux.files.files import list_folder
+
 OK, WRONG, NOTE, NONE = "ok", "wrong", "note", "none"
 NO_HOME = "/nonexistent"  # as Debian's list of users says it
 
@@ -40,10 +42,7 @@ class Machine:
             return ""
 
     def names(self, folder: str) -> list:
-        try:
-            return sorted(os.listdir(self.path(folder)))
-        except OSError:
-            return []
+        return list_folder(self.path(folder))
 
     @property
     def state(self) -> str:

@@ -2,6 +2,6 @@
 its use, and the log of records that the other rooms append to.
 
 Imports: no other room.
-Used by: admin, audit, channels, confinement, doctor, io, memory, monitor, rules, runtime,
+Used by: admin, audit, channels, confinement, doctor, hardware, io, memory, monitor, rules, runtime,
 sandbox, secrets, swarm, swarm_commands, tools.
 """

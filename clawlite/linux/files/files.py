@@ -254,6 +254,14 @@ def leads_to(path: str, fd: int) -> bool:
     return leads_to_inode(path, inode(fd))
 
 
+def list_folder(path) -> list:
+    """Return the names in the folder *path*, sorted; [] when it cannot be read."""
+    try:
+        return sorted(os.listdir(path))
+    except OSError:
+        return []
+
+
 def inode(fd: int) -> tuple:
     """Return (device, inode) of an open file: as long as it is open, no other file has them."""
     status = os.fstat(fd)

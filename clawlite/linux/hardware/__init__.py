@@ -1,5 +1,5 @@
 """Pins, analog values and buses of this machine, real or simulated.
 
-Imports: io.
+Imports: files, io.
 Used by: rules, runtime, tools.
 """

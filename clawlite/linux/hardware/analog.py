@@ -11,6 +11,7 @@ import time
 
 from clawlite.core.base.errors import ClawError, ImageMismatch
 from clawlite.core.image.pins import FULL
+from clawlite.linux.files.files import list_folder
 
 _CHANNELS = {12: 0, 13: 1, 18: 0, 19: 1}
 _CHANNELS_RP1 = {12: 0, 13: 1, 18: 2, 19: 3}
@@ -130,7 +131,8 @@ class ADC:
     def __init__(self, name: str, number: int, root: str = ""):
         folder = root + "/sys/bus/iio/devices"
         file = "in_voltage%d_raw" % number
-        found = [one for one in _names(folder) if os.path.exists("%s/%s/%s" % (folder, one, file))]
+        chips = list_folder(folder)
+        found = [one for one in chips if os.path.exists("%s/%s/%s" % (folder, one, file))]
         if len(found) != 1:
             said = (
                 "converters have a channel %d: %s, expected one" % (number, ", ".join(found))
@@ -165,7 +167,7 @@ class ADC:
 
 def _controller(folder: str) -> tuple:
     """Return (path of the header's PWM controller or None, whether it is the RP1's)."""
-    for name in _names(folder):
+    for name in list_folder(folder):
         device = os.path.basename(os.path.realpath("%s/%s/device" % (folder, name)))
         if device.endswith(_CONTROLLERS):
             return "%s/%s" % (folder, name), device == _CONTROLLERS[1]
@@ -185,13 +187,6 @@ def _most(folder: str, number: int):
         return (1 << (bits - 1 if sign == "s" else bits)) - 1
     except (OSError, ValueError):
         return _MOST.get(_read(folder + "/name"))
-
-
-def _names(folder: str) -> list:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
 
 
 def _read(path: str) -> str:

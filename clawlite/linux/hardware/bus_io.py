@@ -20,6 +20,7 @@ from clawlite.core.buses.bustable import (
     BUS_NUMBER,
     BUS_SPEED,
 )
+from clawlite.linux.files.files import list_folder
 
 I2C_RDWR = 0x0707
 I2C_TIMEOUT = 0x0702
@@ -132,10 +133,10 @@ class I2C(Port):
         """
         folder = "%s/%d-%04x" % (I2C_DEVICES, self._number, address)
         found: dict = {}
-        for name in _names(folder):
+        for name in list_folder(folder):
             if name.startswith("iio:device"):
                 found.update(read_inputs("%s/%s" % (folder, name)))
-        for name in _names(folder + "/hwmon"):
+        for name in list_folder(folder + "/hwmon"):
             found.update(read_inputs("%s/hwmon/%s" % (folder, name)))
         return found
 
@@ -308,7 +309,7 @@ class DHT(Port):
         """Return (thousandths of a degree, thousandths of a percent)."""
         found = [
             "%s/%s" % (IIO, one)
-            for one in _names(IIO)
+            for one in list_folder(IIO)
             if _text("%s/%s/name" % (IIO, one)).split("@")[0] == self._name
         ]
         if len(found) != 1:
@@ -329,7 +330,7 @@ def read_inputs(folder: str) -> dict:
     "temp"; a value that cannot be read is left out.
     """
     found: dict = {}
-    for name in _names(folder):
+    for name in list_folder(folder):
         if not name.endswith("_input"):
             continue
         quantity = name[: -len("_input")].removeprefix("in_").rstrip("0123456789")
@@ -340,13 +341,6 @@ def read_inputs(folder: str) -> dict:
         except (OSError, ValueError):
             continue
     return found
-
-
-def _names(folder: str) -> list:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
 
 
 def _text(path: str) -> str:

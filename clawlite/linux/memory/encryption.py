@@ -64,21 +64,14 @@ class EntryCiphers:
             self._known.clear()
             self._opened = self._db.opened
         if store.name not in self._known:
-            box = (
-                EntryCipher(store.name, self._key(store), self._agent, self._dumps, self._loads)
-                if store.secret
-                else None
-            )
+            box = None
+            if store.secret:
+                key = _store_key(store, self._resolve)
+                box = EntryCipher(store.name, key, self._agent, self._dumps, self._loads)
             if self._is_whole(store, box, writes):
                 self._known[store.name] = box
             return box
         return self._known[store.name]
-
-    def _key(self, store) -> bytes:
-        try:
-            return key_of(store.secret, self._resolve)
-        except ClawError as e:
-            raise StoreError("store %s: %s" % (store.name, e.message), e.hint) from None
 
     def _is_whole(self, store, box, writes: bool) -> bool:
         """Check that what is there goes with *box*; return whether that is on record."""
@@ -192,7 +185,12 @@ def check(agent: str, stores: list):
     from clawlite.linux.secrets import secrets
 
     for store in stores:
-        try:
-            key_of(store.secret, lambda name: secrets.resolve(name, secrets.stores(agent)))
-        except ClawError as e:
-            raise StoreError("store %s: %s" % (store.name, e.message), e.hint) from None
+        _store_key(store, lambda name: secrets.resolve(name, secrets.stores(agent)))
+
+
+def _store_key(store, resolve) -> bytes:
+    """As ``key_of``, for *store*.  Raises ``StoreError``."""
+    try:
+        return key_of(store.secret, resolve)
+    except ClawError as e:
+        raise StoreError("store %s: %s" % (store.name, e.message), e.hint) from None

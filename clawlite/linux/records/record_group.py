@@ -278,14 +278,12 @@ class Records(Group):
     # -- what is here
 
     def _list_pins(self, params: dict) -> dict:
-        found, bank = [], getattr(self._parts.handlers, "bank", None)
+        found = []
         for name, _, kind, *_ in self._parts.image.section(PINS) or ():
-            value = None
-            if bank:
-                try:
-                    value = bank.read(name)
-                except (ClawError, OSError):  # it is shown without a value
-                    pass
+            try:
+                value = self._parts.handlers.read_pin(name)
+            except (ClawError, OSError):  # it is shown without a value
+                value = None
             scale = 65535 if kind in (ADC, PWM) else 1
             found.append({"name": name, "kind": KINDS[kind], "value": value, "of": scale})
         return {"pins": found}

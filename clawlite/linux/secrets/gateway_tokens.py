@@ -6,7 +6,7 @@ import hmac
 import os
 import re
 
-from clawlite.linux.files.files import state_root
+from clawlite.linux.files.files import list_folder, state_root
 from clawlite.protocols.secrets.door_token import parse
 
 # its folder beside those of agents, whose names have no dot
@@ -30,21 +30,19 @@ def opens(door: str, given: bytes) -> bool:
 def is_given_out(door: str) -> bool:
     """Return whether any token opens *door*."""
     folder = os.fsencode(token_folder())
-    return any(door in parse(_read(os.path.join(folder, name), name))[1] for name in _names(folder))
+    return any(door in doors for _, (_, doors, _) in _list_tokens(folder))
 
 
 def older(folder: str) -> list:
     """Return the names of the tokens in *folder* that are of an older version."""
     place = os.fsencode(folder)
-    found = [name for name in _names(place) if parse(_read(os.path.join(place, name), name))[2]]
-    return [name.decode() for name in found]
+    return [name.decode() for name, (*_, is_older) in _list_tokens(place) if is_older]
 
 
-def _names(folder: bytes) -> list:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
+def _list_tokens(folder: bytes) -> list:
+    """Return [(name, what ``parse`` returns of it)] of the files in *folder*."""
+    names = list_folder(folder)
+    return [(name, parse(_read(os.path.join(folder, name), name))) for name in names]
 
 
 def _read(path: bytes, name: bytes) -> bytes:

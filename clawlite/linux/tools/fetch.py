@@ -150,17 +150,13 @@ class Fetcher:
         if due_ms is None:
             due_ms = self._now_ms() + TIMEOUT_MS
         limit = min(MAX_BODY, profile.max_output_bytes or MAX_BODY)
-        try:
-            self._admit(tool)
+
+        def make():
             if tool == "web-search":
-                fetch = _search(self._search, profile, arguments, due_ms)
-            else:
-                fetch = _fetch(profile, arguments, injections, limit, due_ms)
-            self._open(number, fetch)
-        except ClawError as e:
-            return False, e
-        self._running[number] = fetch
-        return None
+                return _search(self._search, profile, arguments, due_ms)
+            return _fetch(profile, arguments, injections, limit, due_ms)
+
+        return self._begin(number, tool, make)
 
     def call(
         self,
@@ -185,13 +181,7 @@ class Fetcher:
         method, headers, body = asked
         fetch = _Fetch(tool, rules, url, method, headers, injections, limit, due_ms, finish)
         fetch.sent, fetch.redirects_allowed = body, None
-        try:
-            self._admit(tool)
-            self._open(number, fetch)
-        except ClawError as e:
-            return False, e
-        self._running[number] = fetch
-        return None
+        return self._begin(number, tool, lambda: fetch)
 
     def poll(self) -> list:
         """Return [(number, outcome)] of what has ended, never waiting; an outcome is (True,
@@ -209,19 +199,12 @@ class Fetcher:
         for number, fetch in list(self._running.items()):
             if now_ms >= fetch.due_ms:
                 self.cancel(number)
-                ended.append(
-                    (
-                        number,
-                        (
-                            False,
-                            ToolTimeout(
-                                "%s: %s did not answer in time" % (fetch.tool, fetch.url[_HOST]),
-                                "call it again later, or raise timeout_ms in the manifest",
-                                {"tool": fetch.tool},
-                            ),
-                        ),
-                    )
+                late = ToolTimeout(
+                    "%s: %s did not answer in time" % (fetch.tool, fetch.url[_HOST]),
+                    "call it again later, or raise timeout_ms in the manifest",
+                    {"tool": fetch.tool},
                 )
+                ended.append((number, (False, late)))
         return ended
 
     @property
@@ -247,6 +230,17 @@ class Fetcher:
         self._connections.close_all()
 
     # -- one call
+
+    def _begin(self, number: int, tool: str, make):
+        """Begin the call that *make* returns a ``_Fetch`` for; return as ``start`` does."""
+        try:
+            self._admit(tool)
+            fetch = make()
+            self._open(number, fetch)
+        except ClawError as e:
+            return False, e
+        self._running[number] = fetch
+        return None
 
     def _admit(self, tool: str):
         if len(self._running) >= MAX_AT_ONCE:

@@ -144,7 +144,7 @@ def test_a_key_that_is_cut_goes_as_far_as_it_is_there():
 def test_words_that_are_not_searched_hold_no_token(data):
     """What a board finds, which searches everything, is found where most words are left out."""
     marks = st.sampled_from(services._NAMED.split(b" ") + [mark for mark, _ in services._HEXED])
-    anchors = marks | st.sampled_from([one[1] for one in leaks._PREFIXED])
+    anchors = marks | st.sampled_from([anchor for one in leaks._PREFIXED for anchor in one[1]])
     letters = st.sampled_from(("0123456789abcdef", "0123456789ABCDEF-", CAPITALS + "abcdef012"))
     words = []
     for _ in range(data.draw(st.integers(1, 4))):
