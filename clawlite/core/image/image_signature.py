@@ -15,7 +15,7 @@ LEAST_KEY = 16  # bytes of a device key
 SIGNED = 73  # bytes of a seal with a signature; 40 without (null)
 
 
-def check(read, size: int, seal_at: int, key: bytes = None):
+def check(read, size: int, seal_at: int, key: bytes | None = None):
     """Check the digest, and with *key* the signature too.
 
     read     ``read(offset, length) -> bytes`` over the file

@@ -1,5 +1,5 @@
 """A person or a command at the far end of a board's serial line.
 
-Imports: base, boards, firmware, flash, serial, systems.
+Imports: base, boards, firmware, flash, image, serial, systems.
 Used by: cli, gateway.
 """

@@ -32,6 +32,7 @@ from clawlite.host.board_console.screens import MAX_LINE, Plain, write
 from clawlite.host.board_console.serial import SerialConsole
 from clawlite.host.board_console.text import PROMPT, PROMPTS, TEXT
 from clawlite.host.board_console.text import RECORD as BOARD_RECORD
+from clawlite.host.image.image_reader import read
 from clawlite.host.serial import ports
 from clawlite.host.serial.serial_line import SerialLine
 from clawlite.protocols.mcp.mcp_client import OUTCOME_UNKNOWN
@@ -62,9 +63,7 @@ def setup_of(path: str) -> Setup:
     """Return the image in the file *path*, with the checks that its policies want."""
     with open(path, "rb", opener=open_regular) as file:
         data = file.read()
-    image: Any = layout.Image(
-        lambda offset, length: data[offset : offset + length], len(data), 1024
-    )
+    image: Any = read(data, 1024)
     return Setup(image, Guard(image) if image.size_of(layout.GUARD) else None)
 
 

@@ -20,11 +20,10 @@ import os
 import platform
 
 from clawlite.core.base.errors import ImageMismatch
-from clawlite.core.image.image import Image
 from clawlite.host.base.data import firmware_dir
 from clawlite.host.base.programs import program
 from clawlite.host.firmware import firmware, foreign_names, slot
-from clawlite.host.image.image_reader import open_image
+from clawlite.host.image.image_reader import open_image, read
 
 SLOT = "/claw-a"
 PACK, PACKED = "modules", "packed"
@@ -103,7 +102,7 @@ def parts_of(image: str) -> list[str]:
     """
     with open(image, "rb") as file:
         data = file.read()
-    return slot.parts(Image(lambda offset, length: data[offset : offset + length], len(data)))
+    return slot.parts(read(data))
 
 
 def runtime_files(folder: str, having: list = None) -> list[tuple[str, str]]:

@@ -18,6 +18,7 @@ from clawlite.core.image.image import RULE_ACTION, SUPERVISED
 from clawlite.core.policy import policy
 from clawlite.core.rules import table
 from clawlite.host.firmware import slot
+from clawlite.host.image.image_reader import read
 from clawlite.host.memory import board_stores as stores
 from clawlite.protocols.image.features import KINDS
 
@@ -153,7 +154,7 @@ def code_parts(image, profile=None) -> list[str]:
 
 @functools.lru_cache(maxsize=1)
 def _open(data: bytes) -> layout.Image:
-    return layout.Image(lambda offset, length: data[offset : offset + length], len(data))
+    return read(data)
 
 
 def heap_after_calls(data: bytes, tools_py: str, bits: int, profile=None) -> int:

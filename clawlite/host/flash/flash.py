@@ -7,15 +7,13 @@ import os
 import tempfile
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.image import image_signature
-from clawlite.core.image.image import Image
 from clawlite.host.base.problems import CommandFailed
 from clawlite.host.base.regular_file import open_regular
 from clawlite.host.boards import boards
 from clawlite.host.builder import build
 from clawlite.host.firmware.board_files import SLOT, board_files
 from clawlite.host.flash.plan import PATHS, Contents, Plan, plan
-from clawlite.host.image.image_reader import begins_as_image
+from clawlite.host.image.image_reader import begins_as_image, read_checked
 from clawlite.host.manifest import manifest
 
 OURS = b'# clawlite\'s own, written by "clawlite flash"'
@@ -84,11 +82,7 @@ def contents(
                 shared[place] = _read(path)
     data = _read(image)
     if key:
-
-        def read(offset: int, length: int) -> bytes:
-            return data[offset : offset + length]
-
-        image_signature.check(read, len(data), Image(read, len(data), 1).seal_at, key)
+        read_checked(data, key)
     return Contents(shared, slot, data, {"/device.key": key} if key else {})
 
 

@@ -18,11 +18,10 @@ import shlex
 import time
 
 from clawlite.core.base.errors import ClawError, ProviderError
-from clawlite.core.image import image as layout
-from clawlite.core.image import image_signature
 from clawlite.host.base.regular_file import make_private, open_regular
 from clawlite.host.base.without_links import replace_named
 from clawlite.host.compiler import compiler
+from clawlite.host.image.image_reader import read_checked
 from clawlite.host.manifest import manifest
 
 MAX_IMAGE = 16 << 20
@@ -183,13 +182,8 @@ def _open_image(data: bytes) -> tuple:
     """Return (digest, ``image.Image``, data).  Raises ``ClawError``: also when the digest is not
     that of the rest.
     """
-
-    def read(offset: int, length: int) -> bytes:
-        return data[offset : offset + length]
-
-    image = layout.Image(read, len(data), _KEPT)
-    image_signature.check(read, len(data), image.seal_at)
-    return read(image.seal_at + 7, 32).hex(), image, data
+    image = read_checked(data, keep=_KEPT)
+    return data[image.seal_at + 7 :][:32].hex(), image, data
 
 
 def _is_project(folder: str) -> bool:

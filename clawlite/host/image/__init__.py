@@ -1,5 +1,6 @@
 """The image as a file: written, and read.
 
 Imports: base.
-Used by: bench, builder, compiler, firmware, flash, identity, policy, providers, tools.
+Used by: bench, board_console, builder, compiler, firmware, fit, flash, gateway, identity, policy,
+providers, tools.
 """

@@ -41,12 +41,19 @@ def read_named(path: str, work):
         raise type(e)(f"{path}: {e.message}", e.hint or "build it again") from None
 
 
-def read_checked(data: bytes) -> layout.Image:
-    """Return the image *data*, its digest checked.  Raises ``ImageError``."""
-
-    def read(offset: int, length: int) -> bytes:
-        return data[offset : offset + length]
-
-    image = layout.Image(read, len(data), 1024)
-    image_signature.check(read, len(data), image.seal_at)
+def read_checked(data: bytes, key: bytes | None = None, keep: int = 1024) -> layout.Image:
+    """Return the image *data*, its digest checked; also that it is signed with *key*, where there
+    is one.  keep: as in ``read``.  Raises ``ImageError``.
+    """
+    image = read(data, keep)
+    image_signature.check(_make_reader(data), len(data), image.seal_at, key)
     return image
+
+
+def read(data: bytes, keep: int = 0) -> layout.Image:
+    """Return the image *data*; so many of its decoded tools and rules stay in memory."""
+    return layout.Image(_make_reader(data), len(data), keep)
+
+
+def _make_reader(data: bytes):
+    return lambda offset, length: data[offset : offset + length]
