@@ -8,7 +8,6 @@ jsonl.py.
 
 from binascii import crc32
 
-from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import ClawError, InvalidParams, StoreError, wrap_error
 from clawlite.core.image.memories import SUMMARIZE, TRUNCATE
 from clawlite.linux.memory import search
@@ -24,7 +23,7 @@ from clawlite.linux.memory.jsonl import (
     earlier_request,
 )
 from clawlite.linux.memory.partitions import AHEAD_MS, SET_MS
-from clawlite.linux.memory.reading import MAX_ANSWER
+from clawlite.linux.memory.reading import MAX_ANSWER, time_text
 
 _N, _AT, _KEY = 0, 1, 3  # positions in an entry as ``_alive`` returns it
 _LEAST_DEAD = 64  # entries beyond the limits that a file may always have
@@ -187,7 +186,7 @@ class FileConversations:
             entry = {
                 "id": "entry-%d" % n,
                 "content": content,
-                "timestamp": "%s.%03dZ" % (iso8601(at // 1000)[:-1], at % 1000),
+                "timestamp": time_text(at),
             }
             for name, value in (("score", scores.get(n)), ("key", key), ("metadata", metadata)):
                 if value is not None:

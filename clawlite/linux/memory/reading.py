@@ -113,7 +113,7 @@ class Reading:
         if not file:
             return {"entries": []}
         content, at, is_cut = file
-        entry = {"id": "file:" + key, "content": content, "timestamp": _time(at), "key": key}
+        entry = {"id": "file:" + key, "content": content, "timestamp": time_text(at), "key": key}
         answer = {"entries": [entry]}
         return dict(answer, truncated=True) if is_cut else answer
 
@@ -155,7 +155,7 @@ class Reading:
             entry = {
                 "id": place.name(id),
                 "content": self._loads(content.encode()) if is_json else content,
-                "timestamp": _time(at),
+                "timestamp": time_text(at),
             }
             if id in scores:
                 entry["score"] = scores[id]
@@ -167,5 +167,6 @@ class Reading:
         return dict(more, entries=found)
 
 
-def _time(ms: int) -> str:
+def time_text(ms: int) -> str:
+    """Return the time *ms* since 1970 as callers see it."""
     return "%s.%03dZ" % (iso8601(ms // 1000)[:-1], ms % 1000)

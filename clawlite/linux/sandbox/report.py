@@ -20,16 +20,9 @@ def report(engine, found: dict, uid) -> dict:
     found  the result of the probe, or None when the server has died
     """
     if found is None:
-        return {
-            "profile": None,
-            "tried": {"server": "it does not answer"},
-            "missing": ["server"],
-            "available": [],
-            "uid": uid,
-            "cgroups": {"folder": None, "controllers": [], "reason": "it does not answer"},
-            "limits": {},
-            "call_ms": None,
-        }
+        said = "it does not answer"
+        found = {"profile": None, "tried": {"server": said}, "missing": ["server"], "available": []}
+        found.update(cgroup=None, cgroups=[], no_cgroup=said)
     works = found["profile"] is not None
     return {
         "profile": found["profile"],

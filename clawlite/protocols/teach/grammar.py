@@ -63,17 +63,10 @@ _ASKING = (
 ).split()
 _ASKS_WHEN = ("did", "does", "do", "was", "were", "will", "is", "are", "should", "can", "have")
 _OPENED = ("opens", "opened", "open", "öffnet", "s'ouvre", "abre", "aufgeht", "released")
-_CLOSED = (
-    "closes",
-    "closed",
-    "close",
-    "schließt",
-    "ferme",
-    "cierra",
-    "pressed",
-    "pushed",
-    "zugeht",
-)
+_CLOSED = tuple("closes closed close schließt ferme cierra pressed pushed zugeht".split())
+_UNTIL = ("and", "to", "until", "till", "-")  # between two times
+# between a pin and what it does
+_BETWEEN = "is gets goes was pin has been sensor".split()
 _CHANGED = ("changes", "moves", "toggles", "ändert", "change")
 _HIGH = ("rises", "high", "on")
 _LOW = ("falls", "low", "off")
@@ -397,12 +390,7 @@ class _Sentence:
         found = step and part in PARTS and read_time(self.words, at + step)
         if not found or text_at(self.words, found.end) in time_words.DURATIONS:
             return at
-        minute = found.value
-        if part in ("evening", "afternoon") and 60 <= minute < 720:
-            minute += 720
-        elif part == "night" and 480 <= minute < 720:
-            minute += 720
-        self.times.append(minute)
+        self.times.append(time_words.move_to(part, found.value))
         self.part = None
         return found.end
 
@@ -531,13 +519,7 @@ class _Sentence:
         step = self._is(at, "only between", "between", "only from", "from")
         if step:
             start = read_time(self.words, at + step)
-            if not start or text_at(self.words, start.end) not in (
-                "and",
-                "to",
-                "until",
-                "till",
-                "-",
-            ):
+            if not start or text_at(self.words, start.end) not in _UNTIL:
                 return
             end = read_time(self.words, start.end + 1)
             if end and start.value != end.value:
@@ -570,7 +552,7 @@ class _Sentence:
         if self.part and (others or self.times):
             if others:
                 self._add_window(*PARTS[self.part])
-            self._move_times()
+            self.times = [time_words.move_to(self.part, one) for one in self.times]
         if others:
             if self.days or self.times or self.date:
                 self.parsed.question = "One rule begins in one way: make two rules of it."
@@ -586,13 +568,6 @@ class _Sentence:
             return
         self._set_times(row)
 
-    def _move_times(self) -> None:
-        """A part of the day says which 7 o'clock is meant."""
-        if self.part in ("evening", "afternoon"):
-            self.times = [one + 720 if 60 <= one < 720 else one for one in self.times]
-        elif self.part == "night":
-            self.times = [one + 720 if 480 <= one < 720 else one for one in self.times]
-
     def _set_times(self, row: dict) -> None:
         texts = [show_minute(one) for one in sorted(set(self.times))]
         kind, value = self.date or ("", 0)
@@ -607,11 +582,8 @@ class _Sentence:
         elif self.parsed.text is not None or row.get("once"):
             self._set_date(row, "next", 0)
         else:
-            self.parsed.question = (
-                "Every day at %s, or just once?" % " and ".join(texts)
-                if not self.parsed.question
-                else self.parsed.question
-            )
+            asked = "Every day at %s, or just once?" % " and ".join(texts)
+            self.parsed.question = self.parsed.question or asked
 
     def _set_cron(self, row: dict, days: str) -> None:
         minutes = sorted({one % 60 for one in self.times})
@@ -828,16 +800,7 @@ class _Sentence:
         if pin is None:
             return
         end += 1
-        while text_at(self.words, end) in (
-            "is",
-            "gets",
-            "goes",
-            "was",
-            "pin",
-            "has",
-            "been",
-            "sensor",
-        ):
+        while text_at(self.words, end) in _BETWEEN:
             end += 1
         end += self._is(end, "turned", "switched", "turns")
         word, kind = text_at(self.words, end), self.scene.pins[pin]

@@ -4,28 +4,10 @@ from clawlite.core.rules import table
 from clawlite.protocols.teach.sentence_words import split_words
 
 _VERBS = (
-    "tell me",
-    "let me know",
-    "notify me",
-    "warn me",
-    "alert me",
-    "message me",
-    "inform me",
-    "send me a message",
-    "tell us",
-    "notify",
-    "warn",
-    "alert",
-    "say",
-    "sag mir",
-    "sag mir bescheid",
-    "melde",
-    "warne mich",
-    "dis-moi",
-    "préviens-moi",
-    "avísame",
-    "dime",
-)
+    "tell me, let me know, notify me, warn me, alert me, message me, inform me, send me a message, "
+    "tell us, notify, warn, alert, say, sag mir, sag mir bescheid, melde, warne mich, dis-moi, "
+    "préviens-moi, avísame, dime"
+).split(", ")
 _FILLERS = ("that", ":", "about", "it", "the", "so", ",", "bescheid", "how", "what", "is", "value")
 
 

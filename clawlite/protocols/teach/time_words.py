@@ -140,7 +140,13 @@ def _shift(words: list, minute: int, at: int) -> Found | None:
     steps = 2 if after == "at" else 3 if [after, text_at(words, at + 1)] == ["in", "the"] else 0
     part = text_at(words, at + steps - 1) if steps else ""
     if part in PARTS:
-        if part in ("evening", "afternoon") or part == "night" and minute >= 480:
-            minute = minute + 720 if 60 <= minute < 720 else minute
-        return Found(minute, at + steps)
+        return Found(move_to(part, minute), at + steps)
     return Found(minute, at)
+
+
+def move_to(part: str, minute: int) -> int:
+    """Return the minute of the day that *minute* means in a *part* of it: in the evening, 7 o'clock
+    is 19:00.
+    """
+    least = {"afternoon": 60, "evening": 60, "night": 480}.get(part, 720)
+    return minute + 720 if least <= minute < 720 else minute
