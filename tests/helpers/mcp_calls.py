@@ -39,7 +39,7 @@ class Calls:
     def __init__(self, image, uncontained=(), caller=NOBODY):
         self.image, self.caller, self.state = image, caller, tempfile.mkdtemp()
         programs = Programs(Sandboxes(os.path.join(self.state, "gateway")), uncontained)
-        self.servers = mcp_servers.Servers((loads, json.dumps), programs)
+        self.servers = mcp_servers.MCPServers((loads, json.dumps), programs)
 
     async def __aenter__(self):
         return self

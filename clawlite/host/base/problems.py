@@ -210,7 +210,7 @@ def one_of(names) -> str:
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]
 
 
-def write_error(path: str, e: OSError, otherwise: str) -> ClawError:
+def make_write_error(path: str, e: OSError, otherwise: str) -> ClawError:
     """Return the error of a file that cannot be written; exit code 1 when its disk is full or
     fails: what the command was given is right.
 

@@ -7,7 +7,7 @@ import re
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.data import boards_dir
-from clawlite.host.base.problems import ManifestErrors, did_you_mean, write_error
+from clawlite.host.base.problems import ManifestErrors, did_you_mean, make_write_error
 from clawlite.host.base.without_links import Below
 from clawlite.host.boards import profile as board_profile
 
@@ -127,7 +127,7 @@ def new(name: str, source: str, folder: str = ".") -> str:
     except OSError as e:
         if os.path.isfile(path):  # ours, and not whole
             os.remove(path)
-        raise write_error(path, e, "go to a folder that you may write to") from None
+        raise make_write_error(path, e, "go to a folder that you may write to") from None
     return path
 
 

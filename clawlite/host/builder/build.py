@@ -7,7 +7,7 @@ import stat
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.header import MAGIC
 from clawlite.core.image.image_signature import LEAST_KEY
-from clawlite.host.base.problems import write_error
+from clawlite.host.base.problems import make_write_error
 from clawlite.host.base.regular_file import open_regular
 from clawlite.host.base.without_links import replace_named
 from clawlite.host.boards import boards
@@ -96,7 +96,7 @@ def save(path: str, data: bytes) -> bool:
     try:
         replace_named(path, data)
     except OSError as e:
-        raise write_error(path, e, _ELSEWHERE) from None
+        raise make_write_error(path, e, _ELSEWHERE) from None
     return True
 
 

@@ -24,7 +24,7 @@ import re
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.document import MAX_BYTES
-from clawlite.host.base.problems import enquote, write_error
+from clawlite.host.base.problems import enquote, make_write_error
 from clawlite.host.base.regular_file import open_regular
 from clawlite.host.base.toml_text import read_toml
 from clawlite.host.base.without_links import replace_named
@@ -197,4 +197,4 @@ def _save(sources: Sources, entries: list, drivers: list) -> None:
     try:
         replace_named(path, data)
     except OSError as e:
-        raise write_error(path, e, "make its folder writable") from None
+        raise make_write_error(path, e, "make its folder writable") from None

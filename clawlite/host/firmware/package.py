@@ -22,7 +22,7 @@ import tempfile
 
 from clawlite import __version__
 from clawlite.core.base.errors import ClawError
-from clawlite.host.base.problems import write_error
+from clawlite.host.base.problems import make_write_error
 from clawlite.host.base.without_links import Below
 from clawlite.host.firmware import firmware
 from clawlite.host.firmware.board_files import SLOT, runtime_files
@@ -44,7 +44,8 @@ def write(folder: str) -> list[str]:
             _mip(Below(folder), "mip", files)
             _freeze(Below(folder), "frozen", files)
     except OSError as e:
-        raise write_error(e.filename2 or e.filename or folder, e, "name another folder") from None
+        path = e.filename2 or e.filename or folder
+        raise make_write_error(path, e, "name another folder") from None
     return sorted(
         os.path.relpath(os.path.join(where, name), folder)
         for where, _, names in os.walk(folder)

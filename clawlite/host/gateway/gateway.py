@@ -20,7 +20,7 @@ from clawlite.host.gateway.device import Device
 from clawlite.host.gateway.feeds import Feeds
 from clawlite.host.gateway.images import Images
 from clawlite.host.gateway.lan import Listener, Tokens
-from clawlite.host.gateway.mcp_servers import Servers
+from clawlite.host.gateway.mcp_servers import MCPServers
 from clawlite.host.gateway.program import Programs
 from clawlite.host.gateway.runner_tools import RunnerTools
 from clawlite.host.gateway.serial import SerialPort
@@ -152,7 +152,7 @@ class Gateway:
         self.models = models
         self.images, self.store, self.secret, self.note = images, store, secret, note
         self.codecs = (loads, lambda value: json_bytes(value).decode())
-        self.servers = Servers(self.codecs, programs or Programs(), note, secret)
+        self.servers = MCPServers(self.codecs, programs or Programs(), note, secret)
         self._devices = {}
         self._ports = []
         self._listener = self._proxy = self._a2a = self._page = None

@@ -21,7 +21,7 @@ from typing import Any
 from clawlite.core.base.errors import ClawError
 from clawlite.core.line.frame import RECORD, Framer
 from clawlite.core.line.gateway_records import make_note
-from clawlite.host.base.problems import write_error
+from clawlite.host.base.problems import make_write_error
 from clawlite.host.base.regular_file import make_private, open_regular
 from clawlite.host.gateway.answer import json_bytes
 from clawlite.host.proxy.acceptor import Acceptor, Strangers
@@ -63,7 +63,7 @@ class Tokens:
             os.replace(path + "~", path)
         except OSError as e:
             where = "set $CLAWLITE_STATE to a folder that this user may write to"
-            raise write_error(path, e, where) from None
+            raise make_write_error(path, e, where) from None
         return token
 
     def is_right(self, name, nonce: str, mac) -> bool:

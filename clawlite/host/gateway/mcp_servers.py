@@ -121,7 +121,7 @@ class _NotMade(ClawError):
         self.result_code = code
 
 
-class Servers:
+class MCPServers:
     """All servers of a gateway.
 
     codecs    (loads, dumps)
@@ -271,7 +271,7 @@ class _Tokens:
         self._lock = asyncio.Lock()
 
     async def header(self, find) -> tuple:
-        """Return the header Authorization; *find* as of ``Servers.call``.  Raises
+        """Return the header Authorization; *find* as of ``MCPServers.call``.  Raises
         ``ClawError``.
         """
         self._find = find
@@ -394,7 +394,7 @@ async def _in_thread(work, *args):
 
 
 class _Server(ServerState, abc.ABC):
-    """One server of one device, begun when it is first called; *later* as ``Servers._later``."""
+    """One server of one device, begun when it is first called; *later* as ``MCPServers._later``."""
 
     _has_gone = False  # a program has closed its stdout: nothing is sent any more
     _can_ask = False  # whether the server was told that a person can be asked

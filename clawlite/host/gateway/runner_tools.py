@@ -24,7 +24,7 @@ from clawlite.scan.guard import Guard
 class RunnerTools:
     """The tools of one runner.
 
-    runner  ``proxy.Runner``;  codecs: (loads, dumps);  servers: ``mcp_servers.Servers``
+    runner  ``proxy.Runner``;  codecs: (loads, dumps);  servers: ``mcp_servers.MCPServers``
     secret  function(name) -> value; may block; raises ``ClawError``
     store   ``store.Store``
     Public, to be read: ``tools`` (list of ``dialect.Tool``), ``budget``.

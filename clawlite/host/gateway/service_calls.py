@@ -144,7 +144,7 @@ class ToolJob(Answer, Caller):
         image   ``image.Image`` that the device runs;  device: its name
         text    the arguments, JSON
         codecs  (loads, dumps)
-        servers ``mcp_servers.Servers``
+        servers ``mcp_servers.MCPServers``
         secret  function(name) -> value; raises ``ClawError``; may block
         """
         self.asked, self.began_s = text, time.monotonic()

@@ -6,7 +6,7 @@ import re
 import sys
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.base.problems import did_you_mean, write_error
+from clawlite.host.base.problems import did_you_mean, make_write_error
 from clawlite.host.base.without_links import Below
 from clawlite.host.boards import boards
 from clawlite.host.builder import editor_schemas
@@ -182,7 +182,7 @@ def new(
                 )
             except OSError as e:
                 _take_back(path, [*written, relative])
-                raise write_error(
+                raise make_write_error(
                     os.path.join(path, relative), e, "choose a folder that you may write to"
                 ) from None
             written.append(relative)
@@ -196,7 +196,7 @@ def _write_schemas(path: str, written: list) -> None:
         editor_schemas.write(path)
     except OSError as e:
         _take_back(path, [*written, *editor_schemas.OF_PROJECT])
-        raise write_error(
+        raise make_write_error(
             os.path.join(path, editor_schemas.FOLDER), e, "choose a folder that you may write to"
         ) from None
 

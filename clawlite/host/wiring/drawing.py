@@ -12,7 +12,7 @@ import textwrap
 from typing import NamedTuple
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.base.problems import write_error
+from clawlite.host.base.problems import make_write_error
 from clawlite.host.base.regular_file import open_regular
 from clawlite.host.base.without_links import replace_named
 from clawlite.host.wiring.header import LEFT, RIGHT
@@ -91,11 +91,11 @@ def save(path: str, lines: list[str]) -> None:
     except FileNotFoundError:
         pass
     except OSError as e:
-        raise write_error(path, e, otherwise) from None
+        raise make_write_error(path, e, otherwise) from None
     try:
         replace_named(path, "".join(line + "\n" for line in lines).encode())
     except OSError as e:
-        raise write_error(path, e, otherwise) from None
+        raise make_write_error(path, e, otherwise) from None
 
 
 def _stack(wiring: Wiring) -> list[_Box]:

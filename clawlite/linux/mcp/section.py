@@ -14,7 +14,7 @@ _ROWS = [(str, [str], [str], bool, [(str, bytes)], [(str, str)], _TOKENS, _LIFE)
 
 
 def rows_of(image) -> list:
-    """Return the rows of section MCP (linux/mcp/servers.py ``Servers``), [] where there is none.
+    """Return the rows of section MCP (linux/mcp/servers.py ``MCPServers``), [] where there is none.
     Raises ``ImageError``.
     """
     rows = image.section(MCP) or []

@@ -93,7 +93,7 @@ class _Server(ServerState):
         return self.is_remote and self.process is not None and self.process.is_waiting
 
 
-class Servers:
+class MCPServers:
     """All servers of one agent.
 
     rows   section MCP of the image: [[name, argv, names of variables, needs the handshake, [[tool,

@@ -389,9 +389,9 @@ class Dispatcher:
     def _open_mcp_servers(self):
         if self._servers is None:
             from clawlite.linux.mcp.section import rows_of
-            from clawlite.linux.mcp.servers import Servers
+            from clawlite.linux.mcp.servers import MCPServers
 
-            self._servers = Servers(
+            self._servers = MCPServers(
                 rows_of(self._image),
                 self._run_mcp_server,
                 self._open_remote_mcp_server,

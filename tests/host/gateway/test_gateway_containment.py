@@ -262,7 +262,7 @@ def test_one_line_says_what_is_not_contained(tmp_path, sandboxes, why):
     found = image(tmp_path)
 
     def warnings(*names) -> list:
-        servers = mcp_servers.Servers((None, None), Programs(sandboxes, names))
+        servers = mcp_servers.MCPServers((None, None), Programs(sandboxes, names))
         return asyncio.run(servers.warnings([found]))
 
     (line,) = warnings()
@@ -289,7 +289,7 @@ def test_without_a_sandbox_nothing_is_started(tmp_path):
 
 def test_rules_that_nothing_keeps_are_told(tmp_path):
     own = "hosts = []\ncpu_s = 5\n" + mcp_agents.folders(tmp_path / "marks")
-    servers = mcp_servers.Servers((None, None), Programs(None, ["t"]))
+    servers = mcp_servers.MCPServers((None, None), Programs(None, ["t"]))
     (line,) = asyncio.run(servers.warnings([image(tmp_path, own=own)]))
     assert line.endswith("what this user may, and nothing keeps its cpu_s, hosts, mount_paths")
 

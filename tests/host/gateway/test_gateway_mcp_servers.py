@@ -191,7 +191,7 @@ def test_the_end_does_not_stand_still_behind_what_has_just_ended():
     """Python 3.12's gather of futures that are done is done itself, before their callbacks run."""
 
     async def work():
-        servers = mcp_servers.Servers((json.loads, json.dumps), None)
+        servers = mcp_servers.MCPServers((json.loads, json.dumps), None)
         ended = servers._later(asyncio.sleep(0))
         while not ended.done():
             await asyncio.sleep(0)

@@ -35,7 +35,7 @@ def calls(tmp_path, published, find, between=lambda number: None, devices=("shed
     image = image_reader.open_image(build_beside(str(agent)))
 
     async def run():
-        servers = mcp_servers.Servers((loads, json.dumps), Programs())
+        servers = mcp_servers.MCPServers((loads, json.dumps), Programs())
         found = []
         try:
             for number, device in enumerate(devices):
@@ -110,7 +110,7 @@ class Gateway:
     def __init__(self, tmp_path, secrets=None):
         self._path = tmp_path
         secrets = secrets or command._Secrets()
-        self.servers = mcp_servers.Servers((loads, json.dumps), Programs(), secret=secrets)
+        self.servers = mcp_servers.MCPServers((loads, json.dumps), Programs(), secret=secrets)
 
     async def __aenter__(self):
         return self
@@ -249,7 +249,7 @@ def test_a_person_signs_in_for_the_devices_of_a_gateway(tmp_path, published, mon
         return file.read_text()
 
     async def run():
-        servers = mcp_servers.Servers((loads, json.dumps), Programs(), secret=command._Secrets())
+        servers = mcp_servers.MCPServers((loads, json.dumps), Programs(), secret=command._Secrets())
 
         async def call(device: str, ms=60000) -> dict:
             given = {"text": "x"}

@@ -323,10 +323,12 @@ def test_a_disk_that_fails_is_not_told_to_make_room():
         store._mend(ioerr),
         store._mend(eio),
         flash_folder._make_error(eio).hint,
-        problems.write_error("p", eio, "x").hint,
+        problems.make_write_error("p", eio, "x").hint,
     ):
         assert hint.startswith("look at the disk") and "room" not in hint, hint
-    assert store._mend(full) == "make room" and problems.write_error("p", eio, "x").exit_code == 1
+    assert (
+        store._mend(full) == "make room" and problems.make_write_error("p", eio, "x").exit_code == 1
+    )
     assert flash_folder._make_error(
         closed
     ).hint == "get write permission, and flash again" and "writable" in store._mend(closed)

@@ -14,7 +14,7 @@ from mcp_hostile_http import HostileRemote
 from clawlite.core.base.effect import ASKS_PERSON
 from clawlite.core.base.errors import ClawError
 from clawlite.host.builder.build import build_beside
-from clawlite.linux.mcp.servers import Servers
+from clawlite.linux.mcp.servers import MCPServers
 from clawlite.linux.terminal import console_view
 from clawlite.protocols.mcp.mcp_pin import pin_of
 
@@ -216,7 +216,7 @@ def play(seed: int, breaks: str, asks: bool, calls: int = 6) -> int:
 
     pin = pin_of(ECHO)
     row = ["h", ["/h"], [], not server.is_stateless, [["echo", pin]], [], None, [None, 0, 0, 0]]
-    servers = Servers([row], begin, None, seam)
+    servers = MCPServers([row], begin, None, seam)
     try:
         for task in range(1, calls + 1):
             now += 60001  # a server that failed may be begun again

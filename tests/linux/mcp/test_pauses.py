@@ -10,7 +10,7 @@ import pytest
 
 from clawlite.core.base.effect import IS_OK
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.mcp.servers import CALL_MS, Servers
+from clawlite.linux.mcp.servers import CALL_MS, MCPServers
 from clawlite.protocols.mcp.mcp_client import STATELESS
 
 PAUSES_S = [1, 2, 4, 8, 16, 32, 60, 60, 60]
@@ -62,7 +62,7 @@ class World:
     def __init__(self, can_start: bool):
         self.can_start, self.starts, self.process, self.task = can_start, 0, None, 0
         self.seam = Seam()
-        self.servers = Servers([ROW], self._begin, None, self.seam)
+        self.servers = MCPServers([ROW], self._begin, None, self.seam)
 
     def _begin(self, *_):
         self.starts += 1
