@@ -1,5 +1,5 @@
-"""A turn for a person who is not at the console: its output is collected for a channel, and its
-calls bear that channel's name.
+"""What a turn says to a person who is not at the console: it is kept for a channel
+(linux/channels/channel.py), where the turn begins, and whose name its calls bear.
 """
 
 from clawlite.core.base.effect import (

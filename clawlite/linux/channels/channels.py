@@ -1,8 +1,8 @@
 """The channels of an agent beside its console (CKP 0.2.0, 5.3): who speaks there, the turns that
 begin there, and where answers go.
 
-    source (cron.py, ...) -> Channel: access, overlap -> a turn, heard (turn_output.py) -> the
-    source's reply
+    source (telegram.py, ...) -> Channel: access, overlap -> ``_begin_turn``, whose output is kept
+    (core/turns/turn_output.py) -> the source's reply
 
 1. The loop asks ``deadline`` and calls ``poll`` and ``update``; nothing here waits.
 2. A conversation is one actor's of one channel; a trigger's run has none.
