@@ -148,12 +148,12 @@ def test_a_saved_log_is_decoded(built, micropython, tmp_path):
 def test_the_log_of_a_console_is_decoded_over_its_entries(built, micropython, tmp_path):
     said, saved = crash(built, micropython, IN_CORE), tmp_path / "console.log"
     log = ConsoleLog(str(saved))
-    log.came(b"g 1.0.0 is ready.\n> ")
-    log.went(b"gr\xc3\xbcn?\n")
+    log.note_received(b"g 1.0.0 is ready.\n> ")
+    log.note_sent(b"gr\xc3\xbcn?\n")
     for at in range(0, len(said), 7):
-        log.came(said[at : at + 7])
+        log.note_received(said[at : at + 7])
     log.note("the board went away")
-    log.came(b"\x1b[2J\xff")
+    log.note_received(b"\x1b[2J\xff")
     log.close()
     done = logs(str(saved))
     assert done.returncode == 0, done.stderr

@@ -267,7 +267,7 @@ _MEANS = (
 
 def _found(board, what: str, count: int) -> dict:
     """Return what benchmarks/board.py found; each starts in a heap without the one before."""
-    board.again()
+    board.restart()
     said = board.run(
         _MEASURE % (FOLDER + "/code", FOLDER, what, FOLDER + "/claw.cbor", count), _ANSWER_S
     )

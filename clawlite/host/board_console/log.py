@@ -30,10 +30,10 @@ class ConsoleLog:
         except OSError as e:
             raise ClawError(f"{path}: {e.strerror}", "name another file with --log") from None
 
-    def came(self, data: bytes):
+    def note_received(self, data: bytes):
         self._write("<", data)
 
-    def went(self, data: bytes):
+    def note_sent(self, data: bytes):
         self._write(">", data)
 
     def note(self, text: str):

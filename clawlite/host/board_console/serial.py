@@ -147,7 +147,7 @@ class SerialConsole:
             if takes and self._line.fd is not None:
                 self._line.flush()
             if line in came and self._line.fd is not None:
-                self._came(self._line.read())
+                self._receive(self._line.read())
             self._go_on(bool(came or takes))
         except PortGone as e:
             self._note(
@@ -172,10 +172,10 @@ class SerialConsole:
 
     # -- from the board
 
-    def _came(self, data: bytes):
+    def _receive(self, data: bytes):
         if data:
             self._silent = False
-            self._log.came(data)
+            self._log.note_received(data)
             if self._wire:
                 data, records = self._wire.feed(data, _now_ms())
                 for record in records:
@@ -240,7 +240,7 @@ class SerialConsole:
         # a record leaves the prompt where it stands
         if data.endswith(b"\n") and not data.startswith(b"\x1e"):
             self._text.begin_line()
-        self._log.went(data)
+        self._log.note_sent(data)
         if not self._wire or not self._wire.is_up or data in KEYS:
             self._line.send(data)
         elif not self._wire.send(data, _now_ms()):
@@ -307,7 +307,7 @@ class SerialConsole:
             self._wire = None
 
     def _look_for_it(self, now: float):
-        if self._line.again():
+        if self._line.reopen():
             self._note(f"connected again: {self._line.path}")
             self._text = BoardText(self._prompts)
             self._wire, self._is_plain, self._greets = None, not self._is_noisy, False

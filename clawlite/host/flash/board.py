@@ -229,7 +229,7 @@ class Board:
         finally:
             self._port.serial.timeout = old
 
-    def again(self):
+    def restart(self):
         """Reset the board into its raw REPL: nothing that ran is in its heap."""
         with self._failing("does not enter its raw REPL", "reset it, and try again"):
             self._enter()

@@ -92,7 +92,7 @@ class Device:
 
     # -- the link
 
-    def up(self, link) -> None:
+    def connect(self, link) -> None:
         """A link stands: ask who is there.  *link* has ``send(record)``, ``waiting``."""
         self._link, self._sent, self._is_greeted = link, {}, False
         if self._away is not None:
@@ -100,19 +100,19 @@ class Device:
             self._away = None
         link.send(json_bytes({"id": "hello", **make_note("hello", {"version": VERSION})}))
 
-    def down(self) -> None:
+    def disconnect(self) -> None:
         """The link is gone; what is under way goes on."""
         if self._link and self._is_greeted:
             self._gateway.note_left(self, self._digest)
         self._link = None
         self._sent, self._asked = {}, {}
         if self._away is None:
-            self._away = asyncio.get_running_loop().call_later(AWAY_S, self._stays_away)
-        self._gateway.members.away(self.name)
-        self._gateway.relays.away(self.name)
-        self._gateway.people.away(self.name)
+            self._away = asyncio.get_running_loop().call_later(AWAY_S, self._end_calls)
+        self._gateway.members.note_away(self.name)
+        self._gateway.relays.note_away(self.name)
+        self._gateway.people.note_away(self.name)
 
-    def _stays_away(self) -> None:
+    def _end_calls(self) -> None:
         self._away = None
         for job in list(self._jobs.values()):
             if isinstance(job, ToolJob) and not job.is_done:
@@ -176,7 +176,7 @@ class Device:
         elif method.removeprefix(_PREFIX) in METHODS:
             self._gateway.relays.take(self.name, method.removeprefix(_PREFIX), params)
         elif method in _OF_MEMBERS:
-            self._of_member(method, params)
+            self._take_member(method, params)
         elif method == _PREFIX + "operator":
             self._gateway.people.take(self.name, params)
         elif message.get("id") is not None:
@@ -204,7 +204,7 @@ class Device:
             return
         self._record = _between(told.get("record"), _RECORD)
         if boot != self._boot:
-            self._anew()
+            self._forget_all()
             self._gateway.members.forget(self.name)
         self._boot, self._digest, self._calls_itself = boot, digest[:64], str(told.get("agent"))
         self._identify()
@@ -212,11 +212,11 @@ class Device:
             self._expect_member(self._stop_of)
         self._gateway.note_greeting(self, self._digest, None if self._image else self._refusal())
         if self._image and is_carried(self._image):
-            self._gateway.relays.here(self.name, self._digest)
+            self._gateway.relays.note_here(self.name, self._digest)
         if self._image and told.get("operators") is True:
-            self._gateway.people.here(self.name, self._image)
+            self._gateway.people.note_here(self.name, self._image)
 
-    def _anew(self) -> None:
+    def _forget_all(self) -> None:
         """End what was asked before: nobody waits for it."""
         for id in list(self._jobs):
             self._forget(id)
@@ -226,7 +226,7 @@ class Device:
         """Find the image that the device runs: no other has a say."""
         image = self._gateway.images.find(self._digest) if self._digest else None
         if image is not self._image:
-            self._anew()
+            self._forget_all()
         self._image = image
         self.agent = image.agent.name if image else ""
         self._stop_of = image.section(STOPPED_WITH) if image else None
@@ -256,20 +256,20 @@ class Device:
     def _expect_member(self, swarm: str, *pause_s: float) -> None:
         self._gateway.members.expect(self.name, lambda: self.tell_stop(swarm), *pause_s)
 
-    def _of_member(self, method: str, params: dict) -> None:
+    def _take_member(self, method: str, params: dict) -> None:
         """Take what the device says as a member of its swarm."""
         members, id = self._gateway.members, params.get("id")
         if self._image is None or not self._image.size_of(SWARM):
             return
         if method == _PREFIX + "member":
             if self._stop_of is None or self._gateway.stops.is_read(self._stop_of):
-                members.there(self.name, self._digest)
+                members.confirm(self.name, self._digest)
             else:  # It would refuse its first task.  It answers again when the state is known.
                 self._expect_member(self._stop_of, _STOP_READ_S)
         elif isinstance(id, str) and method == _PREFIX + "begins":
-            members.begins(self.name, id)
+            members.ask_to_begin(self.name, id)
         elif isinstance(id, str) and method == _PREFIX + "swarm":
-            members.asks(self.name, id, params.get("method"), params.get("params"))
+            members.ask_swarm(self.name, id, params.get("method"), params.get("params"))
         elif isinstance(id, str):
             said = [params.get(field) for field in ("status", "text", "error")]
             members.report(self.name, id, *said)

@@ -203,7 +203,7 @@ class Peer(asyncio.Protocol):
         self._listener.strangers.remove(self)
         if self._device and self._listener.peers.get(self._device.name) is self:
             del self._listener.peers[self._device.name]
-            self._device.down()
+            self._device.disconnect()
             self._listener.note(f"{self._device.name}: the connection has ended")
         self._device = None
 
@@ -224,8 +224,8 @@ class Peer(asyncio.Protocol):
             old.end()
         self._listener.peers[name] = self
         self._device = self._listener.device(name)
-        self._device.down()
-        self._device.up(self)
+        self._device.disconnect()
+        self._device.connect(self)
 
     def _is_good(self) -> bool:
         """Return whether the device's token is still valid; end the connection if it is not."""

@@ -84,7 +84,7 @@ class SerialPort:
         except (ClawError, ValueError) as e:
             self._note(f"{self._device.name}: {e}")
             self._line.close(_now_ms())
-            self._down("", len(self._sent))
+            self._end_session("", len(self._sent))
         self._loop.call_soon(self._move)
 
     def _settle(self) -> None:
@@ -143,11 +143,11 @@ class SerialPort:
         self._deaf()
         self._note(f"{e.message}; waiting for it to come back")
         self._settle()
-        self._down("", len(self._sent))
+        self._end_session("", len(self._sent))
         self._later(_AWAY_S, self._look)
 
     def _look(self) -> None:
-        if self._serial.again():
+        if self._serial.reopen():
             self._note(f"connected again: {self._serial.path}")
             self._beside = TextBeside()
             self._listen()
@@ -188,15 +188,15 @@ class SerialPort:
                     self._console.record(data)
             elif kind == UP:
                 self._is_up, self._greets = True, False
-                self._device.up(self)
+                self._device.connect(self)
             elif kind == DOWN:
                 was_up, (why, count) = self._is_up, data.decode().split()
-                self._down(why, int(count))
+                self._end_session(why, int(count))
                 self._is_silent = why == "silent"
                 if was_up and self._is_silent:
                     self._hello()
 
-    def _down(self, why: str, lost: int = 0) -> None:
+    def _end_session(self, why: str, lost: int = 0) -> None:
         """The session is over; *lost*: so many of its last records may not have arrived."""
         if self._is_up and why:
             self._note(f"{self._device.name}: the line has ended ({why})")
@@ -208,7 +208,7 @@ class SerialPort:
             )
         self._sent.clear()
         self._is_up = self._greets = False
-        self._device.down()
+        self._device.disconnect()
 
     def _move(self) -> None:
         """Write what there is, and wake up when something is due."""

@@ -41,9 +41,9 @@ class Relays:
         self._paths: dict = {}  # name of a device -> path of its image
         self._timers: dict = {}  # name of a device -> until it has gone
         words = "channels", "relay"
-        self._helper = Helper(words, self._take_record, note, self._begins, self._over)
+        self._helper = Helper(words, self._take_record, note, self._send_here, self._note_end)
 
-    def here(self, device: str, digest: str) -> None:
+    def note_here(self, device: str, digest: str) -> None:
         """*device* is connected, now or again, and runs the image of this digest."""
         path = self._images.path(digest)
         if self._paths.get(device, path) != path:
@@ -53,7 +53,7 @@ class Relays:
         self._helper.start()
         self._helper.send({"device": device, "here": path})
 
-    def away(self, device: str) -> None:
+    def note_away(self, device: str) -> None:
         """The link to *device* is over; it may come back."""
         if device in self._paths and device not in self._timers:
             loop = asyncio.get_running_loop()
@@ -98,11 +98,11 @@ class Relays:
 
     # -- the process
 
-    def _begins(self) -> None:
+    def _send_here(self) -> None:
         for device, path in self._paths.items():
             self._helper.send({"device": device, "here": path})
 
-    def _over(self, why: str) -> None:
+    def _note_end(self, why: str) -> None:
         self._note(f"the process that carries the channels of boards has ended: {why}")
 
     def _take_record(self, record: dict) -> None:

@@ -24,9 +24,9 @@ class People:
         self._boards: dict = {}  # name of a device -> BoardPeople
         self._opening: set = set()  # tasks
 
-    def here(self, name: str, image):
+    def note_here(self, name: str, image):
         """The device *name* is there, and runs *image*."""
-        self.away(name)
+        self.note_away(name)
         if sys.platform != "linux":
             return  # the page is for Linux
         deliver = lambda params: self._deliver(name, "operator", params)
@@ -45,7 +45,7 @@ class People:
         if self._boards.get(name) is not board:  # it has gone meanwhile
             board.close()
 
-    def away(self, name: str):
+    def note_away(self, name: str):
         """The device *name* is not there any more."""
         board = self._boards.pop(name, None)
         if board is not None:
@@ -58,5 +58,5 @@ class People:
 
     async def close(self):
         for name in list(self._boards):
-            self.away(name)
+            self.note_away(name)
         await asyncio.gather(*self._opening)

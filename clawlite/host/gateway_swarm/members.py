@@ -38,15 +38,15 @@ class Members:
         self._listings: dict = {}  # number of a request of the page -> what its answer goes to
         self._last = 0
         words = "swarm", "stand-in"
-        self._helper = Helper(words, self._take_record, note, self._begins, self._over)
+        self._helper = Helper(words, self._take_record, note, self._send_joined, self._note_end)
 
     def expect(self, device: str, tell, pause_s: float = ANSWER_S) -> None:
         """Expect *device* to answer, to the message that it was just sent, that it is a member.
         When no answer comes, *tell*() is called to send that message again.
         """
-        self._unexpect(device)
+        self._stop_expecting(device)
 
-        def silent():
+        def tell_again():
             if device not in self._silent:
                 self._silent.add(device)
                 self._note(
@@ -57,16 +57,16 @@ class Members:
             self.expect(device, tell, min(2 * pause_s, LONGEST_S))
 
         loop = asyncio.get_running_loop()
-        self._expected[device] = loop.call_later(pause_s, silent)
+        self._expected[device] = loop.call_later(pause_s, tell_again)
 
-    def _unexpect(self, device: str) -> None:
+    def _stop_expecting(self, device: str) -> None:
         timer = self._expected.pop(device, None)
         if timer:
             timer.cancel()
 
-    def there(self, device: str, digest: str) -> None:
+    def confirm(self, device: str, digest: str) -> None:
         """*device* says that it is a member, with the image of this digest."""
-        self._unexpect(device)
+        self._stop_expecting(device)
         if device in self._silent:
             self._silent.remove(device)
             self._note(f"{device}: is a member of its swarm now")
@@ -80,9 +80,9 @@ class Members:
         elif device in self._tasks:
             self._deliver(device, "task", self._tasks[device])
 
-    def away(self, device: str) -> None:
+    def note_away(self, device: str) -> None:
         """The link to *device* is over; it may come back."""
-        self._unexpect(device)
+        self._stop_expecting(device)
         if device in self._joined and device not in self._timers:
             loop = asyncio.get_running_loop()
             self._timers[device] = loop.call_later(GONE_S, self.forget, device)
@@ -96,7 +96,7 @@ class Members:
             self._tasks.pop(device, None)
             self._helper.send({"device": device, "gone": True})
 
-    def begins(self, device: str, turn: str) -> None:
+    def ask_to_begin(self, device: str, turn: str) -> None:
         """The device asks whether a tool with side effects may begin in *turn*."""
         self._helper.send({"device": device, "begins": turn})
 
@@ -106,9 +106,9 @@ class Members:
         """
         self._last += 1  # a device's own requests have texts for ids
         self._listings[self._last] = reply
-        self.asks(device, self._last, "claw.swarm.list", {})
+        self.ask_swarm(device, self._last, "claw.swarm.list", {})
 
-    def asks(self, device: str, id, method, params) -> None:
+    def ask_swarm(self, device: str, id, method, params) -> None:
         """An operator of the device asks *method* of its swarm; "": a notification."""
         if device in self._joined and self._helper.is_up:
             self._helper.send({"device": device, "swarm": id, "method": method, "params": params})
@@ -143,11 +143,11 @@ class Members:
 
     # -- the process
 
-    def _begins(self) -> None:
+    def _send_joined(self) -> None:
         for device, path in self._joined.items():
             self._helper.send({"device": device, "join": path})
 
-    def _over(self, why: str) -> None:
+    def _note_end(self, why: str) -> None:
         self._tasks.clear()  # they are the swarm's again
         for id in list(self._listings):
             error = {"code": -32603, "message": f"the swarm cannot be read: {why}"}

@@ -57,7 +57,8 @@ class Stops:
             return
         self._statuses[name] = told
         why, hint, _ = told
-        self._note(f"{why}: boards refuse tools with side effects - {hint}" if why else goes(name))
+        said = f"{why}: boards refuse tools with side effects - {hint}"
+        self._note(said if why else describe_running(name))
         self._changed(name)
 
     def _member(self, name: str):
@@ -94,7 +95,7 @@ class Stops:
             await end_process(process)
 
 
-def goes(name: str) -> str:
+def describe_running(name: str) -> str:
     return f"the swarm {name} goes on: boards may begin tools with side effects"
 
 

@@ -162,7 +162,7 @@ class SerialLine:
     def is_sent(self) -> bool:
         return not self._waiting
 
-    def again(self) -> bool:
+    def reopen(self) -> bool:
         """Open the port of the same board, if it is back; return whether it is."""
         path = ports.find(self._id)
         if path:

@@ -31,8 +31,8 @@ acceptor.STRANGER_S = 3600
 
 class Device:
     def __init__(self, name): self.name = name
-    def up(self, peer): peer.send(b'"welcome"')
-    def down(self): pass
+    def connect(self, peer): peer.send(b'"welcome"')
+    def disconnect(self): pass
     def pump(self): pass
 
 async def welcome(request):

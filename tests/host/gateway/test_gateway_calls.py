@@ -255,7 +255,7 @@ def test_the_results_that_are_kept_are_those_that_ended_last():
         device, link = Device("shed", Gateway), Link()
         device._image, device._record = object(), 65536
         await _ended_calls(device, ["long", *("short-%d" % number for number in range(KEPT))])
-        device.up(link)
+        device.connect(link)
         device._is_greeted = True
         device._request("long", {"tool": "t", "seen": 0, "again": True}, device._call)
         assert link.sent[1:] == [{"jsonrpc": "2.0", "id": "long", "result": {}}]

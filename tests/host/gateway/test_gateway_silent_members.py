@@ -21,7 +21,7 @@ def test_a_board_that_does_not_answer_is_told_and_asked_until_it_does():
 
         members.expect("shed", tell, 0.001)
         await again.wait()
-        members.there("shed", "digest")
+        members.confirm("shed", "digest")
         was = len(asked)
         await asyncio.sleep(0)
         assert not members._expected, "who has answered is asked no more"
@@ -40,7 +40,7 @@ def test_a_board_that_is_away_is_not_asked():
     async def play():
         members = Members(None, None, None, None)
         members.expect("shed", None)
-        members.away("shed")
+        members.note_away("shed")
         assert not members._expected
 
     asyncio.run(play())

@@ -259,7 +259,7 @@ def test_linux_has_no_gateway_that_could_tell_it(tmp_path, image):
 class Members(list):
     """What a gateway is told of its members: [(what, device), ...]."""
 
-    def there(self, device, digest):
+    def confirm(self, device, digest):
         self.append(("there", device))
 
     def expect(self, device, tell, pause_s):
@@ -287,10 +287,10 @@ def test_a_board_is_no_member_before_the_stop_of_its_swarm_has_been_read():
         gateway = Gateway(changed.set_result)
         device = Device("shed", gateway)
         device._image, device._stop_of = Image, "team"
-        device._of_member("claw.gateway.member", {})
+        device._take_member("claw.gateway.member", {})
         assert gateway.members == [("expected", "shed")]
         assert await changed == "team"  # the board is told, and answers again
-        device._of_member("claw.gateway.member", {})
+        device._take_member("claw.gateway.member", {})
         assert gateway.members[1:] == [("there", "shed")]
         await gateway.stops.close()
 

@@ -125,7 +125,7 @@ def test_a_connection_ends_with_its_token(tmp_path, by_device, revoke):
         def __init__(self, name):
             self.name = name
 
-        def up(self, peer):
+        def connect(self, peer):
             self.peer = peer
             heard.append(self)
             peer.send(b'"welcome"')
@@ -133,10 +133,10 @@ def test_a_connection_ends_with_its_token(tmp_path, by_device, revoke):
         def record(self, data):
             heard.append(data)
 
-        def down(self):
+        def disconnect(self):
             pass
 
-        pump = down
+        pump = disconnect
 
     async def inside():
         listener = Listener(tokens, Device, notes.append)
