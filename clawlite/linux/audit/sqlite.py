@@ -10,7 +10,7 @@ import sqlite3
 from clawlite.linux.audit.chain import Head, beginning, digest, link
 from clawlite.linux.audit.files import SEGMENT, SET_S, describe_removal
 from clawlite.linux.files import sqlite_log
-from clawlite.linux.files.files import tell_replaced
+from clawlite.linux.files.files import sqlite_uri, tell_replaced
 from clawlite.linux.files.regular_file import open_regular
 from clawlite.linux.files.rollback_marks import COUNTED, Mark, fingerprint
 from clawlite.scan.auditline import LOST_HEAD, head_of
@@ -183,11 +183,7 @@ def read(folder: str, newest: int = 0) -> tuple:
     path = os.path.join(folder, "audit.db")
     if not os.path.exists(path):
         return iter(()), None, False
-    db = sqlite3.connect(
-        "file:%s?mode=ro" % path.replace("%", "%25").replace("?", "%3f").replace("#", "%23"),
-        uri=True,
-        timeout=_WAIT_S,
-    )
+    db = sqlite3.connect(sqlite_uri(path, "mode=ro"), uri=True, timeout=_WAIT_S)
     row = db.execute("SELECT text FROM head").fetchone()
 
     def lines():

@@ -316,20 +316,11 @@ class Dispatcher:
         """End all work."""
         for task in list(self._jobs):
             self.cancel(task)
-        if self._servers is not None:
-            self.descriptors.remove(self._servers.fileno())
-            self._servers.close()
-            self._servers = None
-        if self._engine is not None:
-            self.descriptors.clear()
-            self._engine.close()
-            self._engine = None
-        if self._fetcher is not None:
-            self._fetcher.close()
-            self._fetcher = None
-        if self._gateway is not None:
-            self._gateway.close()
-            self._gateway = None
+        self.descriptors.clear()
+        for part in (self._servers, self._engine, self._fetcher, self._gateway):
+            if part is not None:
+                part.close()
+        self._servers = self._engine = self._fetcher = self._gateway = None
         self._handlers.close()
 
     def deadline(self):
