@@ -20,6 +20,9 @@ import tempfile
 import threading
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Literal, NotRequired, TypedDict
+
+import msgspec
 
 import clawlite.core
 from clawlite.core.base.errors import ClawError
@@ -76,6 +79,38 @@ service) [ "$2" = install ] && shift 2 && set -- service install "$(dirname "$0"
 esac
 exec python3 -I -S "$here/clawlite/__main__.py" "$@"
 """  # noqa: E501
+
+
+_Hashes = dict[str, str]
+_Ended = tuple[int | None, str]  # an exit code, and what was said
+
+
+class _Facts(TypedDict):
+    python: tuple[int, int]
+    model: NotRequired[str | None]
+
+
+class _Files(TypedDict):
+    a: _Hashes
+    b: _Hashes
+
+
+class _Look(TypedDict):
+    current: Literal["a", "b"] | None
+    strangers: list[str]
+    files: _Files
+    free: int
+
+
+# verb -> what the far end answers; of another verb nothing is read
+_REPLIES: dict[str, Any] = {
+    "facts": _Facts,
+    "look": _Look,
+    "digests": _Hashes,
+    "start": _Ended,
+    "restart": tuple[str | None, str | None] | None,
+    "bench": str | _Ended,
+}
 
 
 class NotReached(ClawError):
@@ -244,10 +279,10 @@ class Remote:
     def _ask(self, *request):
         self._send(json.dumps(request).encode() + b"\n")
         verb = request[0]
-        return self._reply(_FORMS.get(verb, _is_any), _ANSWER_S + _LONG_S.get(verb, 0))
+        return self._reply(verb, _ANSWER_S + _LONG_S.get(verb, 0))
 
-    def _reply(self, is_right, seconds: float = _ANSWER_S):
-        """Return the value of the next reply; *is_right*: function(value) -> whether it is one."""
+    def _reply(self, verb: str, seconds: float = _ANSWER_S):
+        """Return the value of the next reply, to *verb*."""
         with self._deadline(seconds):
             line = self._ssh.stdout.readline(_MOST_REPLY)
         if not line.endswith(b"\n"):
@@ -262,8 +297,12 @@ class Remote:
                 (disk_hint(reply.get("errno")) or "get write permission there")
                 + ", and flash again",
             )
-        if not isinstance(reply, dict) or "ok" not in reply or not is_right(reply["ok"]):
+        if not isinstance(reply, dict) or "ok" not in reply:
             raise self._strange()
+        try:
+            msgspec.convert(reply["ok"], _REPLIES.get(verb, Any))
+        except msgspec.ValidationError:
+            raise self._strange() from None
         return reply["ok"]
 
     def _strange(self) -> ClawError:
@@ -279,7 +318,7 @@ class Remote:
         """
         self._send(json.dumps(["bench", len(archive), words]).encode() + b"\n" + archive)
         while True:
-            reply = self._reply(_is_of_bench, _ANSWER_S + ssh_remote.BENCH_S)
+            reply = self._reply("bench", _ANSWER_S + ssh_remote.BENCH_S)
             if not isinstance(reply, str):
                 return reply
             said(reply)
@@ -332,7 +371,7 @@ class Remote:
             for at in range(0, len(data), _PIECE):
                 self._send(data[at : at + _PIECE])
                 tell(len(data[at : at + _PIECE]))
-            self._reply(_is_any)
+            self._reply("write")
         elif what == "copy":
             self._ask("copy", step[SOURCE], path)
         elif what == "start":
@@ -366,65 +405,6 @@ class Remote:
 def _show(text: str) -> str:
     """Return what the other machine said, such that it drives no terminal."""
     return printable(text[:1000].encode("utf-8", "replace")).decode()
-
-
-def _is_any(value) -> bool:
-    return True
-
-
-def _is_hashes(value) -> bool:
-    return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
-
-
-def _is_facts(value) -> bool:
-    found = value.get("python") if isinstance(value, dict) else None
-    return (
-        isinstance(found, list)
-        and len(found) == 2
-        and all(type(one) is int for one in found)
-        and isinstance(value.get("model"), str | None)
-    )
-
-
-def _is_look(value) -> bool:
-    if not isinstance(value, dict):
-        return False
-    strangers, files = value.get("strangers"), value.get("files")
-    return (
-        value.get("current") in ("a", "b", None)
-        and isinstance(strangers, list)
-        and all(isinstance(name, str) for name in strangers)
-        and isinstance(files, dict)
-        and all(_is_hashes(files.get(slot)) for slot in ("a", "b"))
-        and type(value.get("free")) is int
-    )
-
-
-def _is_start(value) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) == 2
-        and isinstance(value[0], int | None)
-        and isinstance(value[1], str)
-    )
-
-
-def _is_restart(value) -> bool:
-    is_pair = isinstance(value, list) and len(value) == 2
-    return not value or is_pair and all(isinstance(one, str | None) for one in value)
-
-
-def _is_of_bench(value) -> bool:
-    return isinstance(value, str) or _is_start(value)
-
-
-_FORMS = {
-    "facts": _is_facts,
-    "look": _is_look,
-    "digests": _is_hashes,
-    "start": _is_start,
-    "restart": _is_restart,
-}
 
 
 def board_of(model) -> str:
