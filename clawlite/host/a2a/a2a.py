@@ -28,7 +28,7 @@ from clawlite.host.a2a.agent_process import AgentProcess, AgentRefused
 from clawlite.host.a2a.card import card_of
 from clawlite.host.a2a.dialects import DIALECTS
 from clawlite.host.manifest import manifest
-from clawlite.host.proxy.http_server import HTTPServer, Unread, body_of
+from clawlite.host.proxy.http_server import HTTPServer, Unread, bearer_of, body_of
 
 OPTION = "--a2a"
 CARD = "/.well-known/agent-card.json"
@@ -117,9 +117,8 @@ class A2A:
 
     def _caller(self, request) -> str:
         """Return the name of the caller, or "" for a stranger."""
-        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-        name, _, token = given.strip().partition(":")
-        return name if scheme.lower() == "bearer" and self._is_right(name, token) else ""
+        name, _, token = (bearer_of(request) or "").partition(":")
+        return name if self._is_right(name, token) else ""
 
     async def _post(self, request):
         from aiohttp import web

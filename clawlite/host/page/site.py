@@ -21,6 +21,7 @@ from clawlite.host.page.known_people import BOARD, GATEWAY
 from clawlite.host.page.logins import LASTS_S
 from clawlite.host.page.sessions import Sessions
 from clawlite.host.page.setup import Setup
+from clawlite.host.proxy.http_server import bearer_of
 
 _MOST_FORM = 1024  # bytes of the login form
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -91,8 +92,8 @@ class Site:
     # -- who asks
 
     def _token(self, request) -> bytes | None:
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        return token.strip().encode("latin-1", "replace") if scheme.lower() == "bearer" else None
+        token = bearer_of(request)
+        return None if token is None else token.encode("latin-1", "replace")
 
     def _login(self, request):
         """Return the ``Login`` of who asks, or None.  Raises an error of HTTP."""
@@ -128,7 +129,7 @@ class Site:
         if login is None:
             return _page("Log in", "<p role=alert>That token opens nothing here.</p>" + _LOGIN, 401)
         self._logins.end(request.cookies.get(self._guard.cookie, ""))
-        response = _seeing("/")
+        response = _redirect("/")
         response.set_cookie(
             self._guard.cookie,
             id,
@@ -148,7 +149,7 @@ class Site:
         self._logins.end(id)
         if login is not None:
             await self.sessions.end_login(login)
-        response = _seeing("/login")
+        response = _redirect("/login")
         response.del_cookie(
             self._guard.cookie, path="/", secure=self._guard.is_secure, samesite="Strict"
         )
@@ -159,7 +160,7 @@ class Site:
 
         login, is_json = self._login(request), "json" in request.headers.get("Accept", "")
         if login is None:
-            return _make_error(401, "expected a login") if is_json else _seeing("/login")
+            return _make_error(401, "expected a login") if is_json else _redirect("/login")
         rows = [
             {
                 "agent": place,
@@ -269,7 +270,7 @@ def _page(title: str, inside: str, status: int = 200):
     return web.Response(text=text, content_type="text/html", charset="utf-8", status=status)
 
 
-def _seeing(place: str):
+def _redirect(place: str):
     from aiohttp import web
 
     return web.Response(status=303, headers={"Location": place})

@@ -143,6 +143,12 @@ def _quiet() -> logging.Logger:
     return logger
 
 
+def bearer_of(request) -> str | None:
+    """Return the token that *request* has as a bearer, None where it has none."""
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
+
+
 async def body_of(request) -> bytes:
     """Return the whole body of *request*.  Raises ``Unread``."""
     from aiohttp import web

@@ -21,7 +21,7 @@ from clawlite.host.proxy.amounts import amount, check_charges
 from clawlite.host.proxy.anthropic import Anthropic
 from clawlite.host.proxy.continuity import Continuity
 from clawlite.host.proxy.dialect import OWNER, Refused, json_text
-from clawlite.host.proxy.http_server import HTTPServer, Unread, body_of
+from clawlite.host.proxy.http_server import HTTPServer, Unread, bearer_of, body_of
 from clawlite.host.proxy.mediation import Managed, Mediation
 from clawlite.host.proxy.openai import OpenAI
 from clawlite.host.proxy.text_calls import with_text_calls
@@ -150,11 +150,9 @@ class Proxy:
 
     def _runner(self, request) -> Runner:
         """Return the runner that sent *request*.  Raises ``Refused``."""
-        given = request.headers.get("x-api-key", "")
-        scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
-            given = bearer.strip()
-        name, _, token = given.partition(":")
+        given = bearer_of(request)
+        key = request.headers.get("x-api-key", "") if given is None else given
+        name, _, token = key.partition(":")
         if not self._is_right(name, token):
             self._note(f"a client at {request.remote} has a wrong token")
             raise Refused(
