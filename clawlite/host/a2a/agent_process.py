@@ -7,23 +7,24 @@
 
 import asyncio
 import json
-import os
 import signal
 import sys
 from typing import Any
 
 from clawlite.core.base.errors import ClawError
+from clawlite.host.systems.helper import START
 
 UPDATED = "claw.task.updated"
 MAX_LINE = 16 << 20  # bytes of one answer
 GRACE_S = 5  # from the end of its input to SIGTERM, and from there to SIGKILL
-_START = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "__main__.py"
-)
 
 
 class AgentGone(ClawError):
     """The agent has ended, or cannot be started."""
+
+
+def _make_gone() -> AgentGone:
+    return AgentGone("the agent has ended", "send it again: the next request starts the agent")
 
 
 class AgentRefused(ClawError):
@@ -44,7 +45,7 @@ class AgentProcess:
 
     def __init__(self, folder: str, name: str, asks: bool):
         self._asks = asks
-        self._words = [sys.executable, _START, "serve", folder, "--stdio"]
+        self._words = [sys.executable, START, "serve", folder, "--stdio"]
         if asks:
             self._words.append("--socket")  # with it come claw.approval.*
         self._name = name
@@ -130,9 +131,7 @@ class AgentProcess:
 
     async def _ask(self, method: str, params: dict) -> dict:
         if self._process is None:
-            raise AgentGone(
-                "the agent has ended", "send it again: the next request starts the agent"
-            )
+            raise _make_gone()
         self._count += 1
         number, answer = self._count, asyncio.get_running_loop().create_future()
         self._asked[number] = answer
@@ -142,9 +141,7 @@ class AgentProcess:
             await self._process.stdin.drain()
             return await answer
         except ConnectionError:
-            raise AgentGone(
-                "the agent has ended", "send it again: the next request starts the agent"
-            ) from None
+            raise _make_gone() from None
         finally:
             self._asked.pop(number, None)
 
@@ -159,12 +156,7 @@ class AgentProcess:
             process.stdin.close()
             for answer in self._asked.values():
                 if not answer.done():
-                    answer.set_exception(
-                        AgentGone(
-                            "the agent has ended",
-                            "send it again: the next request starts the agent",
-                        )
-                    )
+                    answer.set_exception(_make_gone())
             for queues in self._watchers.values():
                 for queue in queues:
                     queue.put_nowait(None)

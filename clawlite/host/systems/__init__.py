@@ -2,5 +2,5 @@
 process and what it started are ended.
 
 Imports: no other room.
-Used by: board_console, gateway, gateway_channels, gateway_swarm, mcp, page, serial, tools.
+Used by: a2a, board_console, gateway, gateway_channels, gateway_swarm, mcp, page, serial, tools.
 """

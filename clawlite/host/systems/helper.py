@@ -10,7 +10,7 @@ from typing import Any
 
 AGAIN_S = 1  # until the process is started again
 GRACE_S = 5  # from the end of its input to SIGKILL
-_START = os.path.join(
+START = os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "__main__.py"
 )
 _LIMIT = 1 << 22  # bytes of a line from the process
@@ -21,7 +21,7 @@ async def start_process(*words: str) -> Any:
     ``NotImplementedError`` on Windows.
     """
     return await asyncio.create_subprocess_exec(
-        *[sys.executable, _START, *words],
+        *[sys.executable, START, *words],
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
