@@ -44,7 +44,7 @@ class Command:
         self.record = values.get("record")
         self.is_stdio = values.get("stdio", False)
         self.exchange = values.get("exchange")
-        self.page = _served_page(values)
+        self.page = _read_page_options(values)
         self.socket = values.get("socket", False) or bool(self.page)
         self.is_built = values["built"]
         self.http = _address(values["http"]) if values.get("http") else None
@@ -99,7 +99,7 @@ def page_words(values: dict) -> list:
     return words
 
 
-def _served_page(values: dict) -> list:
+def _read_page_options(values: dict) -> list:
     """Return the options of the page that ``serve`` starts, [] for none.  Raises ``ClawError``."""
     words = page_words(values)
     if words and not values.get("listen"):
