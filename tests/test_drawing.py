@@ -160,7 +160,7 @@ def drawn(node) -> list:
         return node.args
     if name.endswith("stdout.buffer.write"):
         return node.args
-    if name in ("os.write", "_all") and ast.unparse(node.args[0]) in ("1", "2"):
+    if name in ("os.write", "write_whole") and ast.unparse(node.args[0]) in ("1", "2"):
         return node.args[1:]
     if name.endswith(("screen.show", "screen.remind", "_editor.show", "stdio.write")):
         return node.args

@@ -44,7 +44,8 @@
                (ASKS_PERSON, linux/mcp/question.py ``Question``); RESUME brings it the answer.
                One that ends before its answer comes: the answer is (ENDED, its outcome).
                The value of RESOLVE is a normalised absolute path.  The value of STORE is whether
-               the limits admit the entries; without entries, what is used today (``Ledger.today``)
+               the limits admit the entries; without entries, what is used today
+               (``Ledger.read_use_of_day``)
     due_ms     monotonic time at which the handler is ended, or None
     The bytes that a connection receives go to ``Agent.receive(task, outcome, now_ms)``; b"" means
     that it has ended.

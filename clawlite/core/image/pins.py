@@ -28,9 +28,9 @@ _VALUE = const(3)
 
 
 class Bank:
-    """What the banks of Linux have in common.  A subclass sets ``names``, in the image's order, and
-    ``_pins``, {name: [kind, number, value of the safe state, ...]}; it has ``_value(pin)`` and
-    ``_set(pin, value)``.
+    """What simulated pins and those of Linux have in common.  A subclass sets ``names``, in the
+    image's order, and ``_pins``, {name: [kind, number, value of the safe state, ...]}; it has
+    ``_value(pin)`` and ``_set(pin, value)``.
     """
 
     def read(self, name: str) -> int:

@@ -112,6 +112,7 @@ class Server(socketserver.ThreadingTCPServer):
     """
 
     daemon_threads = True
+    _is_served = False  # a port that cannot be had closes it before
 
     def __init__(self, call: list, text: list, context=None):
         super().__init__(("127.0.0.1", 0), _Connection)
@@ -124,10 +125,12 @@ class Server(socketserver.ThreadingTCPServer):
             )
             for events in (call, text)
         ]
+        self._is_served = True
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def server_close(self):
-        self.shutdown()
+        if self._is_served:
+            self.shutdown()
         super().server_close()
 
 

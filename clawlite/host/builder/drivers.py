@@ -12,7 +12,7 @@ import posixpath
 from typing import NamedTuple
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.base.problems import Problems, did_you_mean, enquote
+from clawlite.host.base.problems import Problems, did_you_mean, enquote, make_write_error
 from clawlite.host.base.without_links import Below
 from clawlite.host.documents import lock
 from clawlite.host.documents.sources import Sources
@@ -244,7 +244,7 @@ def _write(project: _Project, changes: dict, drivers: list) -> None:
 
 def _write_error(project: _Project, e: OSError) -> ClawError:
     where = e.filename if isinstance(e.filename, str) else project.sources.find_path(lock.DRIVERS)
-    return ClawError(f"{where}: {e.strerror}", "let this user write to the folder of the project")
+    return make_write_error(where, e, "let this user write to the folder of the project")
 
 
 def _row(package: mip.Package, changes: dict) -> dict:

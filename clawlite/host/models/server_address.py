@@ -10,8 +10,8 @@ def split_address(address: str, schemes, expected: str) -> tuple:
     try:
         url = urllib.parse.urlsplit(address)
         port = url.port
-    except ValueError:
-        raise ValueError(expected) from None
+    except ValueError as e:
+        raise ValueError(f"{expected} ({e})") from None
     has_more = url.username is not None or url.path not in ("", "/") or url.query or url.fragment
     if url.scheme not in schemes or not url.hostname or has_more or port == 0:
         raise ValueError(expected)

@@ -161,7 +161,7 @@ class Webhook:
             self._answer(to, 502 if failed else 200, "error" if failed else "text", text)
 
     def refuse(self, to, why: str, text: str):
-        """Answer *to*, whose message is refused: *why* as ``Channel.message`` has it."""
+        """Answer *to*, whose message is refused: *why* as ``Channel.take_message`` has it."""
         self._answer(to, _STATUS[why], "error", text or why)
 
     def _answer(self, number: int, status: int, key: str, text: str):

@@ -190,6 +190,7 @@ def test_what_is_refused(tmp_path, spec, wanted):
         ('[telegram]\nbase_url = "ftp://x"\n', "a URL without a query"),
         ('[mqtt]\naddress = "x"\n', "mqtt://HOST or mqtts://HOST"),
         ('[mqtt]\naddress = "mqtt://h:0"\n', "expected mqtt://HOST"),
+        ('[mqtt]\naddress = "mqtt://h:99999"\n', "Port out of range 0-65535"),
         ('[mqtt]\naddress = "mqtt://u:p@h"\n', "expected mqtt://HOST"),
         ("[mqtt]\nqos = 2\n", "mqtt.qos"),
         (
