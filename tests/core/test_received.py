@@ -46,3 +46,14 @@ def test_a_piece_that_nobody_waits_for_any_more_is_dropped():
     assert got == [b"a"] and ended == [None]
     agent.receive(number, (True, b"c"), 6)
     assert agent.later == []
+
+
+def test_what_is_called_after_the_catch_up_comes_behind_what_was_left():
+    agent, number, got, ended = begun(1)
+    agent.receive(number, (True, b"a"), 5)
+    agent.call_after_catch_up(lambda: got.append(b"called"))
+    assert got == []
+    agent.catch_up(5)
+    assert got == [b"a", b"called"] and not agent.tasks
+    agent.call_after_catch_up(lambda: got.append(b"at once"))
+    assert got[2:] == [b"at once"]

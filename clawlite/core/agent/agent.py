@@ -54,6 +54,7 @@ _ARGUMENTS = const(2)
 _APPROVAL = const(1)  # APPROVE
 _NUMBERS = const(1)  # JOIN
 _MS = const(1)  # RECEIVE, SLEEP
+_CALL = const(-1)  # no error, and no kind of an effect, as RECEIVE is
 
 
 class Agent:
@@ -227,22 +228,22 @@ class Agent:
             task, value, error = self.later.pop(0)
             self.drive(task, value, error, now_ms)
 
-    def call_after_catch_up(self, ended, now_ms: int):
-        """Call ``ended(None, None, now_ms)`` when what was left to the shell's loop until now
-        has been carried on: there, and not from here.
+    def call_after_catch_up(self, function):
+        """Call *function* when what was left to the shell's loop until now has been carried on:
+        there, and not from here.
         """
-        if not self.later:
-            ended(None, None, now_ms)
-            return
-        # a task of no steps; it is not one of ``max_tasks`` that was asked for
-        self._last = number = self._last + 1
-        task = self.tasks[number] = Task(number, (None for _ in ()), ended)
-        self.later.append((task, None, None))
+        if self.later:
+            self.later.append((function, None, _CALL))
+        else:
+            function()
 
     def drive(self, task, value, error, now_ms: int):
         """Hand *value* or *error* to *task*, and carry it on to what it waits for next; nothing,
-        when it has been ended.
+        when it has been ended.  A function of ``call_after_catch_up`` is called.
         """
+        if error == _CALL:
+            task()
+            return
         if task.number not in self.tasks or error == RECEIVE and not task.receives:
             return
         if error == RECEIVE:

@@ -143,7 +143,7 @@ class Calls:
         if approved and task.approval.form:
             task.approval.form.fill(params.get("content", {}))
 
-        def tell(*_):  # after the answer is on record, before the call's own answer
+        def tell():  # after the answer is on record, before the call's own answer
             if known.told:
                 known.told = None
                 reply(rpc.result(id, {"acknowledged": True}))
@@ -152,7 +152,7 @@ class Calls:
         by = params["actor"] if "actor" in params and self.agent.setup.channels else self.caller
         self.agent.answer(task, approved, reason or "", now_ms, by)
         # the effect of the answer is put on record before it is acknowledged
-        self.agent.call_after_catch_up(tell, now_ms)
+        self.agent.call_after_catch_up(tell)
 
 
 def _refuse(params: dict):
