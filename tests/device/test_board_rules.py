@@ -75,6 +75,7 @@ def test_what_must_follow_a_call_is_looked_at_while_it_runs(make_rule_board):
         LOGGED,
         settings='[[pins]]\nname = "pump"\npin = 5\nkind = "output"\n[confirm.water]\n'
         'reading = "soil"\nabove = 50\nwithin = "2s"\npins = ["pump"]\n',
+        heap="240k",
     )
     board.run(200)
     assert board.acted == [(EPOCH_S + 60, "begin")]  # it was ended, and the rule rests
