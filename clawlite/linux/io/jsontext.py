@@ -164,6 +164,13 @@ def loads(data: bytes):
     return value
 
 
+def loads_own(data: bytes):
+    """Return the value of *data*, a JSON text of this package: what only others could do to it is
+    not looked for, which takes two fifths of the time.
+    """
+    return _scan_lax(data.decode(), 0)[0] if _scan_lax else loads(data)
+
+
 def loads_mended(data: bytes):
     """Return what ``loads`` returns, with a replacement character for what is no Unicode (half of
     an emoji, say): one text of a stranger must not hide all others.  Raises ``ParseError``.

@@ -16,7 +16,7 @@ from binascii import a2b_base64
 from clawlite.core.base.errors import ImageError
 from clawlite.core.base.printable import escape_line
 from clawlite.core.formats.automaton import search
-from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.io.jsontext import dumps, loads_own
 
 _SHOWN = 60  # characters of a peer's own words in an error
 _REFERENCE = 'a file, a claw:// URI or {"inline": {...}}'
@@ -35,7 +35,7 @@ _BOUNDS = (
     ("maximum", " and at most {}"),
 )
 with open(os.path.join(os.path.dirname(__file__), "manifest_schemas.json"), "rb") as _file:
-    _LINES = _file.read().split(b"\n")
+    _TEXT = _file.read()
 _parsed: dict = {}  # name -> what its line has
 
 
@@ -53,9 +53,9 @@ def check(manifest: dict):
 
 def _load(name: str) -> dict:
     if name not in _parsed:
-        begin = b'"%s": ' % name.encode()
-        line = next(line for line in _LINES if line.startswith(begin))
-        _parsed[name] = loads(line[len(begin) :].rstrip(b","))
+        key = b'\n"%s": ' % name.encode()
+        begin = _TEXT.index(key) + len(key)
+        _parsed[name] = loads_own(_TEXT[begin : _TEXT.index(b"\n", begin)].rstrip(b","))
     return _parsed[name]
 
 
